@@ -19,8 +19,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.language_model import DiffusionLM
-from engines.models.language_model import Kind as Traits
+from engines.models.language_model import DiffusionLM, Traits
 from engines.runtime.driver import Job, sample_tokens
 from traces.schema import ModelCard
 from training.loop import MODELS, Run, device, record, sha256

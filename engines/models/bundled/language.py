@@ -12,7 +12,7 @@ from engines.models.bundled import snakes
 from engines.models.bundled.image import FOLDER
 from engines.models.bundled.manifest import READS, entry_of, verify
 from engines.models.checkpoints.assembling import native_network
-from engines.models.language_model import DiffusionLM, Kind
+from engines.models.language_model import DiffusionLM, Traits
 from engines.models.weights import CONFIG, Source
 from traces.schema import ModelCard
 
@@ -45,5 +45,5 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM:
     card = ModelCard(id=model_id, title=entry["title"], weights=entry["files"], files=files)
     sizes = (8, 16, 32) if entry["full"] else _SIZES
     ids, read = tokenizer.get_vocab(), (lambda prompt: snakes.read(prompt).prompt) if family == "snakes" else str.strip
-    traits = Kind(ids[MASK], (ids[END],), entry["shift"], entry["full"], sizes, read=read)
+    traits = Traits(ids[MASK], (ids[END],), entry["shift"], entry["full"], sizes, read=read)
     return DiffusionLM(network, tokenizer, traits, card, torch.device(device))

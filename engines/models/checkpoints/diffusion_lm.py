@@ -25,7 +25,7 @@ from transformers import Glm4MoeForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM,
 from engines.config import shown
 from engines.models.checkpoints.assembling import State, card_of, native_config, native_network, parameters, renamed
 from engines.models.devices import split
-from engines.models.language_model import DiffusionLM, Kind
+from engines.models.language_model import DiffusionLM, Traits
 from engines.models.memory import Needs, cached_numbers
 from engines.models.text import QWEN_CHAT, ChatForm, chat_form, named_token, read_tokenizer, size_of, token_id
 from engines.models.weights import Source
@@ -255,7 +255,7 @@ def _family(source: Source, settings: Mapping[str, Any]) -> tuple[DiffusionFamil
 
 def _kind(
     source: Source, family: DiffusionFamily, settings: Mapping[str, Any], config: Any, tokenizer: Tokenizer
-) -> Kind:
+) -> Traits:
     """What its own files say of special tokens, blocks and the form of a question."""
     if tokenizer.token_to_id(family.mask) is None and family.adds_mask:
         tokenizer.add_special_tokens([AddedToken(family.mask, special=True, normalized=False)])
@@ -265,7 +265,7 @@ def _kind(
             f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
         )
     ends = tuple(end for name in family.ends if (end := tokenizer.token_to_id(name)) is not None)
-    return Kind(
+    return Traits(
         mask,
         ends or (token_id(source, tokenizer, family.ends[0]),),
         family.shift,
