@@ -22,8 +22,8 @@ from benchmarks._results import Claim, Options, Row, finish, positive, standard_
 from engines.config import make_config
 from engines.diffusion_lm.sequence import Layout, TextTask
 from engines.diffusion_lm.sequence import Row as Text
+from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import simsd
-from engines.methods.simsd import LAYOUTS, Drafts
 from engines.models.catalog import MODELS, drafter_of, load_model
 from engines.models.devices import add_option
 from engines.sampling.verification import divergences

@@ -8,14 +8,12 @@ given. The held-out clips that ship for prompts are written to assets/clips, as 
 
 import hashlib
 import math
-from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
-from torch import Tensor, nn
-from transformers import AttentionInterface
+from torch import Tensor
 
 from engines.models.bundled.video_networks import CODES, GIVEN, LENGTH, PLANE, VideoTokenizer, VideoTransformer
 from training import video_data
@@ -30,27 +28,6 @@ PRESETS = {
 CLIPS = MODELS.parent / "clips" / "video.safetensors"
 SHIPPED = 48
 """Held-out clips to prompt with: the first ones of the held-out split."""
-ATTENTION = "causal-blocks"
-
-
-def attend(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, **_: Any
-) -> tuple[Tensor, None]:
-    """Causal attention [B, N, H, D] of Q, K and V [B, H, N, D], a latent frame of queries at a time.
-
-    torch's fused kernel takes a third longer on a CPU, most of it in the backward pass.
-    """
-    parts = []
-    for first in range(0, query.shape[2], PLANE):
-        last = min(first + PLANE, query.shape[2])
-        scores = (query[:, :, first:last] * scaling) @ key[:, :, :last].transpose(-1, -2)
-        # To add is cheaper than to fill, backward, too.
-        unseen = torch.full((last - first, last), -torch.inf, dtype=scores.dtype, device=query.device).triu(first + 1)
-        parts.append((scores + unseen).softmax(-1) @ value[:, :, :last])
-    return torch.cat(parts, 2).transpose(1, 2), None
-
-
-AttentionInterface.register(ATTENTION, attend)
 
 
 def encoder_hash(tokenizer: VideoTokenizer) -> str:
@@ -82,14 +59,11 @@ def logits_behind_first(model: VideoTransformer, codes: Tensor) -> Tensor:
 def train(run: Run, model: VideoTransformer, codes: Tensor, seed: int) -> None:
     """Train until the budget is used up."""
     rows = batches(len(codes), run.preset.batch, seed)
-    if device().type == "cpu":
-        model.backbone.config._attn_implementation = ATTENTION
     for step in run.steps():
         picked = codes[rows(step)]
         with torch.autocast(device().type, torch.bfloat16):
             logits = logits_behind_first(model, picked)
         run.update(F.cross_entropy(logits.reshape(-1, CODES).float(), picked[:, PLANE:].flatten().to(device())))
-    model.backbone.config._attn_implementation = "sdpa"
 
 
 @torch.no_grad()

@@ -14,10 +14,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.config import ConfigError, Knob
-from engines.diffusion_lm import masks, routing, unmasking
+from engines.diffusion_lm import routing, s2d2_layouts, unmasking
 from engines.diffusion_lm.repair import polish, repair
-from engines.diffusion_lm.routing import RouterSettings
-from engines.diffusion_lm.sequence import Layout, Row, TextTask, propose
+from engines.diffusion_lm.sequence import Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import divergences, verify
@@ -26,19 +25,9 @@ from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(RouterSettings):
+class Config(s2d2_layouts.SpanSettings):
     """Settings of S2D2."""
 
-    ar_cache: Annotated[
-        bool, Knob("AR cache", "Store finished tokens as a left-to-right model sees them, for exact verdicts.")
-    ] = True
-    causal_draft: Annotated[
-        bool, Knob("Partly causal drafts", "Tokens before the first mask do not see what comes later while drafting.")
-    ] = False
-    layout: Annotated[
-        Literal["minimal", "full"],
-        Knob("Verifier input", "A verification is fed up to the last draft (minimal) or the whole block (full)."),
-    ] = "minimal"
     verdict: Annotated[
         Literal["match", "ratio"],
         Knob("Verdict", "match: the likeliest token. ratio: with probability min(1, p / q), else from (p - q)+."),
@@ -143,10 +132,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
     position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
-    seen = None  # everybody sees everybody, unless by eq. 4
-    if config.causal_draft and config.size > 1:
-        seen = masks.partly_causal(row.block.stop - row.block.start, int(row.open[0]) - row.block.start)
-    all_probs = ask_probs((yield row.look(seen=seen, read=both)))
+    all_probs = ask_probs((yield row.look(seen=s2d2_layouts.drafting(row, config), read=both)))
     probs, places, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
     token, confidence = propose(probs, position, iteration, chance, config.mode)
     _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
@@ -154,6 +140,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     progress = (row.part.stop - max(row.part.start, row.prompt_length) - count) / config.part
     route = routing.route(config, routing.View(probs[inside], confidence[inside], coin[inside], sure, progress), memory)
 
+    seen_by_router = {"margin": routing.margin(probs), "entropy_share": routing.entropy_share(probs)}
     carried = to_device(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
@@ -167,12 +154,8 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
         torch.cat([fate, edited]),
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
         probs=all_probs,
-        numbers={
-            "confidence": confidence,
-            "margin": routing.margin(probs),
-            "entropy_share": routing.entropy_share(probs),
-            "estimate": torch.cat([coin[:first] + torch.nan, route.estimate]),
-        },
+        numbers={"confidence": confidence, **seen_by_router}
+        | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])},
         signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
     )
     *numbers, verify = ask_numbers(answer)
@@ -188,7 +171,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
 def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iteration: int, least: int) -> Part:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
-    p = ask_probs((yield row.feed(verifier_layout(row, drafts.span, drafts.filled, config), "verify")))
+    p = ask_probs((yield row.feed(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
     q, names = drafts.probs[:count], Draw("verify", iteration, drafts.position[:count])
     verdict = verify(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
@@ -215,26 +198,3 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
     )
     row.write(row.open, ask_numbers(answer))
     return (kept | topped).sum()
-
-
-def verifier_layout(row: Row, span: Int[Tensor, " L"], filled: Int[Tensor, " T"], config: Config) -> Layout:
-    """The verifier's input for a span, where `filled` is the row with drafts in it.
-
-    [F | M] under eq. 3: the block with its drafts, and mask copies of the span. A right-shifted model needs no copies:
-    a causal pass over F gives the distribution of a token one place to its left.
-    """
-    start, whole = row.block.start, config.layout == "full"
-    stop = row.block.stop if whole else int(span[-1]) + (0 if row.task.shift else 1)
-    position = torch.arange(start, stop)
-    copied = span[:0] if row.task.shift else position if whole else span
-    if row.task.shift:
-        seen, read = masks.block_causal(position, 1), span - start - 1
-    else:
-        seen, read = masks.verifier(len(position), int(copied[0]) - start), len(position) + span - copied[0]
-    return Layout(
-        tokens=torch.cat([filled[position], torch.full_like(copied, row.task.mask)])[None],
-        position=torch.cat([position, copied]),
-        read=read,
-        seen=seen,
-        drafted=len(position),
-    )

@@ -11,10 +11,10 @@ from support.running import ended, exchange
 from torch import Tensor
 
 from engines.config import make_config
-from engines.diffusion_lm import masks
+from engines.diffusion_lm import masks, s2d2_layouts
 from engines.diffusion_lm.sequence import Layout, Row, TextTask
 from engines.methods import METHODS
-from engines.methods.s2d2 import Config, decode, verifier_layout
+from engines.methods.s2d2 import Config, decode
 from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run, open_session
 from engines.sampling.chance import Chance, Draw, SeededChance
@@ -53,7 +53,7 @@ def judged(model: TinyLM, *, causal: bool, layout: str) -> tuple[Tensor, Row, Te
     filled = row.tokens.clone()
     filled[row.open] = torch.tensor([4, 9])
     row.tokens[row.block.stop - 1] = MASK
-    request = row.feed(verifier_layout(row, row.span, filled, config), "verify")
+    request = row.feed(s2d2_layouts.judging(row, row.span, filled, config), "verify")
     return session.logits({0: request})[0, 0, 0], row, filled
 
 
@@ -115,7 +115,7 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
         filled = row.tokens.clone()
         filled[1:3] = torch.tensor([0, 2])
         assert row.span.tolist() == [1, 2]
-        return model.all_probs(row.feed(verifier_layout(row, row.span, filled, config), "verify"))
+        return model.all_probs(row.feed(s2d2_layouts.judging(row, row.span, filled, config), "verify"))
 
     assert all_probs(0).equal(all_probs(2))
 
