@@ -12,6 +12,7 @@ from transformers.cache_utils import Cache
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.bundled.networks import GRID, condition_ids
+from engines.models.bundled.prompts import parse_prompt
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Decision, Task
 from engines.sampling.chance import SeededChance
@@ -51,11 +52,11 @@ class Memory(Cache):  # type: ignore[misc]
 
 
 @torch.inference_mode()
-def picture(model: Any, prompt: str, config: Any, seed: int) -> Tensor:
+def picture(model: Any, prompt: str, seed: int) -> Tensor:
     """A picture by ordinary decoding, one pass a token."""
-    network, slots = model._transformer, model.make_task(prompt, config).conditions
+    network = model._network
     generator = torch.Generator().manual_seed(seed)
-    ids = condition_ids(torch.tensor([[-1 if value is None else value for value in slots]]))
+    ids = condition_ids(torch.tensor([parse_prompt(prompt)]))
     start, memory, tokens = ids.shape[1], Memory(network.backbone, network.prefix + GRID**2), []
     place = torch.arange(start + GRID**2)
     for n in range(GRID**2):

@@ -4,6 +4,7 @@ import functools
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -11,10 +12,12 @@ import torch
 from jaxtyping import Bool, Float
 from PIL import Image, ImageDraw
 from safetensors import safe_open
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional as F
 
 from benchmarks._results import Row, off, standard_error
-from engines.models.bundled.image import load_classifier
+from engines.models.bundled.image import load_weights
+from engines.models.bundled.networks import CONDITIONS, IMAGE_SIZE
 from engines.models.bundled.prompts import parse_prompt
 
 SLOTS: Final = ("garment", "tint", "background")
@@ -22,6 +25,44 @@ FEATURES: Final = Path(__file__).with_name("features.safetensors")
 SHEET_ROWS: Final = 10
 _FLOOR: Final = "floor_"
 _SCALE, _GAP, _HEAD, _LEFT = 2, 6, 18, 190
+
+
+class Classifier(nn.Module):
+    """Reads garment, tint and background off an image; the measure of prompt agreement."""
+
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        channels = [3, width, 2 * width, 4 * width]
+        self.trunk = nn.Sequential(
+            *(
+                nn.Sequential(
+                    nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(8, b), nn.SiLU(), nn.Conv2d(b, b, 3, 2, 1), nn.SiLU()
+                )
+                for a, b in pairwise(channels)
+            )
+        )
+        self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in CONDITIONS)
+
+    def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
+        """Pooled features of images in [-1, 1]; larger ones are averaged to the size that it learned from."""
+        if image.shape[-1] > IMAGE_SIZE:
+            image = F.interpolate(image, (IMAGE_SIZE, IMAGE_SIZE), mode="area")
+        pooled: Tensor = self.trunk(image).mean((2, 3))
+        return pooled
+
+    def forward(self, image: Float[Tensor, "B 3 S S"]) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits of garment, tint and background."""
+        hidden = self.features(image)
+        garment, tint, background = (head(hidden) for head in self.heads)
+        return garment, tint, background
+
+
+@functools.cache
+def load_classifier() -> Classifier:
+    """The network that reads garment, tint and background off a picture."""
+    network = Classifier()
+    load_weights(network, "image-classifier")
+    return network.eval()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from engines.models.checkpoints.cosmos import CosmosVideo, PlaceRotary
 from engines.models.checkpoints.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
 from engines.models.checkpoints.janus import Janus, JanusPictures
 from engines.models.checkpoints.mar import MAR, MARModel, MARSize
-from engines.models.language_model import DiffusionLM, Kind
+from engines.models.language_model import DiffusionLM, Traits
 from traces.schema import ModelCard
 
 _MASK, _END, _UNKNOWN = "<|MASK|>", "<|im_end|>", "<unk>"
@@ -89,7 +89,7 @@ def sdar(name: str, fields: Mapping[str, Any]) -> Build:
     def build(device: torch.device, dtype: torch.dtype) -> Built:
         network, words = _qwen3(fields, 1e6, device, dtype), fields["vocab_size"]
         tokenizer = _words(words, _MASK, _END)
-        kind = Kind(tokenizer.token_to_id(_MASK), (words,), longest=2048)
+        kind = Traits(tokenizer.token_to_id(_MASK), (words,), longest=2048)
         plain = Qwen3ForCausalLM.__new__(Qwen3ForCausalLM)  # the wrapper puts a lean decoder into its own object
         plain.__dict__ = {**network.__dict__, "_modules": dict(network._modules)}
         return Built(DiffusionLM(network, tokenizer, kind, _card(name), device), "How many are left?", plain)
@@ -127,7 +127,7 @@ def cosmos(name: str, fields: Mapping[str, Any], tokenizer: TokenizerSize, shape
         network = _qwen3(fields, 5e5, device, dtype)
         pixels: CosmosTokenizer = _on(device, torch.float32, lambda: CosmosTokenizer(tokenizer))
         cell, frames = tokenizer.cell, shape[0]
-        clip = ClipShape(frames, 9, tokenizer.span, shape[1] // cell, shape[2] // cell, cell, pixels.codes)
+        clip = ClipShape(frames, 9, tokenizer.span, shape[1] // cell, shape[2] // cell, cell, tokenizer.codes)
         angles = torch.rand(clip.latents * clip.plane + 1, fields["head_dim"], device=device)
         network.model.rotary_emb = PlaceRotary(angles)
         model = CosmosVideo(network, pixels, clip, _card(name), str(device))

@@ -17,7 +17,7 @@ from benchmarks import _runs
 from benchmarks._problems import accuracy, held_out
 from benchmarks._results import Options, Row, finish, positive
 from benchmarks._runs import Pair, decode, job, paired, prompts
-from engines.models.catalog import load_model, small_of
+from engines.models.catalog import drafter_of, load_model
 from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
@@ -82,7 +82,7 @@ def _row(model: Model, cell: tuple[str, int], pairs: Sequence[Pair], traces: Seq
     row: dict[str, Any] = {
         "method": "speculative",
         "model": model.card.id,
-        "drafter": small_of(model.card.id) if cell[0] == "small" else cell[0],
+        "drafter": drafter_of(model.card.id) if cell[0] == "small" else cell[0],
         "gamma": cell[1],
         **_quality(model, pairs),
         "acceptance": acceptance,

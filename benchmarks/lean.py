@@ -91,8 +91,8 @@ def short() -> list[Claim]:
     """Some ratios beside a quarter more than what they usually are, in seconds."""
     model: Any = load_model("studio-image")
     ordinary = job("ar", model, prompts("studio-image", 1)[0], 0)
-    by_hand = partial(_by_hand.picture, model, ordinary.prompt, ordinary.config, 0)
-    networks = [partial(_by_hand.passes, network, 10) for network in (model._transformer, Transformer().eval())]
+    by_hand = partial(_by_hand.picture, model, ordinary.prompt, 0)
+    networks = [partial(_by_hand.passes, network, 10) for network in (model._network, Transformer().eval())]
     decode([ordinary])
     for once in networks:
         once()
@@ -116,7 +116,7 @@ def loops(count: int, repeats: int) -> list[Claim]:
     words: Any = load_model("text-target")
     answers = [text_job(ORDINARY, words, problem) for problem in held_out()[:count]]
     by_hand: dict[str, list[tuple[Job, Callable[[], object]]]] = {
-        "pictures": [(one, partial(_by_hand.picture, model, one.prompt, one.config, one.sample)) for one in drawn],
+        "pictures": [(one, partial(_by_hand.picture, model, one.prompt, one.sample)) for one in drawn],
         "text, block size 1": [(one, partial(_by_hand.text, words, one.prompt, one.config)) for one in answers],
     }
     claims = []

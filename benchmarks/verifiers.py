@@ -24,7 +24,7 @@ from engines.diffusion_lm.sequence import Layout, TextTask
 from engines.diffusion_lm.sequence import Row as Text
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import simsd
-from engines.models.catalog import MODELS, load_model, small_of
+from engines.models.catalog import MODELS, drafter_of, load_model
 from engines.models.devices import add_option
 from engines.sampling.verification import divergences
 from traces.streams import piped
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     target = load_model(MODEL, chosen.device)
     rows: list[Row] = []
     claims: list[Claim] = []
-    for name, drafter in (("itself", target), (small_of(MODEL), load_model(small_of(MODEL), chosen.device))):
+    for name, drafter in (("itself", target), (drafter_of(MODEL), load_model(drafter_of(MODEL), chosen.device))):
         measured: dict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
         for problem in held_out()[: chosen.problems]:
             for label, order, numbers in compare(target, drafter, problem.question, problem.solution, chosen.block):

@@ -34,7 +34,7 @@ def test_loops_written_by_hand_decode_what_the_engine_decodes() -> None:
     ordinary = job("ar", model, "a red ankle boot on grass", 0, temperature=0.1, top_k=1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(torch, "multinomial", lambda probs, count, generator: probs.argmax(-1, keepdim=True))
-        drawn = _by_hand.picture(model, ordinary.prompt, ordinary.config, 0)
+        drawn = _by_hand.picture(model, ordinary.prompt, 0)
     assert tuple(drawn[0].tolist()) == decode([ordinary]).tokens[0]
 
 

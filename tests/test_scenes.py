@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from engines.models.bundled.networks import SceneTokenizer, Transformer, TransformerSize, condition_ids
-from engines.models.bundled.scene_prompts import SCENES, THINGS, Kind, prompt_of
+from engines.models.bundled.scene_prompts import SCENES, THINGS, Place, prompt_of
 from training import scenes_data
 from training.loop import Preset, Run
 from training.scenes import GROUNDS, SIZE, draw
@@ -22,7 +22,7 @@ SIGN = np.array([1.0, 0.0, 1.0, 1.0], np.float32)
 def squares(monkeypatch: pytest.MonkeyPatch) -> None:
     """Squares in place of emoji, whose font is fetched."""
 
-    def square(text: str, size: int, kind: Kind) -> np.ndarray:
+    def square(text: str, size: int, kind: Place) -> np.ndarray:
         return np.broadcast_to(SIGN, (size, size, 4))
 
     monkeypatch.setattr(scenes_data, "sprite", square)

@@ -28,7 +28,7 @@ def started(monkeypatch: pytest.MonkeyPatch, *flags: str, steps: int = 4) -> Run
     run.resume(options)
     for _ in run.steps():
         run.update(model(torch.ones(2, 3)).square().mean())
-    export(run, {"title": "A line"}, {}, options)
+    export(run, "A line", {}, options)
     return run
 
 
@@ -67,5 +67,5 @@ def test_the_manifest_counts_weights_as_the_model_was_made(monkeypatch: pytest.M
     run = started(monkeypatch)
     run.model = nn.Module()  # a lean form, whose weights are buffers
     run.model.register_buffer("weight", torch.zeros(3, 3))
-    export(run, {}, {}, parse("", PRESETS)[0])
+    export(run, "", {}, parse("", PRESETS)[0])
     assert json.loads((loop.MODELS / "MANIFEST.json").read_text(encoding="utf-8"))["line"]["parameters"] == 12

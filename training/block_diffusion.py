@@ -19,8 +19,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.language_model import DiffusionLM
-from engines.models.language_model import Kind as Traits
+from engines.models.language_model import DiffusionLM, Traits
 from engines.runtime.driver import Job, sample_tokens
 from traces.schema import ModelCard
 from training.loop import MODELS, Run, device, record, sha256
@@ -33,7 +32,7 @@ MASK, END, PAD = "<mask>", "<end>", "<pad>"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Recipe:
     """One model of a family."""
 
     title: str
@@ -75,7 +74,7 @@ def token_id(tokenizer: Tokenizer, token: str) -> int:
     return int(number)
 
 
-def network(kind: Kind, tokenizer: Tokenizer) -> Qwen3ForCausalLM:
+def network(kind: Recipe, tokenizer: Tokenizer) -> Qwen3ForCausalLM:
     """An untrained network."""
     config = Qwen3Config(
         vocab_size=tokenizer.get_vocab_size(),
@@ -98,7 +97,7 @@ def network(kind: Kind, tokenizer: Tokenizer) -> Qwen3ForCausalLM:
 class Noise:
     """Makes batches of one kind."""
 
-    def __init__(self, kind: Kind, tokenizer: Tokenizer, window: int | None = None) -> None:
+    def __init__(self, kind: Recipe, tokenizer: Tokenizer, window: int | None = None) -> None:
         """Noise `window` tokens behind the last whole `BLOCK` of the prompt, by default all there are in a row."""
         self.kind, self.window = kind, window
         self.mask_id, self.end = token_id(tokenizer, MASK), token_id(tokenizer, END)
@@ -220,7 +219,7 @@ def train(
 
 
 def answers(
-    model: Qwen3ForCausalLM, kind: Kind, tokenizer: Tokenizer, prompts: Sequence[str], settings: Mapping[str, object]
+    model: Qwen3ForCausalLM, kind: Recipe, tokenizer: Tokenizer, prompts: Sequence[str], settings: Mapping[str, object]
 ) -> list[str]:
     """What a model writes behind prompts, decoded block by block in the given settings."""
     mask = token_id(tokenizer, MASK)
@@ -235,7 +234,7 @@ def answers(
 
 def export(
     run: Run,
-    kind: Kind,
+    kind: Recipe,
     model: Qwen3ForCausalLM,
     data: str,
     measure: Callable[[Qwen3ForCausalLM], dict[str, Any]],

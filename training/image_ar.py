@@ -6,19 +6,15 @@ Muon for the matrices inside the blocks, AdamW for the rest. All three condition
 rows, which trains classifier-free guidance, and each alone in 5 %, so that a prompt may leave a slot open.
 """
 
-import hashlib
-
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file
 from torch import Tensor
 
 from engines.models.bundled.networks import Tokenizer, Transformer, condition_ids
-from engines.models.bundled.video_networks import VideoTransformer
 from training import data
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, muon, parse
+from training.loop import MODELS, Preset, Run, batches, device, export, load_exported, muon, parse, sha256
 
 PRESETS = {
     "cpu": Preset(steps=12_000, batch=48, lr=3e-3, minutes=100),
@@ -26,21 +22,14 @@ PRESETS = {
 }
 
 
-def load_tokenizer() -> Tokenizer:
-    """The exported tokenizer."""
-    model = Tokenizer()
-    model.load_state_dict(load_file(MODELS / "image-tokenizer.safetensors"))
-    return model.to(device()).eval()
-
-
 @torch.no_grad()
 def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
     """Codes [N, 144] and labels [N, 3] of a split; the codes are kept beside the images, by tokenizer."""
     studio = data.load(split, count)
-    weights = hashlib.sha256((MODELS / "image-tokenizer.safetensors").read_bytes()).hexdigest()[:12]
+    weights = sha256(MODELS / "image-tokenizer.safetensors")[:12]
     path = data.cache_dir() / f"codes-{split}-{count}-{weights}.npy"
     if not path.exists():
-        tokenizer = load_tokenizer()
+        tokenizer = load_exported(Tokenizer(), "image-tokenizer").eval()
         images = torch.from_numpy(studio.images)
         codes = torch.cat([tokenizer.encode(as_images(rows)).flatten(1).cpu() for rows in images.split(500)])
         np.save(path, codes.numpy().astype(np.int16))
@@ -95,25 +84,16 @@ def measure(model: Transformer, codes: Tensor, labels: Tensor) -> dict[str, floa
     }
 
 
-def optimizers(model: Transformer | VideoTransformer, lr: float) -> list[torch.optim.Optimizer]:
-    """See `training.loop.muon`."""
-    return muon(model, model.backbone.layers, lr)
-
-
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
     codes, labels = encode("train", 120_000)
     held_codes, held_labels = encode("t10k", 4_000)
     model = Transformer().to(device())
-    run = Run("image-ar", model, optimizers(model, preset.lr), preset)
+    run = Run("image-ar", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.carry_out(options, lambda: train(run, model, codes, labels, options.seed))
-    about = {
-        "title": "Autoregressive transformer over the tokenizer's codes, conditioned on garment, tint and background",
-        "architecture": "engines.models.bundled.networks.Transformer (transformers Qwen3Model with learned positions)",
-        "data": DATA_LICENCE,
-    }
-    export(run, about, measure(model, held_codes, held_labels), options)
+    title = "Autoregressive transformer over the tokenizer's codes, conditioned on garment, tint and background"
+    export(run, title, measure(model, held_codes, held_labels), options)
 
 
 if __name__ == "__main__":

@@ -9,17 +9,16 @@ or not, half and half, so that it judges pictures and not compression.
 import torch
 import torch.nn.functional as F
 
-from engines.models.bundled.networks import Classifier, Tokenizer
+from benchmarks._pictures import SLOTS, Classifier
+from engines.models.bundled.networks import Tokenizer
 from training import data
-from training.image_ar import load_tokenizer
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
+from training.loop import Preset, Run, batches, device, export, load_exported, parse
 
 PRESETS = {
     "cpu": Preset(steps=12_000, batch=64, lr=2e-3, minutes=14),
     "gpu": Preset(steps=10_000, batch=256, lr=2e-3),
 }
-HEADS = ("garment", "tint", "background")
 
 
 def train(run: Run, model: Classifier, tokenizer: Tokenizer, studio: data.Studio, seed: int) -> None:
@@ -43,13 +42,13 @@ def measure(model: Classifier, tokenizer: Tokenizer, studio: data.Studio) -> dic
     images, labels = torch.from_numpy(studio.images), torch.from_numpy(studio.labels)
     result: dict[str, float] = {}
     for kind in ("images", "reconstructions"):
-        right = torch.zeros(len(HEADS))
+        right = torch.zeros(len(SLOTS))
         for chunk, label in zip(images.split(250), labels.split(250), strict=True):
             image = as_images(chunk)
             logits = model(image if kind == "images" else tokenizer.decode(tokenizer.encode(image)))
             right += torch.stack([(x.argmax(-1).cpu() == y).sum() for x, y in zip(logits, label.T, strict=True)])
         result |= {
-            f"{head}_accuracy_{kind}": round(float(r) / len(images), 4) for head, r in zip(HEADS, right, strict=True)
+            f"{head}_accuracy_{kind}": round(float(r) / len(images), 4) for head, r in zip(SLOTS, right, strict=True)
         }
     return result
 
@@ -57,15 +56,11 @@ def measure(model: Classifier, tokenizer: Tokenizer, studio: data.Studio) -> dic
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
-    tokenizer, model = load_tokenizer(), Classifier().to(device())
+    tokenizer, model = load_exported(Tokenizer(), "image-tokenizer").eval(), Classifier().to(device())
     run = Run("image-classifier", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
     run.carry_out(options, lambda: train(run, model, tokenizer, data.load("train", 120_000), options.seed))
-    about = {
-        "title": "Classifier of garment, tint and background",
-        "architecture": "engines.models.bundled.networks.Classifier",
-        "data": DATA_LICENCE,
-    }
-    export(run, about, measure(model, tokenizer, data.load("t10k", 4_000)), options)
+    title = "Classifier of garment, tint and background"
+    export(run, title, measure(model, tokenizer, data.load("t10k", 4_000)), options)
 
 
 if __name__ == "__main__":

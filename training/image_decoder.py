@@ -12,9 +12,8 @@ from torch import Tensor
 
 from engines.models.bundled.networks import PICTURE_SCALE, PictureDecoder, Tokenizer
 from training import data
-from training.image_ar import load_tokenizer
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse, psnr
+from training.loop import Preset, Run, batches, device, export, load_exported, parse, psnr
 
 PRESETS = {
     "cpu": Preset(steps=30_000, batch=32, lr=1.5e-3, minutes=40),
@@ -62,15 +61,11 @@ def measure(model: PictureDecoder, tokenizer: Tokenizer, pairs: tuple[Tensor, Te
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
-    tokenizer, model = load_tokenizer(), PictureDecoder().to(device())
+    tokenizer, model = load_exported(Tokenizer(), "image-tokenizer").eval(), PictureDecoder().to(device())
     run = Run("image-decoder", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
     run.carry_out(options, lambda: train(run, model, tokenizer, load_pairs("train", 30_000), options.seed))
-    about = {
-        "title": "Decoder of the tokenizer's codes, 12x12 codes out of 512 to 96x96 colour pictures",
-        "architecture": "engines.models.bundled.networks.PictureDecoder (diffusers Decoder)",
-        "data": DATA_LICENCE,
-    }
-    export(run, about, measure(model, tokenizer, load_pairs("t10k", 4_000)), options)
+    title = "Decoder of the tokenizer's codes, 12x12 codes out of 512 to 96x96 colour pictures"
+    export(run, title, measure(model, tokenizer, load_pairs("t10k", 4_000)), options)
 
 
 if __name__ == "__main__":

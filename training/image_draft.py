@@ -10,7 +10,6 @@ is needed besides the target.
 """
 
 import math
-import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -20,13 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from engines.ar.request import Forward
 from engines.models.bundled.image import load_weights
 from engines.models.bundled.networks import CODES, CONDITIONS, DRAFTER, GRID, Transformer, condition_ids
-from engines.models.sessions.causal import CausalSession, SlotLayer, Slots
+from engines.models.sessions.causal import SlotLayer, Slots
 from training import data
-from training.image_ar import drop_conditions, inputs, optimizers
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse
+from training.image_ar import drop_conditions, inputs
+from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, muon, parse
 
 PRESETS: Final = {
     "cpu": Preset(steps=12_000, batch=24, lr=3e-3, minutes=30),
@@ -144,37 +142,6 @@ def measure(model: Transformer, split: tuple[Tensor, Tensor, Sequence[NDArray[np
     }
 
 
-def pass_seconds(models: Sequence[Transformer]) -> list[float]:
-    """Least time of a cached pass of one token, as load only adds to it; one thread where there is no GPU.
-
-    The models take turns, and decode four sequences each.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    tokens = torch.zeros(GRID**2, dtype=torch.long, device=device())
-    prefix = condition_ids(torch.full((1, len(CONDITIONS)), -1, device=device()))[None]
-    spent: list[list[float]] = [[] for _ in models]
-    for _ in range(4):
-        sessions = [CausalSession(model, prefix, GRID**2, len(model.backbone.layers)) for model in models]
-        for done in range(GRID**2):
-            for session, seconds in zip(sessions, spent, strict=True):
-                start = time.perf_counter()
-                session.logits({0: Forward(tokens[:done], done, max(done - 1, 0))}).sum().item()
-                seconds.append(time.perf_counter() - start)
-    torch.set_num_threads(threads)
-    return [min(seconds) for seconds in spent]
-
-
-def speedup(acceptance: float, cost: float) -> tuple[float, int]:
-    """The best predicted speed-up (arXiv 2211.17192, theorem 3.8) and how many drafts a round it takes, of 1 to 8.
-
-    Args:
-        acceptance: chance that a draft is accepted.
-        cost: time of a pass of the drafter over that of the target.
-    """
-    return max(((1 - acceptance ** (g + 1)) / ((1 - acceptance) * (g * cost + 1)), g) for g in range(1, 9))
-
-
 def main() -> None:
     """Draw, train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
@@ -183,25 +150,14 @@ def main() -> None:
     target = target.to(device()).eval()
     model = Transformer(DRAFTER).to(device()).eval()
     inherit(model, target)
-    run = Run("image-draft", model, optimizers(model, preset.lr), preset)
+    run = Run("image-draft", model, muon(model, model.backbone.layers, preset.lr), preset)
     held = {split: draws(target, digest, split, options.seed) for split in ("held", "held-silent")}
     run.carry_out(options, lambda: train(run, model, draws(target, digest, "train", options.seed), options.seed))
     metrics: dict[str, float | int] = dict(measure(model, held["held"]))
     metrics |= {f"{name}_without_conditions": value for name, value in measure(model, held["held-silent"]).items()}
-    ours, theirs = pass_seconds([model, target])
-    gain, drafts = speedup(metrics["acceptance"], ours / theirs)
-    metrics |= {
-        "held_out_sequences": sum(len(codes) for codes, _, _ in held.values()),
-        "pass_time_ratio": round(ours / theirs, 3),
-        "predicted_speedup": round(gain, 2),
-        "predicted_speedup_drafts": drafts,
-    }
-    about = {
-        "title": "Small drafter for the autoregressive transformer over the tokenizer's codes",
-        "architecture": "engines.models.bundled.networks.Transformer (transformers Qwen3Model with learned positions)",
-        "data": f"sequences drawn from image-ar, which learned from {DATA_LICENCE}",
-    }
-    export(run, about, metrics, options)
+    metrics["held_out_sequences"] = sum(len(codes) for codes, _, _ in held.values())
+    title = "Small drafter for the autoregressive transformer over the tokenizer's codes"
+    export(run, title, metrics, options, f"sequences drawn from image-ar, which learned from {DATA_LICENCE}")
 
 
 if __name__ == "__main__":

@@ -11,8 +11,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from engines.models.bundled.networks import CODES, Tokenizer
+from engines.models.bundled.video_networks import VideoTokenizer
 from training import data
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse, psnr
+from training.loop import Preset, Run, batches, device, export, parse, psnr
 
 PRESETS = {
     "cpu": Preset(steps=4_000, batch=64, lr=8e-4, minutes=12),
@@ -33,10 +34,9 @@ def train(run: Run, model: Tokenizer, images: Tensor, seed: int) -> None:
         image = as_images(images[rows(step)])
         with torch.autocast(device().type, torch.bfloat16):
             features = model.features(image)
-        flat = features.permute(0, 2, 3, 1).reshape(-1, features.shape[1]).float()
+        flat = features.detach().permute(0, 2, 3, 1).reshape(-1, features.shape[1]).float()
         if step == 0:
-            with torch.no_grad():
-                model.codebook.copy_(flat[torch.randperm(len(flat), device=flat.device)[:CODES]])
+            reseed(model, flat, torch.ones(CODES, device=flat.device))
         codes = model.nearest(features)
         chosen = model.codebook[codes].permute(0, 3, 1, 2)
         straight = features + (chosen - features).detach()
@@ -48,10 +48,15 @@ def train(run: Run, model: Tokenizer, images: Tensor, seed: int) -> None:
         usage += torch.bincount(codes.flatten(), minlength=CODES)
         if step % 50 == 49:
             if run.progress < 0.7:
-                dead = (usage < 2).nonzero().flatten()
-                with torch.no_grad():
-                    model.codebook[dead] = flat.detach()[torch.randint(len(flat), (len(dead),), device=flat.device)]
+                reseed(model, flat, usage < 2)
             usage.zero_()
+
+
+@torch.no_grad()
+def reseed(model: Tokenizer | VideoTokenizer, features: Tensor, dead: Tensor) -> None:
+    """Put the `dead` codes [K], nonzero where one is, where random features [N, D] lie."""
+    rows = dead.nonzero().flatten()
+    model.codebook[rows] = features[torch.randperm(len(features), device=features.device)[: len(rows)]]
 
 
 @torch.no_grad()
@@ -81,12 +86,8 @@ def main() -> None:
     model = Tokenizer().to(device())
     run = Run("image-tokenizer", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
     run.carry_out(options, lambda: train(run, model, images, options.seed))
-    about = {
-        "title": "VQ tokenizer, 48x48 colour images to 12x12 codes out of 512",
-        "architecture": "engines.models.bundled.networks.Tokenizer (diffusers VQModel)",
-        "data": DATA_LICENCE,
-    }
-    export(run, about, measure(model, held_out), options)
+    title = "VQ tokenizer, 48x48 colour images to 12x12 codes out of 512"
+    export(run, title, measure(model, held_out), options)
 
 
 if __name__ == "__main__":

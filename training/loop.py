@@ -10,17 +10,25 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from engines.models.bundled.manifest import MANIFEST, READS, other_files
+from engines.models.bundled.manifest import MANIFEST, READS
 from training.data import cache_dir
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
+DATA_LICENCE: Final = (
+    "Fashion-MNIST (MIT); photographs from mate-backgrounds (GPL-2+) and plasma-workspace-wallpapers (LGPL-3); "
+    "authors in NOTICE"
+)
+SCENES_LICENCE: Final = (
+    "backgrounds drawn by this project; colour emoji rendered from Noto Color Emoji (OFL-1.1), see NOTICE"
+)
+Network = TypeVar("Network", bound=nn.Module)
 SHARD_BYTES: Final = 9_800_000
 """Below the 10 MiB a file may have in a plain git repository of Hugging Face's hub."""
 
@@ -106,10 +114,8 @@ class Run:
 
     def _go_on_from_exported(self) -> None:
         """Take weights, steps and minutes from what ships; its learning rates go on from there."""
+        load_exported(self.model, self.name)
         entry = json.loads((MODELS / MANIFEST).read_text())[self.name]
-        files = [MODELS / entry["file"]] if "file" in entry else [MODELS / self.name / file for file in entry["files"]]
-        weights = {key: value.to(device()) for file in files for key, value in load_file(file).items()}
-        self.model.load_state_dict({k: v.float() if v.is_floating_point() else v for k, v in weights.items()})
         self.step, self.seconds = entry["trained"]["steps"], 60 * entry["trained"]["minutes"]
         self.log = [tuple(row) for row in entry["loss"]]
 
@@ -186,6 +192,14 @@ class Run:
         return warm * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * self.progress)))
 
 
+def load_exported(network: Network, name: str) -> Network:
+    """A network with the weights that ship under a name, on the device to train on."""
+    entry = json.loads((MODELS / MANIFEST).read_text())[name]
+    files = [MODELS / entry["file"]] if "file" in entry else [MODELS / name / file for file in entry["files"]]
+    network.load_state_dict({key: value for file in files for key, value in load_file(file).items()})
+    return network.to(device())
+
+
 def muon(model: nn.Module, layers: nn.Module, lr: float) -> list[torch.optim.Optimizer]:
     """Muon on the matrices of the layers, AdamW on all else: embeddings, norms and head."""
     matrices = [p for p in layers.parameters() if p.ndim == 2]
@@ -214,8 +228,17 @@ def psnr(squared: float) -> float:
     return round(-10 * math.log10(squared), 2)
 
 
-def export(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: argparse.Namespace) -> None:
-    """Write half-precision weights and their MANIFEST entry, loss curve included."""
+def export(
+    run: Run,
+    title: str,
+    metrics: dict[str, Any],
+    options: argparse.Namespace,
+    data: str = DATA_LICENCE,
+    **more: Mapping[str, str],
+) -> None:
+    """Write half-precision weights and their MANIFEST entry, loss curve and `more` included."""
+    kind = type(run.model)
+    about = {"title": title, "architecture": f"{kind.__module__}.{kind.__qualname__}", "data": data, **more}
     weights = {
         k: (v.half() if v.is_floating_point() else v).detach().cpu().contiguous()
         for k, v in run.model.state_dict().items()
@@ -271,6 +294,23 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
     print(json.dumps(metrics, indent=1))
 
 
+def other_files(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[str]:
+    """The files beside the weights that belong to an entry, as paths below the folder.
+
+    They are those in its own folder, and those at the top whose names begin as its name does: text-tokenizer.json is
+    every text model's.
+    """
+    family = name.partition("-")[0]
+    owned = {entry.get("file") for entry in manifest.values()} | {MANIFEST}
+    files = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]
+    files += [
+        path
+        for path in folder.iterdir()
+        if path.is_file() and path.name not in owned and path.stem.partition("-")[0] == family
+    ]
+    return sorted(path.relative_to(folder).as_posix() for path in files if not path.name.startswith("."))
+
+
 def with_reads(folder: Path, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of the manifest with the hashes of the files beside its weights, where there are any."""
     reads = {file: sha256(folder / file) for file in other_files(folder, name, manifest)}
@@ -286,13 +326,3 @@ def _command(name: str, options: argparse.Namespace) -> str:
     family, _, member = name.partition("-")
     script = f"{family} {member}" if family in ("text", "patch", "snakes") else name.replace("-", "_")
     return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}{at}{exported}"
-
-
-DATA_LICENCE: Final = (
-    "Fashion-MNIST (MIT); photographs from mate-backgrounds (GPL-2+) and plasma-workspace-wallpapers (LGPL-3); "
-    "authors in NOTICE"
-)
-
-SCENES_LICENCE: Final = (
-    "backgrounds drawn by this project; colour emoji rendered from Noto Color Emoji (OFL-1.1), see NOTICE"
-)

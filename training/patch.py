@@ -18,8 +18,6 @@ from torch import Tensor
 
 from engines.continuous.denoising import TIMESTEPS, respaced
 from engines.continuous.gaussians import Gaussians
-from engines.models.bundled.image import load_weights
-from engines.models.bundled.patch import load_tokenizer
 from engines.models.bundled.patch_networks import (
     PREFIX,
     SIZES,
@@ -31,7 +29,19 @@ from engines.models.heads import MixtureHead, ResidualHead
 from training import data
 from training.image_ar import drop_conditions
 from training.image_tokenizer import as_images
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, muon, parse, psnr
+from training.loop import (
+    MODELS,
+    Preset,
+    Run,
+    batches,
+    device,
+    export,
+    load_exported,
+    muon,
+    parse,
+    psnr,
+    sha256,
+)
 
 PRESETS: Final = {
     "cpu": Preset(steps=12_000, batch=24, lr=2e-3, minutes=90),
@@ -43,6 +53,7 @@ REPEATS: Final = 4
 """Noise levels drawn for every token of a batch: the head is cheap beside the backbone."""
 ERROR_WEIGHT: Final = 0.1
 """Of the likelihood of the errors of the noise estimate, which sets the variances of the steps."""
+TOKENIZER: Final = "patch-tokenizer"
 SCHEDULE: Final = respaced(TIMESTEPS)
 
 
@@ -72,10 +83,10 @@ def posteriors(model: PatchTokenizer, images: Tensor) -> tuple[Tensor, Tensor]:
 def latents(split: str, count: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """The posteriors of a split, kept beside the images, and its labels [N, 3]."""
     studio = data.load(split, count)
-    tokenizer, weights = load_tokenizer(str(device()))
-    (digest,) = weights.values()
-    path = data.cache_dir() / f"latents-{split}-{count}-{digest[:12]}.npy"
+    weights = sha256(MODELS / f"{TOKENIZER}.safetensors")[:12]
+    path = data.cache_dir() / f"latents-{split}-{count}-{weights}.npy"
     if not path.exists():
+        tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
         np.save(path, torch.stack(posteriors(tokenizer, torch.from_numpy(studio.images))).numpy())
     mean, std = torch.from_numpy(np.load(path))
     return (mean, std), torch.from_numpy(studio.labels)
@@ -116,15 +127,9 @@ def diffusion_loss(out: tuple[Tensor, Tensor], wanted: Tensor, error: Tensor) ->
         wanted: the noise [M, D].
         error: squared errors [M, D].
     """
-    guess, log_error = out
+    estimated_noise, log_error = out
     likelihood = 0.5 * (log_error + error * (-log_error).exp())
-    return F.mse_loss(guess, wanted) + ERROR_WEIGHT * likelihood.mean()
-
-
-def mixture_loss(head: MixtureHead, token: Tensor, condition: Tensor) -> Tensor:
-    """Negative log likelihood per component, nats."""
-    distribution: Gaussians = head(condition)
-    return -distribution.log_density(token.double()).mean().float() / token.shape[-1]
+    return F.mse_loss(estimated_noise, wanted) + ERROR_WEIGHT * likelihood.mean()
 
 
 def conditions(model: PatchTransformer, token: Tensor, labels: Tensor) -> Tensor:
@@ -140,8 +145,8 @@ def estimate(model: PatchTransformer, noisy: Tensor, t: Tensor, condition: Tenso
     """Its head's noise estimate and the logarithm of the squared error that it expects."""
     assert isinstance(model.head, ResidualHead)
     with torch.autocast(device().type, torch.bfloat16):
-        guess, log_error = model.head.left(noisy, t, condition.repeat(REPEATS, 1))
-    return guess.float(), log_error.float()
+        estimated_noise, raw = model.head(noisy, t, condition.repeat(REPEATS, 1))
+    return estimated_noise.float(), F.logsigmoid(raw).float()
 
 
 def estimated(
@@ -168,8 +173,9 @@ def loss(
     model: PatchTransformer, token: Tensor, labels: Tensor, generator: torch.Generator, teacher: PatchTransformer | None
 ) -> Tensor:
     """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 3]."""
-    if isinstance(model.head, MixtureHead):
-        return mixture_loss(model.head, token.flatten(0, 1), conditions(model, token, labels))
+    if isinstance(model.head, MixtureHead):  # negative log likelihood per component, nats
+        distribution: Gaussians = model.head(conditions(model, token, labels))
+        return -distribution.log_density(token.flatten(0, 1).double()).mean().float() / token.shape[-1]
     return diffusion_loss(*estimated(model, token, labels, generator, teacher))
 
 
@@ -182,7 +188,7 @@ def train_transformer(
 ) -> None:
     """Train on tokens drawn anew from their posterior each time."""
     (mean, std), labels = pictures
-    scale = float(load_tokenizer(str(device()))[0].scale)
+    scale = float(load_exported(PatchTokenizer(), TOKENIZER).scale)
     rows = batches(len(labels), run.preset.batch, seed)
     for step in run.steps():
         picked = rows(step)
@@ -199,7 +205,7 @@ def measure_transformer(
 ) -> dict[str, float | int]:
     """Errors on held-out pictures, with the same noise for every model."""
     (mean, _), labels = pictures
-    tokenizer, _ = load_tokenizer(str(device()))
+    tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
     chunks = list(zip(mean.split(100), labels.split(100), strict=True))
 
     def average(teacher: PatchTransformer | None) -> float:
@@ -221,32 +227,22 @@ def measure_transformer(
 def main() -> None:
     """Train, measure and export one of the models."""
     options, preset = parse(__doc__ or "", PRESETS, ("tokenizer", *SIZES))
-    about = {"data": DATA_LICENCE}
     if options.name == "tokenizer":
         tokenizer = PatchTokenizer().to(device())
-        run = Run("patch-tokenizer", tokenizer, [torch.optim.AdamW(tokenizer.parameters(), preset.lr)], preset)
+        run = Run(TOKENIZER, tokenizer, [torch.optim.AdamW(tokenizer.parameters(), preset.lr)], preset)
         pictures = data.load("train", 120_000).images
         run.carry_out(options, lambda: train_tokenizer(run, tokenizer, torch.from_numpy(pictures), options.seed))
-        about |= {
-            "title": "KL autoencoder, 48x48 colour images to 12x12 tokens of 8 numbers",
-            "architecture": "engines.models.bundled.patch_networks.PatchTokenizer (diffusers AutoencoderKL)",
-        }
+        title = "KL autoencoder, 48x48 colour images to 12x12 tokens of 8 numbers"
         held = torch.from_numpy(data.load("t10k", 4_000).images)
-        export(run, about, measure_tokenizer(tokenizer, held), options)
+        export(run, title, measure_tokenizer(tokenizer, held), options)
         return
     size, teacher = SIZES[options.name], None
     if options.name == "draft":
-        teacher = PatchTransformer(SIZES["target"]).to(device())
-        load_weights(teacher, "patch-target")
+        teacher = load_exported(PatchTransformer(SIZES["target"]), "patch-target")
     model = PatchTransformer(size).to(device())
     run = Run(f"patch-{options.name}", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.carry_out(options, lambda: train_transformer(run, model, latents("train", 120_000), options.seed, teacher))
-    about |= {
-        "title": size.title,
-        "architecture": "engines.models.bundled.patch_networks.PatchTransformer (transformers Qwen3Model, learned "
-        "positions added)",
-    }
-    export(run, about, measure_transformer(model, latents("t10k", 4_000), teacher), options)
+    export(run, size.title, measure_transformer(model, latents("t10k", 4_000), teacher), options)
 
 
 if __name__ == "__main__":

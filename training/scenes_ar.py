@@ -7,27 +7,19 @@ none is learned by heart.
 """
 
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from engines.models.bundled.networks import SceneTokenizer, Transformer
 from engines.models.bundled.scene_prompts import SCENES, THINGS
-from training.image_ar import loss, measure, optimizers
+from training.image_ar import loss, measure
 from training.image_tokenizer import as_images
-from training.loop import MODELS, SCENES_LICENCE, Preset, Run, device, export, parse
+from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse
 from training.scenes_data import TEST, TRAIN, build
 
 PRESETS = {
     "cpu": Preset(steps=36_000, batch=16, lr=4e-3, minutes=300, linear=0.6),
     "gpu": Preset(steps=36_000, batch=64, lr=4e-3, linear=0.6),
 }
-
-
-def load_tokenizer() -> SceneTokenizer:
-    """The exported tokenizer."""
-    model = SceneTokenizer()
-    model.load_state_dict(load_file(MODELS / "scenes-tokenizer.safetensors"))
-    return model.to(device()).eval()
 
 
 @torch.no_grad()
@@ -50,20 +42,13 @@ def train(run: Run, model: Transformer, tokenizer: SceneTokenizer, seed: int) ->
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
-    tokenizer = load_tokenizer()
+    tokenizer = load_exported(SceneTokenizer(), "scenes-tokenizer").eval()
     model = Transformer(conditions=(len(THINGS), len(SCENES)), codes=len(tokenizer.codebook)).to(device())
-    run = Run("scenes-ar", model, optimizers(model, preset.lr), preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, tokenizer, options.seed)
-    model.half().float()  # measure what is shipped
+    run = Run("scenes-ar", model, muon(model, model.backbone.layers, preset.lr), preset)
+    run.carry_out(options, lambda: train(run, model, tokenizer, options.seed))
     held_codes, held_labels = encoded(tokenizer, 2_000, TEST, 0)
-    about = {
-        "title": "Autoregressive transformer over the tokenizer's codes, conditioned on thing and scene",
-        "architecture": "engines.models.bundled.networks.Transformer (transformers Qwen3Model with learned positions)",
-        "data": SCENES_LICENCE,
-    }
-    export(run, about, measure(model, held_codes, held_labels), options)
+    title = "Autoregressive transformer over the tokenizer's codes, conditioned on thing and scene"
+    export(run, title, measure(model, held_codes, held_labels), options, SCENES_LICENCE)
 
 
 if __name__ == "__main__":

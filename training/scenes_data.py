@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from engines.models.bundled.scene_prompts import SCENES, THINGS, Kind
+from engines.models.bundled.scene_prompts import SCENES, THINGS, Place
 from training.data import fetch
 from training.scenes import GROUNDS, SIZE, draw
 
@@ -24,7 +24,7 @@ PACKAGE: Final = "fonts-noto-color-emoji"
 FONT: Final = "usr/share/fonts/truetype/noto/NotoColorEmoji.ttf"
 STEP: Final = 8
 """Places are multiples of this many pixels, the side of a token's patch."""
-SIZES: Final[dict[Kind, tuple[int, int]]] = {"land": (56, 72), "air": (48, 56), "sea": (56, 72)}
+SIZES: Final[dict[Place, tuple[int, int]]] = {"land": (56, 72), "air": (48, 56), "sea": (56, 72)}
 FEET: Final = (80, 88)
 """Where a thing on the ground or in the water ends."""
 LOWEST_FLIGHT: Final = 64
@@ -40,7 +40,7 @@ def background(scene: str, ground: str, split: int, number: int) -> NDArray[np.u
 
 
 @cache
-def sprite(text: str, size: int, kind: Kind) -> NDArray[np.float32]:
+def sprite(text: str, size: int, kind: Place) -> NDArray[np.float32]:
     """An emoji at the foot of a square of `size` pixels, with its shadow or the water around it.
 
     Returns:

@@ -122,18 +122,11 @@ def main() -> None:
     model = Training().to(device())
     optimizer = torch.optim.AdamW(model.parameters(), preset.lr, betas=(0.9, 0.98), weight_decay=1e-3)
     run = Run("scenes-tokenizer", model, [optimizer], preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, options.seed)
+    run.carry_out(options, lambda: train(run, model, options.seed))
     tokenizer = run.model = model.tokenizer
-    tokenizer.half().float()  # measure what is shipped
     held_out = torch.from_numpy(build(2_000, TEST, 0)[0])
-    about = {
-        "title": "VQ tokenizer, 96x96 colour pictures to 12x12 codes out of 1024",
-        "architecture": "engines.models.bundled.networks.SceneTokenizer (convolutions without norms, pixel-shuffles)",
-        "data": SCENES_LICENCE,
-    }
-    export(run, about, measure(tokenizer, held_out), options)
+    title = "VQ tokenizer, 96x96 colour pictures to 12x12 codes out of 1024"
+    export(run, title, measure(tokenizer, held_out), options, SCENES_LICENCE)
 
 
 if __name__ == "__main__":

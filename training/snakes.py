@@ -12,14 +12,14 @@ from typing import Any, Final
 from transformers import Qwen3ForCausalLM
 
 from engines.models.bundled.snakes import LINE, MOST, held_out_games
-from training.block_diffusion import SHARES, SIZES, Kind, Noise, answers, export, network, train
+from training.block_diffusion import SHARES, SIZES, Noise, Recipe, answers, export, network, train
 from training.loop import Preset, Run, device, muon, parse
 from training.snakes_data import batch, encoder
 
 DATA: Final = "games of snakes and ladders, simulated"
 KINDS: Final = {
-    "target": Kind("Snakes and ladders", 128, 4, 320, SIZES, SHARES),
-    "draft": Kind("Snakes and ladders, small", 64, 4, 160, SIZES, SHARES),
+    "target": Recipe("Snakes and ladders", 128, 4, 320, SIZES, SHARES),
+    "draft": Recipe("Snakes and ladders, small", 64, 4, 160, SIZES, SHARES),
 }
 PRESETS: Final = {
     "cpu": Preset(steps=1300, batch=24, lr=4e-3, keep=100),
@@ -37,14 +37,12 @@ def main() -> None:
     kind, tokenizer = KINDS[options.name], encoder()
     model = network(kind, tokenizer).to(device())
     run = Run(f"snakes-{options.name}", model, muon(model, model.model.layers, preset.lr), preset)
-    run.resume(options)
-    if not options.export_only:
-        seed, noise = options.seed, Noise(kind, tokenizer)
-        train(run, model, noise, seed, lambda step: batch(step, preset.batch, seed))
+    seed, noise = options.seed, Noise(kind, tokenizer)
+    run.carry_out(options, lambda: train(run, model, noise, seed, lambda step: batch(step, preset.batch, seed)))
     export(run, kind, model, DATA, lambda made: measure(made, kind), options)
 
 
-def measure(model: Qwen3ForCausalLM, kind: Kind) -> dict[str, Any]:
+def measure(model: Qwen3ForCausalLM, kind: Recipe) -> dict[str, Any]:
     """Share of held-out games that are right to the last character: one token a pass, and in haste."""
     games = held_out_games(MEASURED)
 

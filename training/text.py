@@ -23,7 +23,7 @@ from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
 from training import text_data
-from training.block_diffusion import SHARES, SIZES, Kind, Noise, answers, export, network, train
+from training.block_diffusion import SHARES, SIZES, Noise, Recipe, answers, export, network, train
 from training.loop import MODELS, Preset, Run, batches, device, muon, parse
 from training.text_data import WINDOW
 
@@ -34,10 +34,10 @@ MEASURED_FULL: Final = 48
 LARGE: Final = (0, 0, 0, 0.3, 0.3, 0.4)
 """How often each block size is trained on where blocks of a few tokens are not decoded."""
 KINDS: Final = {
-    "target": Kind("Block diffusion language model", 384, 5, 896, SIZES, SHARES, repair=True),
-    "draft": Kind("Small block diffusion language model", 160, 4, 416, SIZES, SHARES),
-    "shift": Kind("Right-shifted block diffusion language model", 160, 4, 416, SIZES, SHARES, shift=True),
-    "full": Kind("Bidirectional diffusion language model", 384, 5, 896, SIZES, LARGE, full=True, base="target"),
+    "target": Recipe("Block diffusion language model", 384, 5, 896, SIZES, SHARES, repair=True),
+    "draft": Recipe("Small block diffusion language model", 160, 4, 416, SIZES, SHARES),
+    "shift": Recipe("Right-shifted block diffusion language model", 160, 4, 416, SIZES, SHARES, shift=True),
+    "full": Recipe("Bidirectional diffusion language model", 384, 5, 896, SIZES, LARGE, full=True, base="target"),
 }
 PRESETS: Final = {
     "cpu": Preset(steps=30_000, batch=32, lr=3e-3, minutes=90),
@@ -57,9 +57,8 @@ def main() -> None:
         known = model.load_state_dict(weights, strict=False)
         assert not known.unexpected_keys and known.missing_keys in ([], ["lm_head.weight"])  # tied to the embedding
     run = Run(f"text-{options.name}", model, muon(model, model.model.layers, preset.lr), preset)
-    run.resume(options)
-    if not options.export_only:
-        train(run, model, Noise(kind, tokenizer, WINDOW), options.seed, lessons(preset.batch, options.seed))
+    seed, noise = options.seed, Noise(kind, tokenizer, WINDOW)
+    run.carry_out(options, lambda: train(run, model, noise, seed, lessons(preset.batch, seed)))
     export(run, kind, model, DATA, lambda made: measure(made, kind, tokenizer), options)
 
 
@@ -70,7 +69,7 @@ def lessons(size: int, seed: int) -> Callable[[int], tuple[Tensor, Tensor]]:
     return lambda step: (rows[pick(step)], lengths[pick(step)])
 
 
-def measure(model: Qwen3ForCausalLM, kind: Kind, tokenizer: Tokenizer) -> dict[str, Any]:
+def measure(model: Qwen3ForCausalLM, kind: Recipe, tokenizer: Tokenizer) -> dict[str, Any]:
     """Share of held-out problems solved, by block size, greedily and one confident token after the other."""
     problems = json.loads(text_data.PROBLEMS.read_text(encoding="utf-8"))[: MEASURED_FULL if kind.full else MEASURED]
     solved = {}

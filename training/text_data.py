@@ -57,7 +57,8 @@ def problems(split: str) -> Iterator[Problem]:
         template = rng.choice(TEMPLATES)
         made = generators[template](rng, 1.0)
         solution = made["metadata"]["answer_cot"]
-        yield Problem(template, *(_tidy(text) for text in (made["question"], solution, made["answer"])))
+        texts = (re.sub(r"[ \t]+", " ", text).strip() for text in (made["question"], solution, made["answer"]))
+        yield Problem(template, *texts)
         seed += 1
 
 
@@ -129,10 +130,6 @@ def load() -> tuple[NDArray[np.int16], NDArray[np.int16]]:
         main()
     with np.load(path) as saved:
         return saved["rows"], saved["lengths"]
-
-
-def _tidy(text: str) -> str:
-    return re.sub(r"[ \t]+", " ", text).strip()
 
 
 def main() -> None:

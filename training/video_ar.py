@@ -8,20 +8,17 @@ given. The held-out clips that ship for prompts are written to assets/clips, as 
 
 import hashlib
 import math
-from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
-from torch import Tensor, nn
-from transformers import AttentionInterface
+from safetensors.torch import save_file
+from torch import Tensor
 
 from engines.models.bundled.video_networks import CODES, GIVEN, LENGTH, PLANE, VideoTokenizer, VideoTransformer
 from training import video_data
 from training.data import cache_dir
-from training.image_ar import optimizers
-from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, parse, sha256
+from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, load_exported, muon, parse, sha256
 from training.video_tokenizer import as_clips
 
 PRESETS = {
@@ -31,34 +28,6 @@ PRESETS = {
 CLIPS = MODELS.parent / "clips" / "video.safetensors"
 SHIPPED = 48
 """Held-out clips to prompt with: the first ones of the held-out split."""
-ATTENTION = "causal-blocks"
-
-
-def attend(
-    module: nn.Module, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, scaling: float, **_: Any
-) -> tuple[Tensor, None]:
-    """Causal attention [B, N, H, D] of Q, K and V [B, H, N, D], a latent frame of queries at a time.
-
-    torch's fused kernel takes a third longer on a CPU, most of it in the backward pass.
-    """
-    parts = []
-    for first in range(0, query.shape[2], PLANE):
-        last = min(first + PLANE, query.shape[2])
-        scores = (query[:, :, first:last] * scaling) @ key[:, :, :last].transpose(-1, -2)
-        # To add is cheaper than to fill, backward, too.
-        unseen = torch.full((last - first, last), -torch.inf, dtype=scores.dtype, device=query.device).triu(first + 1)
-        parts.append((scores + unseen).softmax(-1) @ value[:, :, :last])
-    return torch.cat(parts, 2).transpose(1, 2), None
-
-
-AttentionInterface.register(ATTENTION, attend)
-
-
-def load_tokenizer() -> VideoTokenizer:
-    """The exported tokenizer."""
-    model = VideoTokenizer()
-    model.load_state_dict({k: v.float() for k, v in load_file(MODELS / "video-tokenizer.safetensors").items()})
-    return model.to(device()).eval()
 
 
 def encoder_hash(tokenizer: VideoTokenizer) -> str:
@@ -70,7 +39,7 @@ def encoder_hash(tokenizer: VideoTokenizer) -> str:
 @torch.no_grad()
 def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
     """Codes [N, 720] and labels [N, 4] of a split; the codes are kept beside the clips, by what makes them."""
-    clips, tokenizer = video_data.load(split, count), load_tokenizer()
+    clips, tokenizer = video_data.load(split, count), load_exported(VideoTokenizer(), "video-tokenizer").eval()
     path = cache_dir() / f"video-codes-{split}-{count}-{encoder_hash(tokenizer)[:12]}.npy"
     if not path.exists():
         parts = [clips.frames[i : i + 20] for i in range(0, count, 20)]
@@ -83,21 +52,18 @@ def logits_behind_first(model: VideoTransformer, codes: Tensor) -> Tensor:
     """Logits [B, 576, K] of every code behind the first latent frame, given those before it."""
     ids = codes[:, :-1].to(device())
     positions = torch.arange(LENGTH - 1, device=ids.device).expand_as(ids)
-    logits: Tensor = model.head(model.hidden(ids, positions)[:, PLANE - 1 :])
+    logits: Tensor = model(ids, positions)[:, PLANE - 1 :]
     return logits
 
 
 def train(run: Run, model: VideoTransformer, codes: Tensor, seed: int) -> None:
     """Train until the budget is used up."""
     rows = batches(len(codes), run.preset.batch, seed)
-    if device().type == "cpu":
-        model.backbone.config._attn_implementation = ATTENTION
     for step in run.steps():
         picked = codes[rows(step)]
         with torch.autocast(device().type, torch.bfloat16):
             logits = logits_behind_first(model, picked)
         run.update(F.cross_entropy(logits.reshape(-1, CODES).float(), picked[:, PLANE:].flatten().to(device())))
-    model.backbone.config._attn_implementation = "sdpa"
 
 
 @torch.no_grad()
@@ -138,15 +104,10 @@ def main() -> None:
     codes, _ = encode("train", video_data.TRAIN_CLIPS)
     held_codes, held_labels = encode("t10k", video_data.HELD_OUT_CLIPS)
     model = VideoTransformer().to(device())
-    run = Run("video-ar", model, optimizers(model, preset.lr), preset)
+    run = Run("video-ar", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.carry_out(options, lambda: train(run, model, codes, options.seed))
-    about = {
-        "title": "Autoregressive transformer over the video tokenizer's codes, latent frame by latent frame",
-        "architecture": "engines.models.bundled.video_networks.VideoTransformer (transformers Qwen3Model)",
-        "data": DATA_LICENCE,
-        "clips": ship_clips(held_codes, held_labels),
-    }
-    export(run, about, measure(model, held_codes), options)
+    title = "Autoregressive transformer over the video tokenizer's codes, latent frame by latent frame"
+    export(run, title, measure(model, held_codes), options, clips=ship_clips(held_codes, held_labels))
 
 
 if __name__ == "__main__":

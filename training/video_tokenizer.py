@@ -13,7 +13,8 @@ from torch import Tensor
 
 from engines.models.bundled.video_networks import CODES, VideoTokenizer, to_floats, to_patches
 from training import video_data
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, parse, psnr
+from training.image_tokenizer import reseed
+from training.loop import Preset, Run, batches, device, export, parse, psnr
 
 PRESETS = {
     "cpu": Preset(steps=4_000, batch=6, lr=1.5e-3, minutes=22),
@@ -59,13 +60,6 @@ def train(run: Run, model: VideoTokenizer, clips: Tensor, seed: int) -> None:
 
 
 @torch.no_grad()
-def reseed(model: VideoTokenizer, features: Tensor, dead: Tensor) -> None:
-    """Put the `dead` codes [K], nonzero where one is, where random features [N, D] lie."""
-    rows = dead.nonzero().flatten()
-    model.codebook[rows] = features[torch.randperm(len(features), device=features.device)[: len(rows)]]
-
-
-@torch.no_grad()
 def measure(model: VideoTokenizer, clips: Tensor) -> dict[str, float | int]:
     """PSNR, code usage and how often a code stays, on held-out clips; every fourth shows the held-out photograph."""
     squared, counts, stays = [], torch.zeros(CODES), 0.0
@@ -95,12 +89,8 @@ def main() -> None:
     optimizer = torch.optim.AdamW(model.parameters(), preset.lr, betas=(0.9, 0.99), weight_decay=0.01)
     run = Run("video-tokenizer", model, [optimizer], preset)
     run.carry_out(options, lambda: train(run, model, clips, options.seed))
-    about = {
-        "title": "Causal VQ tokenizer, 33 frames of 48x48 to 5 latent frames of 12x12 codes out of 512",
-        "architecture": "engines.models.bundled.video_networks.VideoTokenizer",
-        "data": DATA_LICENCE,
-    }
-    export(run, about, measure(model, held_out), options)
+    title = "Causal VQ tokenizer, 33 frames of 48x48 to 5 latent frames of 12x12 codes out of 512"
+    export(run, title, measure(model, held_out), options)
 
 
 if __name__ == "__main__":

@@ -154,16 +154,11 @@ class InitialDrafter:
         if len(known):
             likely = torch.cat([window.left, window.q])[-1:].argmax(-1)
             draft = torch.where(anywhere, draft, likely if self.initial == "left-argmax" else known)
-        probs = uniform if self.initial == "uniform" else _points(draft, vocabulary)
+        probs = torch.zeros(fresh, vocabulary, dtype=torch.float64, device=device).scatter_(1, draft[:, None], 1.0)
+        probs = uniform if self.initial == "uniform" else probs  # else all probability is on the draft
         return Window(
             torch.cat([window.x, draft]),
             torch.cat([window.q, probs]),
             torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
             window.left,
         )
-
-
-def _points(draft: Int[Tensor, " W"], vocabulary: int) -> Float[Tensor, "W V"]:
-    """All probability on one id each."""
-    zeros = torch.zeros(len(draft), vocabulary, dtype=torch.float64, device=draft.device)
-    return zeros.scatter_(1, draft[:, None], 1.0)

@@ -23,7 +23,7 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block, own_path
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Follow, Lead, Led, Onward, Paths
+from engines.continuous.paths import Continuation, DenoiseRequest, Follow, Paths, PathVerification
 from engines.continuous.rejection import accept
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection
@@ -50,13 +50,13 @@ def _log_ratios(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> F
 
 
 def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, chance: Chance) -> Follow:
-    """What the target needs to verify drafts x by their whole paths; the first one that is rejected is led on.
+    """What the target needs to verify drafts x by their whole paths; it goes on by itself where it leaves one.
 
     Where none is rejected the target goes its own way at the position behind them, with the noise of that position.
     """
     states, q, n = torch.cat([drawn.states, x[:, None]], 1), drawn.whole, drawn.states.shape[1]
 
-    def lead(p: Gaussians) -> Lead:
+    def verify_paths(p: Gaussians) -> PathVerification:
         log_w = log_weights(p, q, states)
         coins = accept(log_w[-1], chance, block.draw("verify"), until_rejection=True)
         r = first_rejection(coins.kept)[None]
@@ -66,10 +66,10 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
         left_at = race(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
         left, shape = n - 1 - left_at.step, states.shape[1:]
         fresh = chance.normal(Draw("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
-        gone = yield Onward(r, left, left_at.state, fresh)
-        return Led(r, left, gone.states, left_at.tries, left_at.capped)
+        denoised = yield DenoiseRequest(r, left, left_at.state, fresh)
+        return Continuation(r, left, denoised.states, left_at.tries, left_at.capped)
 
-    return Follow(states, lead)
+    return Follow(states, verify_paths)
 
 
 def measured(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, Tensor]:

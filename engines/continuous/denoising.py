@@ -166,20 +166,13 @@ def _cosine(share: float) -> float:
     return math.cos((share + _OFFSET) / (1 + _OFFSET) * math.pi / 2) ** 2
 
 
-@dataclass(frozen=True, slots=True)
-class Coefficients:
-    """What makes a step's distribution of x_t, eps and v: numbers of one step, or [n, 1, 1] of all, the first first.
+@lru_cache(maxsize=4096)
+def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> tuple[float, ...]:
+    """What makes a step's distribution of x_t, eps and v.
 
-    Its mean is `of_state` x_t + `of_noise` eps, its standard deviation exp(`log_std` + `of_v` v).
+    Its mean is the first number times x_t, plus the second times eps; its standard deviation is exp(the third plus the
+    fourth times v).
     """
-
-    of_state: Any
-    of_noise: Any
-    log_std: Any
-    of_v: Any
-
-
-def _coefficients(schedule: Schedule, i: int, sampling: ContinuousSampling) -> tuple[float, float, float, float]:
     if (own := schedule.own(i)) is not None:
         of_state, of_noise, std = own
         return of_state, of_noise, math.log(std) + math.log(sampling.temperature), 0.0
@@ -202,15 +195,11 @@ def _coefficients(schedule: Schedule, i: int, sampling: ContinuousSampling) -> t
     )
 
 
-@lru_cache(maxsize=4096)
-def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> Coefficients:
-    return Coefficients(*_coefficients(schedule, i, sampling))
-
-
 @lru_cache(maxsize=64)
-def _all_steps(schedule: Schedule, sampling: ContinuousSampling, device: torch.device) -> Coefficients:
-    every = [_coefficients(schedule, i, sampling) for i in reversed(range(len(schedule)))]
-    return Coefficients(*columns(every, torch.float64, device))
+def _all_steps(schedule: Schedule, sampling: ContinuousSampling, device: torch.device) -> tuple[Tensor, ...]:
+    """The same of all steps, [n, 1, 1] each, the first step first."""
+    every = [_one_step(schedule, i, sampling) for i in reversed(range(len(schedule)))]
+    return columns(every, torch.float64, device)
 
 
 def columns(every: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
@@ -219,9 +208,10 @@ def columns(every: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.
         return tuple(column[:, None, None] for column in torch.tensor(every, dtype=dtype, device=device).unbind(1))
 
 
-def _made(by: Coefficients, x: Tensor, out: tuple[Tensor, Tensor]) -> Gaussians:
+def _made(by: Sequence[Any], x: Tensor, out: tuple[Tensor, Tensor]) -> Gaussians:
+    of_state, of_noise, log_std, of_v = by
     eps, v = (part.to(torch.float64) for part in out)
-    return plain(by.of_state * x + by.of_noise * eps, (by.log_std + by.of_v * v).exp())
+    return plain(of_state * x + of_noise * eps, (log_std + of_v * v).exp())
 
 
 def step_distribution(

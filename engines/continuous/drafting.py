@@ -11,7 +11,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, noise_at
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Lead, Led, Onward, Paths, join
+from engines.continuous.paths import Continuation, DenoiseRequest, Paths, PathVerification, join
 from engines.continuous.request import PathForward, ask_paths
 from engines.protocol import FATE_CODES, Decision
 from engines.sampling.chance import Chance, Draw
@@ -123,13 +123,13 @@ def alone(block: Block, cached: int) -> Generator[PathForward | Decision, Any, T
     return token
 
 
-def own_path(block: Block) -> Lead:
+def own_path(block: Block) -> PathVerification:
     """The target's own path at the position behind the drafts, with the noise of that position."""
     row = torch.full((1,), block.W, device=block.position.device)
     noise = torch.cat([block.noise.path[-1], block.noise.last[-1:]])[None]
     left = torch.full_like(row, noise.shape[1] - 1)
-    gone = yield Onward(row, left, noise[:, 0], noise)
-    return Led(row, left, gone.states, noise.new_zeros(1), torch.zeros(1, dtype=torch.bool, device=row.device))
+    denoised = yield DenoiseRequest(row, left, noise[:, 0], noise)
+    return Continuation(row, left, denoised.states, noise.new_zeros(1), torch.zeros_like(row, dtype=torch.bool))
 
 
 def draft(

@@ -62,13 +62,10 @@ def plain(mean: Float[Tensor, "*W D"], std: Float[Tensor, "*W D"]) -> Gaussians:
 
 def together(distributions: Sequence[Gaussians], dim: int = 0) -> Gaussians:
     """Distributions of several groups of rows as one."""
-    return Gaussians(*(torch.cat(parts, dim) for parts in _parts(distributions)))
+    parts = ([getattr(one, part) for one in distributions] for part in ("log_weight", "mean", "std"))
+    return Gaussians(*(torch.cat(part, dim) for part in parts))
 
 
 def stacked(distributions: Sequence[Gaussians]) -> Gaussians:
     """Distributions of n steps and W rows as one, [n, W]."""
-    return Gaussians(*(torch.stack(parts) for parts in _parts(distributions)))
-
-
-def _parts(distributions: Sequence[Gaussians]) -> list[list[Tensor]]:
-    return [[getattr(one, part) for one in distributions] for part in ("log_weight", "mean", "std")]
+    return together([one[None] for one in distributions])

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block, own_path
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Follow, Lead, Led, Onward, PathDensity, Paths
+from engines.continuous.paths import Continuation, DenoiseRequest, Follow, PathDensity, Paths, PathVerification
 from engines.continuous.rejection import accept
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection
@@ -35,7 +35,7 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
     """
     states = torch.cat([drawn.states, x[:, None]], 1)
 
-    def lead(p: Gaussians) -> Lead:
+    def verify_paths(p: Gaussians) -> PathVerification:
         coins = accept(log_ratio(drawn, p, x), chance, block.draw("verify"), until_rejection=True)
         r = int(first_rejection(coins.kept))
         if r == block.W:
@@ -43,7 +43,7 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
         at = Draw("anew", block.iteration, block.position[r : r + 1])
         return (yield from redrawn(r, drawn.densities[r], states.shape[1:], most, chance, at))
 
-    return Follow(states, lead)
+    return Follow(states, verify_paths)
 
 
 def log_ratio(drawn: Paths, p: Gaussians, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
@@ -58,7 +58,7 @@ def measured(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, T
     return {"log_ratio": ratio, "path_log_ratio": ratio}
 
 
-def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: Chance, at: Draw) -> Lead:
+def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: Chance, at: Draw) -> PathVerification:
     """Draw a path from (p - q)+, normalised, by acceptance and rejection.
 
     At most `most` proposals are made. A plain draw stands in after that, which happens with a probability of at most
@@ -74,30 +74,27 @@ def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: 
     """
     made, count, width = 0, min(_FIRST_ROUND, most), shape.numel()
     while made < most:
-        noise = chance.normal(_part(at, f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
-        gone = yield _proposals(row, noise)
-        log_p = gone.whole.log_density(gone.states[:, 1:].transpose(0, 1)).sum(0)
-        accept_prob = -torch.expm1(draft(gone.states) - log_p)  # 1 - q / p; below 0 where q is larger
-        taken = chance.uniform(_part(at, f"coins {made}"), count)[0] < accept_prob
+        noise = chance.normal(at.part(f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
+        denoised = yield _proposals(row, noise)
+        log_p = denoised.whole.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
+        accept_prob = -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
+        taken = chance.uniform(at.part(f"coins {made}"), count)[0] < accept_prob
         if bool(taken.any()):
             first = int(taken.long().argmax())
-            return _led(row, gone.states[first : first + 1], made + first + 1, taken.new_zeros(1))
+            return _continuation(row, denoised.states[first : first + 1], made + first + 1, taken.new_zeros(1))
         made, count = made + count, min(2 * count, _LARGEST_ROUND, most - made - count)
-    spare = chance.normal(_part(at, "spare"), width).unflatten(1, shape)
-    gone = yield _proposals(row, spare)
-    return _led(row, gone.states, most, torch.ones(1, dtype=torch.bool, device=spare.device))
+    spare = chance.normal(at.part("spare"), width).unflatten(1, shape)
+    denoised = yield _proposals(row, spare)
+    return _continuation(row, denoised.states, most, torch.ones(1, dtype=torch.bool, device=spare.device))
 
 
-def _proposals(row: int, noise: Float[Tensor, "N S D"]) -> Onward:
+def _proposals(row: int, noise: Float[Tensor, "N S D"]) -> DenoiseRequest:
     """Whole paths of the target."""
     steps = torch.full((len(noise),), noise.shape[1] - 1, device=noise.device)
-    return Onward(torch.full((1,), row, device=noise.device), steps, noise[:, 0], noise)
+    return DenoiseRequest(torch.full((1,), row, device=noise.device), steps, noise[:, 0], noise)
 
 
-def _led(row: int, states: Float[Tensor, "1 S D"], tries: int, capped: Bool[Tensor, "1"]) -> Led:
-    places = torch.full((1,), row, device=states.device)
-    return Led(places, torch.full_like(places, states.shape[1] - 1), states, states.new_full((1,), tries), capped)
-
-
-def _part(at: Draw, part: str) -> Draw:
-    return Draw(f"{at.purpose} {part}", at.iteration, at.position)
+def _continuation(row: int, states: Float[Tensor, "1 S D"], tries: int, capped: Bool[Tensor, "1"]) -> Continuation:
+    place = torch.full((1,), row, device=states.device)
+    left = torch.full_like(place, states.shape[1] - 1)
+    return Continuation(place, left, states, states.new_full((1,), tries), capped)

@@ -12,7 +12,7 @@ from engines.continuous.gaussians import Gaussians, together
 
 
 @dataclass(frozen=True, slots=True)
-class Onward:
+class DenoiseRequest:
     """Ask for one position to be denoised from N states, each with noise of its own."""
 
     row: Int[Tensor, "1"]
@@ -26,8 +26,8 @@ class Onward:
 
 
 @dataclass(frozen=True, slots=True)
-class Gone:
-    """The answer to an Onward."""
+class Denoised:
+    """The answer to a DenoiseRequest."""
 
     whole: Gaussians
     """Distributions of the steps, from the first that any of the states had left, [n, N]."""
@@ -36,7 +36,7 @@ class Gone:
 
 
 @dataclass(frozen=True, slots=True)
-class Led:
+class Continuation:
     """What became of the one position where the target leaves the paths that it follows."""
 
     row: Int[Tensor, "1"]
@@ -56,7 +56,7 @@ class Led:
         return self.states[:, -1]
 
 
-Lead: TypeAlias = Generator[Onward, Gone, Led]
+PathVerification: TypeAlias = Generator[DenoiseRequest, Denoised, Continuation]
 """Decides where paths are left, and asks for as much denoising as that takes."""
 
 
@@ -66,7 +66,7 @@ class Follow:
 
     states: Float[Tensor, "W S D"]
     """x_T .. x_0 of the drafts."""
-    lead: Callable[[Gaussians], Lead]
+    verify: Callable[[Gaussians], PathVerification]
     """Called with the target's distributions of all n steps, [n, W]."""
 
 
@@ -82,8 +82,8 @@ class Paths:
     """The distributions of all n steps, [n, W]: entry k leads from states k to k + 1, the last one to the token."""
     states: Float[Tensor, "W S D"]
     """x_T .. x_1."""
-    led: Led | None = None
-    """Where paths were followed; then there is a row of states more, the one that was led on."""
+    continuation: Continuation | None = None
+    """Where paths were followed; then there is a row of states more, that of the position behind them."""
     densities: tuple[PathDensity, ...] = ()
     """Of drafts: by row, the density of any path of that token."""
 

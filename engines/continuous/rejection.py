@@ -97,10 +97,10 @@ def draw_replacements(
     rows = rejected.nonzero().flatten()
     while len(rows) and made < most:
         count = min(count, most - made)
-        here, named = ratio[rows], Draw(f"{draw.purpose} {made}", draw.iteration, draw.position[rows])
+        here, named = ratio[rows], draw.at(rows).part(f"{made}")
         proposals = _propose(here.p, count, chance, named)
         accept_prob = -torch.expm1(-here.log_of_proposals(proposals))  # 1 - 1 / R; below 0 where R is below 1
-        taken = chance.uniform(_part(named, "coin"), count) < accept_prob
+        taken = chance.uniform(named.part("coin"), count) < accept_prob
         first = taken.long().argmax(-1)
         token[rows] = proposals[torch.arange(len(rows), device=rows.device), first]
         tries[rows] = (torch.where(taken.any(-1), first, count - 1) + made + 1).to(tries.dtype)
@@ -108,8 +108,7 @@ def draw_replacements(
         made, count = made + count, min(2 * count, _LARGEST_ROUND)
     capped = torch.zeros_like(rejected)
     if len(rows):
-        named = Draw(f"{draw.purpose} spare", draw.iteration, draw.position[rows])
-        token[rows] = _propose(ratio.p[rows], 1, chance, named)[:, 0]
+        token[rows] = _propose(ratio.p[rows], 1, chance, draw.at(rows).part("spare"))[:, 0]
         capped[rows] = True
     return Replacements(token, tries, capped)
 
@@ -118,11 +117,7 @@ def _propose(p: Gaussians, count: int, chance: Chance, draw: Draw) -> Tensor:
     """`count` draws from each of W distributions [W, count, D]."""
     width = p.mean.shape[-1]
     normal = chance.normal(draw, count * width).unflatten(1, (count, width))
-    return p[:, None].draw(normal, chance.uniform(_part(draw, "pick"), count))
-
-
-def _part(draw: Draw, part: str) -> Draw:
-    return Draw(f"{draw.purpose} {part}", draw.iteration, draw.position)
+    return p[:, None].draw(normal, chance.uniform(draw.part("pick"), count))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +129,7 @@ class Settled(Replacements):
 
 def settle(ratio: DensityRatio, x: Float[Tensor, "W D"], most: int, chance: Chance, draw: Draw) -> Settled:
     """Accept or replace drafts x ~ q, each apart from the others. The variant exact is a maximal coupling."""
-    coins = accept(ratio.log_of_drafts(x), chance, _part(draw, "verdict"))
+    coins = accept(ratio.log_of_drafts(x), chance, draw.part("verdict"))
     new = draw_replacements(ratio, ~coins.kept, most, chance, draw)
     return Settled(torch.where(coins.kept[:, None], x, new.token), new.tries, new.capped, coins.kept)
 

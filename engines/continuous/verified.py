@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Led, Paths, Walks
+from engines.continuous.paths import Continuation, Paths, Walks
 from engines.continuous.rejection import DensityRatio, Ratio, Replacements
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision
 from engines.sampling.coupling import Verdicts
@@ -108,7 +108,7 @@ def fates_until(n: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
     return torch.cat([fate, torch.where(n == W, code[Fate.BONUS], NO_ENTRY)[None]])
 
 
-def search(rejected: Bool[Tensor, " W"], new: Replacements | Led) -> dict[str, Tensor]:
+def search(rejected: Bool[Tensor, " W"], new: Replacements | Continuation) -> dict[str, Tensor]:
     """What it took to replace the rejected drafts, in the names of the trace."""
     return {
         "tries": torch.where(rejected, new.tries, torch.nan),

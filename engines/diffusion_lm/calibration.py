@@ -94,7 +94,8 @@ def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows:
     remedy = f"run python -m engines calibrate --model {task.card.id} --set policy={name} --set tau={tau:g} "
     remedy += f"--set block={block}, or use dag or chain."
     if not path.is_file():
-        raise ConfigError(f"graph: none is calibrated for {task.card.id}, {_said(policy)}; {remedy}")
+        chosen = name if name == "greedy" else f"{name} {tau:g}"
+        raise ConfigError(f"graph: none is calibrated for {task.card.id}, {chosen} and blocks of {block}; {remedy}")
     data = read(path)
     wanted = key(task.card, policy)
     for field, value in wanted.items():
@@ -144,8 +145,3 @@ def read(path: Path) -> dict[str, Any]:
     """A stored calibration."""
     stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return stored
-
-
-def _said(policy: tuple[str, float, int]) -> str:
-    name, tau, block = policy
-    return f"{name if name == 'greedy' else f'{name} {tau:g}'} and blocks of {block}"

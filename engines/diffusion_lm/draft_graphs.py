@@ -8,30 +8,10 @@ section 3.2). The paper gives no sets; ours have levels that add one rank each.
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-
-from engines.config import Knob
-
-GraphName = Annotated[
-    Literal["dag", "chain", "calibrated"],
-    Knob(
-        "Draft graph",
-        "Sets of drafts verified side by side. chain: the surest, the two surest, and so on. dag: each also with the "
-        "next surest in place of its last. calibrated: those accepted most often on other prompts.",
-    ),
-]
-Acceptance = Annotated[
-    Literal["policy", "token", "strict"],
-    Knob(
-        "Acceptance",
-        "Which drafts stay. policy: those that the policy would have revealed, maybe with others. token: those that "
-        "pass its test one by one. strict: exactly what it would have revealed.",
-    ),
-]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +79,8 @@ def chain(d: int) -> Graph:
 @cache
 def dag(d: int) -> Graph:
     """The chain and, on every level, a sibling that skips a rank: {1 .. l - 1, l + 1}. K = 2 d + 1."""
-    nodes = [()] if d == 0 else [(), *_levels(d)]
-    return Graph(tuple(nodes))
-
-
-def _levels(d: int) -> list[tuple[int, ...]]:
     levels = [tuple(range(1, level)) for level in range(1, d + 1)]
-    return [(*start, len(start) + last) for start in levels for last in (1, 2)]
+    return Graph(((), *((*start, len(start) + last) for start in levels for last in (1, 2))))
 
 
 @cache

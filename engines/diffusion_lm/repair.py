@@ -42,13 +42,5 @@ def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Generator[B
             numbers={"confidence": confidence},
             signals={"block": row.number, "open": len(row.open), "committed": 0},
         )
-        if not overwrite(row, position, ask_numbers(answer)):
+        if not row.write(position, ask_numbers(answer)):
             return
-
-
-def overwrite(row: Row, position: Tensor, answer: tuple[int, ...]) -> bool:
-    """Put the tokens of an answer (tokens, then whether each is wanted) into the row; whether there were any."""
-    count = len(position)
-    chosen = [(p, t) for p, t, keep in zip(position.tolist(), answer, answer[count:], strict=False) if keep]
-    row.fill([p for p, _ in chosen], [t for _, t in chosen], stay=True)
-    return bool(chosen)

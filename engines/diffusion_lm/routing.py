@@ -142,11 +142,6 @@ def margin(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
     return best[:, 0] - best[:, 1]
 
 
-def shape(probs: Float[Tensor, "m V"]) -> dict[str, Float[Tensor, " m"]]:
-    """What the estimates look at, by the names of traces.measures."""
-    return {"margin": margin(probs), "entropy_share": entropy_share(probs)}
-
-
 def estimates(
     probs: Float[Tensor, "m V"], confidence: Float[Tensor, " m"], coin: Float[Tensor, " m"], exponent: float, cut: float
 ) -> dict[str, Float[Tensor, " m"]]:

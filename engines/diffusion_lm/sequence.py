@@ -219,11 +219,20 @@ class Row:
         counted = answer[: int(stops[0])] if len(stops) else answer
         return not bool((counted == self.task.mask).any())
 
-    def fill(self, position: Sequence[int], token: Sequence[int], *, stay: bool = False) -> None:
-        """Make tokens final; go on to the next block when this one is full, unless to `stay`."""
+    def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
+        """Make tokens final; go on to the next block when this one is full."""
         self.tokens[torch.tensor(position, dtype=torch.long)] = torch.tensor(token, dtype=torch.long)
-        if not stay:
-            self.move_on()
+        self.move_on()
+
+    def write(self, position: Int[Tensor, " m"], answer: Sequence[int]) -> bool:
+        """Make those tokens final that an answer wants, and stay in the block; whether there were any.
+
+        The answer has a token for every position, and then 1 or 0 for each.
+        """
+        token, wanted = torch.tensor(answer, dtype=torch.long).view(2, len(position))
+        chosen = wanted.bool()
+        self.tokens[position[chosen]] = token[chosen]
+        return bool(chosen.any())
 
     def move_on(self) -> None:
         """Go on to the next block if this one is full."""

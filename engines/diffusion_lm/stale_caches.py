@@ -15,27 +15,15 @@ block is open, or, delayed, the token before every open one.
 """
 
 from dataclasses import replace
-from typing import Annotated, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
 import torch
 
-from engines.config import ConfigError, Knob
+from engines.config import ConfigError
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Layout, Row
 
 Name = Literal["exact", "prefix", "dual", "delayed"]
-Stale = Annotated[
-    Name,
-    Knob(
-        "Cache",
-        "What is kept of earlier passes. exact: only what stays as it is. The others are APPROXIMATE: prefix and dual "
-        "(Fast-dLLM) keep what surrounds a block as its first pass saw it, delayed (dKV-Cache) a token as the pass "
-        "after it saw it.",
-    ),
-]
-Refresh = Annotated[
-    int, Knob("Refresh", "Passes after which everything is computed anew.", 1, 64, 1, {"cache": ("delayed",)})
-]
 DEVIATION: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"
 
 

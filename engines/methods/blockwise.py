@@ -21,7 +21,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
-from engines.diffusion_lm.stale_caches import DEVIATION, Refresh, Stale, StaleCache
+from engines.diffusion_lm.stale_caches import DEVIATION, Name, StaleCache
 from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
@@ -49,8 +49,18 @@ class Config(PartSettings):
         int, Knob("Steps per block", "Steps to fill a block in. Fewer are less sure.", 1, 32, 1, {"rule": _SCHEDULED})
     ] = 1
 
-    cache: Stale = "exact"
-    refresh: Refresh = 8
+    cache: Annotated[
+        Name,
+        Knob(
+            "Cache",
+            "What is kept of earlier passes. exact: only what stays as it is. The others are APPROXIMATE: prefix and "
+            "dual (Fast-dLLM) keep what surrounds a block as its first pass saw it, delayed (dKV-Cache) a token as the "
+            "pass after it saw it.",
+        ),
+    ] = "exact"
+    refresh: Annotated[
+        int, Knob("Refresh", "Passes after which everything is computed anew.", 1, 64, 1, {"cache": ("delayed",)})
+    ] = 8
 
     def __post_init__(self) -> None:
         PartSettings.__post_init__(self)
@@ -98,10 +108,8 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
             numbers={"confidence": confidence},
             signals={"block": row.number, "open": len(position), "committed": chosen.sum().double()},
         )
-        numbers = ask_numbers(answer)
-        tokens, kept = numbers[: len(position)], numbers[len(position) :]
-        final = [(p, t) for p, t, keep in zip(position.tolist(), tokens, kept, strict=True) if keep]
-        row.fill([p for p, _ in final], [t for _, t in final])
+        row.write(position, ask_numbers(answer))
+        row.move_on()
         iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
         block = row.block
     return row.tokens[row.prompt_length :]

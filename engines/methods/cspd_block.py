@@ -91,14 +91,14 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             follow=following(block, drawn, x, config.tries, chance),
         )
         paths = ask_paths((yield request))
-        assert paths.led is not None
-        led = paths.led
-        token = torch.cat([x, led.token]).index_copy(0, led.row, led.token)
+        assert paths.continuation is not None
+        own = paths.continuation
+        token = torch.cat([x, own.token]).index_copy(0, own.row, own.token)
         # The uniform numbers that decided where to leave, once more for the record.
         numbers = measured(drawn, paths, x)
         coins = accept(numbers["log_ratio"], chance, block.draw("verify"), until_rejection=True)
         n = first_rejection(coins.kept)
-        numbers |= search(torch.arange(W, device=x.device) == n, led)
+        numbers |= search(torch.arange(W, device=x.device) == n, own)
         decision = Verified(block, x, drawn, token[:W], paths).decision(
             token, fates_until(n, W), coins, numbers, (n + 1)[None]
         )

@@ -12,7 +12,7 @@ import torch
 
 from engines.config import Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.repair import MOST_PASSES, overwrite, polish, repair
+from engines.diffusion_lm.repair import MOST_PASSES, polish, repair
 from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
@@ -75,7 +75,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
             numbers={"confidence": torch.cat([confidence, sure])},
             signals={"block": row.number, "open": count, "committed": chosen.sum()},
         )
-        overwrite(row, both, ask_numbers(answer))
+        row.write(both, ask_numbers(answer))
         if row.settled:
             yield from polish(row, config.edit, config.passes)
         row.move_on()

@@ -74,8 +74,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
             numbers={"confidence": confidence},
             signals={"block": row.number, "open": len(position), "confident": sure.sum(), "committed": kept.sum()},
         )
-        tokens, chosen = torch.tensor(ask_numbers(answer)).view(2, -1)
-        final = chosen.nonzero().squeeze(1)
-        row.fill(position[final].tolist(), tokens[final].tolist())
+        row.write(position, ask_numbers(answer))
+        row.move_on()
         iteration += 1
     return row.tokens[row.prompt_length :]

@@ -18,17 +18,7 @@ import torch
 from torch import Tensor
 
 from engines.config import Knob
-from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.branches import (
-    Branches,
-    RankedDrafts,
-    answer_of,
-    branch,
-    check_size,
-    proceed,
-    ranked,
-    with_scores,
-)
+from engines.diffusion_lm import branches, unmasking
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, rivals
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
@@ -61,20 +51,20 @@ def deviation(config: Config) -> str:
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Reveal what is sure, try out the rest, until the text ends."""
-    check_size(task, config.size, rivals(config.k))
+    branches.check_size(task, config.size, rivals(config.k))
     return _decode(Row(task, config.size), config)
 
 
 def _decode(row: Row, config: Config) -> Decoder:
     drafts, graph = None, ROOT
     while not row.ended:
-        drafts, graph = yield from _step(row, branch(row, drafts, graph), drafts, config)
+        drafts, graph = yield from _step(row, branches.branch(row, drafts, graph), drafts, config)
     return row.tokens[row.prompt_length :]
 
 
 def _step(
-    row: Row, rows: Branches, drafts: RankedDrafts | None, config: Config
-) -> Generator[BlockForward | Decision, Any, tuple[RankedDrafts | None, Graph]]:
+    row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
+) -> Generator[BlockForward | Decision, Any, tuple[branches.RankedDrafts | None, Graph]]:
     """One pass over the block, or over its candidate states: what is left to draft, and the candidates."""
     position = row.open
     probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
@@ -94,7 +84,7 @@ def _step(
     candidates = (confidence >= config.floor).sum().clamp(1, config.k)
     chosen = torch.where((sure.sum() > 1) | (candidates == 1), unmasking.at_least_one(sure, confidence), False)
     kept = chosen | filled | to_device(row.carried(position), probs.device)
-    rank = ranked(best, ~kept)
+    rank = branches.ranked(best, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
@@ -102,20 +92,20 @@ def _step(
         token,
         torch.where(chosen & ~sure, FATE_CODES[Fate.FALLBACK], fate),
         readback=torch.cat(
-            [answer_of(token, kept, rank), (kept & ~filled).any()[None], sure.sum()[None], candidates[None]]
+            [branches.answer_of(token, kept, rank), (kept & ~filled).any()[None], sure.sum()[None], candidates[None]]
         ),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
         signals={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},
     )
     if drafts is not None:
-        decision = with_scores(decision, rows, drafts, score, winner)
+        decision = branches.with_scores(decision, rows, drafts, score, winner)
     *answer, stale, given, count = ask_numbers((yield decision))
-    left = proceed(row, tuple(answer), probs_now)
+    left = branches.proceed(row, tuple(answer), probs_now)
     return (None, ROOT) if stale else (left, rivals(count, given))
 
 
-def _score(probs: Tensor, filled: Tensor, rows: Branches, drafts: RankedDrafts | None) -> Tensor:
+def _score(probs: Tensor, filled: Tensor, rows: branches.Branches, drafts: branches.RankedDrafts | None) -> Tensor:
     """By which states are compared [K]: the candidate's log probability less the entropy, in nats, of the rest."""
     if drafts is None:
         return probs.new_zeros(1)

@@ -61,7 +61,7 @@ def deviation(config: Config) -> str:
     if config.group == 0 or config.window == 1:
         return ""
     return (
-        "Lossy by design: in the check, tokens that are alike stand in for one another. The paper reports worse "
+        "Lossy by design: in verification, tokens that are alike stand in for one another. The paper reports worse "
         "pictures for it, by FID and Inception score (SCD, Table 1)."
     )
 

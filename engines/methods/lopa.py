@@ -2,8 +2,8 @@
 
 One pass looks at the block as it is, branch B_0, and at k copies of it: B_j has the j-th most confident open position
 filled in already. The branch whose open positions are most confident on average wins; by its own distributions it
-reveals what reaches tau, or its best position, and is the next B_0. The draft of a branch is never checked: winning is
-all it takes.
+reveals what reaches tau, or its best position, and is the next B_0. The draft of a branch is never verified:
+winning is all it takes.
 """
 
 from collections.abc import Generator
@@ -13,17 +13,7 @@ from typing import Annotated, Any, Literal
 import torch
 
 from engines.config import Knob
-from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.branches import (
-    Branches,
-    RankedDrafts,
-    answer_of,
-    branch,
-    check_size,
-    proceed,
-    ranked,
-    with_scores,
-)
+from engines.diffusion_lm import branches, unmasking
 from engines.diffusion_lm.draft_graphs import star
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
@@ -57,20 +47,20 @@ def deviation(config: Config) -> str:
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Branch, compare, reveal, until the text ends."""
-    check_size(task, config.size, star(config.k))
+    branches.check_size(task, config.size, star(config.k))
     return _decode(Row(task, config.size), config)
 
 
 def _decode(row: Row, config: Config) -> Decoder:
-    drafts: RankedDrafts | None = None
+    drafts: branches.RankedDrafts | None = None
     while not row.ended:
-        drafts = yield from _step(row, branch(row, drafts, star(config.k)), drafts, config)
+        drafts = yield from _step(row, branches.branch(row, drafts, star(config.k)), drafts, config)
     return row.tokens[row.prompt_length :]
 
 
 def _step(
-    row: Row, rows: Branches, drafts: RankedDrafts | None, config: Config
-) -> Generator[BlockForward | Decision, Any, RankedDrafts | None]:
+    row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
+) -> Generator[BlockForward | Decision, Any, branches.RankedDrafts | None]:
     """One pass over all branches."""
     position = row.open
     probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
@@ -90,18 +80,18 @@ def _step(
     passed = unmasking.confident(confidence, place, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
     kept = chosen | filled | to_device(row.carried(position), probs.device)
-    rank = ranked(value, ~kept)
+    rank = branches.ranked(value, ~kept)
     fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
         place - row.prompt_length,
         token,
         torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate),
-        readback=answer_of(token, kept, rank),
+        readback=branches.answer_of(token, kept, rank),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
         signals={"block": row.number, "open": len(position), "winner": winner, **counts},
     )
     if drafts is not None and config.k:
-        decision = with_scores(decision, rows, drafts, score, winner)
-    return proceed(row, ask_numbers((yield decision)), probs_now)
+        decision = branches.with_scores(decision, rows, drafts, score, winner)
+    return branches.proceed(row, ask_numbers((yield decision)), probs_now)

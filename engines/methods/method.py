@@ -12,11 +12,6 @@ from engines.sampling.distributions import Sampling
 from traces.schema import Rule
 
 
-def no_rules(_: Any) -> tuple[Rule, ...]:
-    """The rules of a method that has none of its own."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Method:
     """One line of the registry."""
@@ -32,7 +27,7 @@ class Method:
     """Empty where the output distribution under these settings is ordinary decoding's; else what differs, in words."""
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Settings that a paper or a release gives a name, by that name."""
-    rules: Callable[[Any], tuple[Rule, ...]] = no_rules
+    rules: Callable[[Any], tuple[Rule, ...]] = lambda _: ()
     """How a verdict comes about under these settings, as `traces.rules` writes it; none where the general form fits."""
     drafter: Callable[[Any], str] | None = None
     """Which model drafts under these settings, `small` or `itself`; none where the method asks one model alone."""

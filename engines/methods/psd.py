@@ -14,19 +14,9 @@ from typing import Annotated, Any, Final, Literal
 import torch
 
 from engines.config import Knob
-from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.branches import (
-    Branches,
-    RankedDrafts,
-    answer_of,
-    branch,
-    check_size,
-    proceed,
-    ranked,
-    with_verdicts,
-)
+from engines.diffusion_lm import branches, unmasking
 from engines.diffusion_lm.calibration import calibrated
-from engines.diffusion_lm.draft_graphs import ROOT, Acceptance, Graph, GraphName, accept_nodes, chain, dag
+from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, Size, TextTask
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
@@ -56,14 +46,28 @@ class Config(LikeliestTokens):
     depth: Annotated[
         int, Knob("Depth", "Tokens drafted ahead (d). More make a pass more expensive; 0 is none.", 0, 8, 1)
     ] = 3
-    graph: GraphName = "dag"
+    graph: Annotated[
+        Literal["dag", "chain", "calibrated"],
+        Knob(
+            "Draft graph",
+            "Sets of drafts verified side by side. chain: the surest, the two surest, and so on. dag: each also with "
+            "the next surest in place of its last. calibrated: those accepted most often on other prompts.",
+        ),
+    ] = "dag"
     rows: Annotated[
         int,
         Knob(
             "Rows", "Versions of the block in a pass (K), the plain one included.", 2, 64, 1, {"graph": ("calibrated",)}
         ),
     ] = 8
-    acceptance: Acceptance = "policy"
+    acceptance: Annotated[
+        Literal["policy", "token", "strict"],
+        Knob(
+            "Acceptance",
+            "Which drafts stay. policy: those that the policy would have revealed, maybe with others. token: those "
+            "that pass its test one by one. strict: exactly what it would have revealed.",
+        ),
+    ] = "policy"
     row_cost: Annotated[
         float, Knob("Cost of a row", "Time of one more row over that of a pass. 0 verifies all drafts.", 0.0, 1.0, 0.05)
     ] = 0.0
@@ -96,7 +100,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         ValueError: for a graph that was not calibrated for these settings, or one that is too large.
     """
     graph = graph_of(task, config)
-    check_size(task, config.size, graph)
+    branches.check_size(task, config.size, graph)
     return _decode(Row(task, config.size), config, graph)
 
 
@@ -108,7 +112,7 @@ def graph_of(task: TextTask, config: Config) -> Graph:
 
 
 def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
-    left: RankedDrafts | None = None
+    left: branches.RankedDrafts | None = None
     number, opened, passes = -1, 0, 0
     while not row.ended:
         if row.number != number:
@@ -118,7 +122,7 @@ def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
             pace = (opened - row.left) / passes  # tokens of a pass, in this block so far
             fed = graph.within(len(row.open)).worth(left.confidence, config.row_cost * pace)
         drafts = None if fed == ROOT else left
-        left = yield from _step(row, branch(row, drafts, fed), drafts, config)
+        left = yield from _step(row, branches.branch(row, drafts, fed), drafts, config)
         passes += 1
         if drafts is not None and config.loop == "literal":
             left = None
@@ -126,8 +130,8 @@ def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
 
 
 def _step(
-    row: Row, rows: Branches, drafts: RankedDrafts | None, config: Config
-) -> Generator[BlockForward | Decision, Any, RankedDrafts | None]:
+    row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
+) -> Generator[BlockForward | Decision, Any, branches.RankedDrafts | None]:
     """One pass over the root state and its drafts: accept (stage 3), reveal (stage 1), rank what is left (stage 2).
 
     The stages begin with the third: the pass that shows whether the drafts of the step before hold is also the one by
@@ -151,7 +155,7 @@ def _step(
     )
     revealed = chosen | to_device(row.carried(position), probs.device)
     token, kept = torch.where(speculated, draft, token), revealed | speculated
-    rank = ranked(best, ~kept)
+    rank = branches.ranked(best, ~kept)
     fate = torch.where(revealed, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     fate = torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate)
     counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
@@ -159,11 +163,11 @@ def _step(
         place - row.prompt_length,
         token,
         torch.where(speculated, NO_ENTRY, fate),  # recorded by with_verdicts
-        readback=answer_of(token, kept, rank),
+        readback=branches.answer_of(token, kept, rank),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
         signals={"block": row.number, "open": len(position), "winner": outcome.winner, **counts},
     )
     if drafts is not None:
-        decision = with_verdicts(decision, rows, drafts, outcome, probs)
-    return proceed(row, ask_numbers((yield decision)), probs_now)
+        decision = branches.with_verdicts(decision, rows, drafts, outcome, probs)
+    return branches.proceed(row, ask_numbers((yield decision)), probs_now)

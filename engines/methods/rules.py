@@ -57,11 +57,6 @@ def grouped(_: Any) -> tuple[Rule, ...]:
     )
 
 
-def ratio(_: Any) -> tuple[Rule, ...]:
-    """Verdicts of speculative decoding."""
-    return (RATIO,)
-
-
 def verified(config: Any) -> tuple[Rule, ...]:
     """What `engines.sampling.verification` decides."""
     if config.verdict == "match":

@@ -7,7 +7,7 @@ distributions and drafts x^ for all open positions M_t (`token`). A router decid
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -15,11 +15,11 @@ from torch import Tensor
 
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import routing, s2d2_layouts, unmasking
-from engines.diffusion_lm.repair import overwrite, polish, repair
+from engines.diffusion_lm.repair import polish, repair
 from engines.diffusion_lm.sequence import Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import MatchOrRatio, Tempering, divergences, verify
+from engines.sampling.verification import divergences, verify
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -28,8 +28,14 @@ from traces.schema import Fate
 class Config(s2d2_layouts.SpanSettings):
     """Settings of S2D2."""
 
-    verdict: MatchOrRatio = "match"
-    tempering: Tempering = 1.0
+    verdict: Annotated[
+        Literal["match", "ratio"],
+        Knob("Verdict", "match: the likeliest token. ratio: with probability min(1, p / q), else from (p - q)+."),
+    ] = "match"
+    tempering: Annotated[
+        float,
+        Knob("Tempering", "Power of p / q. Lower accepts more drafts, 0 all.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}),
+    ] = 1.0
     edit: Annotated[
         float,
         Knob("Edit threshold", "Replace a final token where another has this confidence. 1 is off.", 0.0, 1.0, 0.05),
@@ -60,7 +66,7 @@ def deviation(config: Config) -> str:
     """What keeps these settings from the distribution of block size 1, ordinary decoding."""
     always = config.router == "always" or (config.router == "span" and config.span_threshold == 1)
     reasons = {
-        "passes whose drafts are not checked fill in tokens by confidence": not always,
+        "passes whose drafts are not verified fill in tokens by confidence": not always,
         "finished tokens are stored as their block sees them, not as they look from left to right": not config.ar_cache,
         "likeliest tokens are judged by p / q as if they had been drawn": (config.mode, config.verdict)
         == ("greedy", "ratio"),
@@ -69,7 +75,7 @@ def deviation(config: Config) -> str:
     }
     if config.size == 1:  # drafts and verdicts come from one distribution there
         reasons = dict.fromkeys(reasons, False)
-    reasons["a draft stays only if the check finds it likeliest"] = (config.mode, config.verdict) == ("sample", "match")
+    reasons["a draft stays only if it is the likeliest token"] = (config.mode, config.verdict) == ("sample", "match")
     reasons["tokens that were filled in are replaced"] = config.edit < 1
     return unmasking.differing(reason for reason, holds in reasons.items() if holds)
 
@@ -100,7 +106,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """
     if task.full:
         raise ConfigError(
-            "model: s2d2 checks token by token, and this model looks at the whole text; use method blockwise."
+            "model: s2d2 verifies token by token, and this model looks at the whole text; use method blockwise."
         )
     return _decode(Row(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry), config, chance)
 
@@ -134,6 +140,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     progress = (row.part.stop - max(row.part.start, row.prompt_length) - count) / config.part
     route = routing.route(config, routing.View(probs[inside], confidence[inside], coin[inside], sure, progress), memory)
 
+    seen_by_router = {"margin": routing.margin(probs), "entropy_share": routing.entropy_share(probs)}
     carried = to_device(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
@@ -147,12 +154,12 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
         torch.cat([fate, edited]),
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
         probs=all_probs,
-        numbers={"confidence": confidence, **routing.shape(probs)}
+        numbers={"confidence": confidence, **seen_by_router}
         | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])},
         signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
     )
     *numbers, verify = ask_numbers(answer)
-    overwrite(row, both, tuple(numbers))
+    row.write(both, numbers)
     if not verify or row.ended:
         return None, route, chosen.sum()
     filled, left = row.tokens.clone(), slice(first, count)
@@ -189,5 +196,5 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
         numbers={"estimate": drafts.estimate, **divergences(x[:count], q, p)},
         signals={"block": row.number, "open": len(x), "committed": (kept | topped).sum()},
     )
-    overwrite(row, row.open, ask_numbers(answer))
+    row.write(row.open, ask_numbers(answer))
     return (kept | topped).sum()

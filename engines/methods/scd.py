@@ -109,7 +109,9 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
         gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict)))
         done = torch.cat([done, after[:gained]])
-        window = window.moved(after, _stale(probs, q, verdict.kept & ~free[:W]) if keeps_old else probs, gained)
+        if keeps_old:  # as released: drafts that were kept, not redrawn, stay with the distribution they had
+            probs = torch.cat([torch.where((verdict.kept & ~free[:W])[:, None], q, p), probs[W:]])
+        window = window.moved(after, probs, gained)
         iteration += 1
     return done
 
@@ -122,9 +124,3 @@ def _tie(right: Tensor, position: Tensor, config: Config, chance: Chance, iterat
         return right
     prob = torch.where(right, config.alpha, 0.0).to(torch.float64)
     return chance.keep(prob, Draw("alpha", iteration, position))[0]
-
-
-def _stale(probs: Tensor, q: Tensor, kept: Tensor) -> Tensor:
-    """The distributions [E, V] that the release stores: drafts that were kept, not redrawn, stay with their old one."""
-    W = len(q)
-    return torch.cat([torch.where(kept[:, None], q, probs[:W]), probs[W:]])

@@ -21,7 +21,7 @@ from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, Text
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
 from engines.protocol import FATE_CODES, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import VerdictRule, divergences, verify
+from engines.sampling.verification import divergences, verify
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -41,7 +41,14 @@ class Config(BlockSettings):
     verifier: Verifier = "eq1"
     rope_copy: RopeCopy = True
     order: Order = "draft"
-    verdict: VerdictRule = "match"
+    verdict: Annotated[
+        Literal["match", "ratio", "plain"],
+        Knob(
+            "Verdict",
+            "match: the target's likeliest token passes. ratio: with probability min(1, p / q), else a draw from the "
+            "residual (p - q)+ stands in. plain: a draw from p does, which is biased.",
+        ),
+    ] = "match"
     rest: Annotated[
         Literal["fallback", "truncate"],
         Knob("When fewer than gamma masks remain", "fallback: the target fills them in. truncate: they are drafted."),
@@ -59,7 +66,7 @@ def deviation(config: Config) -> str:
     """What keeps these settings from ordinary decoding's distribution."""
     reasons, several = [], config.size > 1 and config.gamma != 1
     if config.verifier == "eq1" and several:
-        reasons.append("checked in one pass, a draft has a say in its own verdict, through the masks of later ones")
+        reasons.append("verified in one pass, a draft has a say in its own verdict, through the masks of later ones")
     if config.verifier == "2L" and config.size > 1:
         reasons.append("the verification sees no masks at other open positions, unlike the target in training")
     if not config.rope_copy and config.verifier != "exact":

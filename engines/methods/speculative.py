@@ -51,11 +51,6 @@ class Config(GuidedSampling):
     ] = False
 
 
-def deviation(_: Config) -> str:
-    """Nothing: the output distribution is ordinary decoding's under all settings."""
-    return ""
-
-
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Draft, verify, go on.
 

@@ -53,8 +53,3 @@ class Cuda(Host):
         """See `Host.milliseconds`."""
         until.synchronize()
         return float(since.elapsed_time(until))
-
-
-def accelerator_for(device: torch.device) -> Host:
-    """What times the work of a device."""
-    return Cuda(device) if device.type == "cuda" else Host()

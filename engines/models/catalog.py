@@ -180,16 +180,7 @@ def at_hand(model_id: str) -> bool:
     return not info.folder and isinstance(try_to_load_from_cache(model_id, info.proof), str)
 
 
-def small_of(model_id: str) -> str:
-    """The small model that drafts for a model.
-
-    Raises:
-        ModelError: where there is none.
-    """
-    return drafter_of(model_id, "small")
-
-
-def drafter_of(model_id: str, drafter: str) -> str:
+def drafter_of(model_id: str, drafter: str = "small") -> str:
     """The model that drafts for a model where the setting `drafter` is small, or mixture for paths in closed form.
 
     Raises:

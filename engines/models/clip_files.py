@@ -62,7 +62,6 @@ def _gif(data: bytes, wanted: int) -> Iterator[Image.Image]:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             picture = Image.open(io.BytesIO(data), formats=("GIF",))
-        _check(*picture.size)
         count: int = getattr(picture, "n_frames", 1)
         if count > MOST_FRAMES:
             raise ConfigError(f"clip: the file has {count:,} frames; cut it to at most {MOST_FRAMES:,}.")

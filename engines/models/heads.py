@@ -107,39 +107,26 @@ class DiffusionHead(nn.Module):
         eps, v = self.final_layer.linear(torch.addcmul(own[-2], normed, own[-1])).chunk(2, -1)
         return eps, v
 
-    def conditioned_on(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> Denoiser:
-        """The head given the conditions of M tokens; its weights stay as they are."""
-        return self.lean()(condition, schedule)
-
     @torch.no_grad()
     def lean(self) -> Callable[[Tensor, Schedule], Denoiser]:
-        """What conditions the head, for weights that stay as they are."""
-        return _Conditioner(self)
+        """Gives the head for the conditions [M, H] of M tokens, for weights that stay as they are."""
+        modulation = self.modulation()
+
+        @lru_cache(maxsize=8)
+        def times(schedule: Schedule) -> Float[Tensor, "n C"]:
+            with torch.inference_mode(False), torch.no_grad():
+                timesteps = torch.tensor(schedule.timestep[::-1], device=modulation[0].device)
+                embedded: Tensor = self.time_embed(timesteps.to(modulation[0].dtype))
+                return embedded
+
+        def conditioned(condition: Float[Tensor, "M H"], schedule: Schedule) -> ConditionedHead:
+            return ConditionedHead(self, modulation, times(schedule), self.cond_embed(condition))
+
+        return conditioned
 
     def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:
         """Both outputs at step i of a schedule as eps and v; without i at all steps, the first first [n, M, D]."""
         return eps, v
-
-
-class _Conditioner:
-    """A head with what is computed of its weights and of a schedule alone."""
-
-    def __init__(self, head: DiffusionHead) -> None:
-        self.head, self._modulation = head, head.modulation()
-        self._times = lru_cache(maxsize=8)(self._embedded)
-
-    def __call__(self, condition: Float[Tensor, "M H"], schedule: Schedule) -> "ConditionedHead":
-        return ConditionedHead(self, self.head.cond_embed(condition), schedule)
-
-    def modulations(self, schedule: Schedule, steps: slice, embedded: Float[Tensor, "M C"]) -> Float[Tensor, "S M A"]:
-        """Of all layers at some of the steps, the first first."""
-        return F.linear(F.silu(self._times(schedule)[steps, None] + embedded), *self._modulation)
-
-    def _embedded(self, schedule: Schedule) -> Float[Tensor, "n C"]:
-        with torch.inference_mode(False), torch.no_grad():
-            timesteps = torch.tensor(schedule.timestep[::-1], device=self._modulation[0].device)
-            times: Tensor = self.head.time_embed(timesteps.to(self._modulation[0].dtype))
-            return times
 
 
 class ConditionedHead:
@@ -149,9 +136,14 @@ class ConditionedHead:
     """
 
     def __init__(
-        self, lean: _Conditioner, embedded: Float[Tensor, "M C"], schedule: Schedule, made: Tensor | None = None
+        self,
+        head: DiffusionHead,
+        modulation: tuple[Tensor, Tensor],
+        times: Float[Tensor, "n C"],
+        embedded: Float[Tensor, "M C"],
+        made: Float[Tensor, "n M A"] | None = None,
     ) -> None:
-        self._lean, self._embedded, self._schedule = lean, embedded, schedule
+        self._head, self._modulation, self._times, self._embedded = head, modulation, times, embedded
         self._count = max(1, _ROWS // len(embedded))
         self._made, self._part, self._steps = made, -1, () if made is None else made.unbind()
 
@@ -160,12 +152,11 @@ class ConditionedHead:
         part, row = divmod(len(schedule) - 1 - i, self._count)
         if part != self._part and self._made is None:
             self._part, self._steps = part, self._modulations(part).unbind()
-        head = self._lean.head
-        return head.read(*head.step(x, self._steps[row]), schedule, i)
+        return self._head.read(*self._head.step(x, self._steps[row]), schedule, i)
 
     def along(self, before: Float[Tensor, "n M D"], schedule: Schedule) -> tuple[Tensor, Tensor]:
         """See `engines.continuous.denoising.Conditioned`."""
-        head, chunks = self._lean.head, before.split(self._count)
+        head, chunks = self._head, before.split(self._count)
         steps = [head.step(chunk, self._modulations(part)) for part, chunk in enumerate(chunks)]
         eps, v = (torch.cat(out) for out in zip(*steps, strict=True))
         return head.read(eps, v, schedule, None)
@@ -173,14 +164,15 @@ class ConditionedHead:
     def rows(self, index: slice | Int[Tensor, " N"]) -> "ConditionedHead":
         """See `engines.continuous.denoising.Conditioned`. What is made for all steps serves again."""
         made = None if self._made is None else self._made[:, index]
-        return ConditionedHead(self._lean, self._embedded[index], self._schedule, made)
+        return ConditionedHead(self._head, self._modulation, self._times, self._embedded[index], made)
 
-    def _modulations(self, part: int) -> Tensor:
+    def _modulations(self, part: int) -> Float[Tensor, "S M A"]:
+        """Of all layers at some of the steps, the first first."""
         if self._made is not None:
             return self._made
         steps = slice(part * self._count, (part + 1) * self._count)
-        modulations = self._lean.modulations(self._schedule, steps, self._embedded)
-        if self._count >= len(self._schedule):
+        modulations = F.linear(F.silu(self._times[steps, None] + self._embedded), *self._modulation)
+        if self._count >= len(self._times):
             self._made = modulations
         return modulations
 
@@ -192,13 +184,6 @@ class ResidualHead(DiffusionHead):
     longer the step, the more of its variance comes from what x_t leaves open about x_0. From the error of the noise
     estimate follows just that, so the variances are right in however many steps a token is denoised.
     """
-
-    def left(
-        self, x: Float[Tensor, "M D"], timestep: Float[Tensor, " M"], condition: Float[Tensor, "M H"]
-    ) -> tuple[Float[Tensor, "M D"], Float[Tensor, "M D"]]:
-        """Noise estimates, and the logarithm of their expected squared error, which is at most that of guessing 0."""
-        eps, raw = self(x, timestep, condition)
-        return eps, F.logsigmoid(raw)
 
     def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:
         """See `DiffusionHead.read`."""

@@ -23,7 +23,7 @@ _WHOLE_VOCABULARY: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Traits:
     """What sets a family of language models apart from another one of the same class."""
 
     mask: int | None
@@ -52,7 +52,7 @@ class TextModel(Networked):
     families: tuple[Family, ...]
 
     def __init__(
-        self, network: nn.Module, tokenizer: Tokenizer, kind: Kind, card: ModelCard, device: torch.device
+        self, network: nn.Module, tokenizer: Tokenizer, kind: Traits, card: ModelCard, device: torch.device
     ) -> None:
         """Wrap a network; `device` is where prompts go to and distributions come from."""
         self.card, self.device, self.kind = card, device, kind
@@ -131,7 +131,7 @@ class DiffusionLM(TextModel):
     """A model of the family diffusion-lm; with blocks of one token a block-causal one is a causal one, too."""
 
     def __init__(
-        self, network: nn.Module, tokenizer: Tokenizer, kind: Kind, card: ModelCard, device: torch.device
+        self, network: nn.Module, tokenizer: Tokenizer, kind: Traits, card: ModelCard, device: torch.device
     ) -> None:
         """Wrap a causal-LM class of transformers, whose own attention mask is always overruled.
 
@@ -165,7 +165,7 @@ class DiffusionLM(TextModel):
         if not self.kind.full:
             needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
             check_cache(self.card.id, needed, str(self.device), len(tasks))
-        network = Network(self._hidden, self._logits, layers, (self._mask,), self.device)
+        network = Network(self._hidden, self._logits, layers, self._mask, self.device)
         blocks = BlockSession(network, len(tasks), slots + 1)
         if isinstance(tasks[0], TextTask):
             return blocks

@@ -55,10 +55,6 @@ class Needs:
         """Bytes of the KV cache."""
         return room.lanes * (self.positions or room.length) * self.position * dtype.itemsize
 
-    def both(self, dtype: torch.dtype, room: Room) -> int:
-        """Bytes of weights and KV cache."""
-        return self.weights(dtype) + self.cache(dtype, room)
-
     def describe(self, room: Room) -> str:
         """What is kept, in words."""
         many = "1 sequence" if room.lanes == 1 else f"{room.lanes} sequences"
@@ -119,14 +115,15 @@ def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, ro
 
 def _remedies(name: str, needs: Needs, room: Room, dtype: torch.dtype, device: str, free: int) -> Iterator[str]:
     """What would fit in place of what does not."""
-    if dtype == torch.float32 and (half := needs.both(torch.bfloat16, room)) <= free:
+    if dtype == torch.float32 and (half := needs.weights(torch.bfloat16) + needs.cache(torch.bfloat16, room)) <= free:
         yield f"--dtype bfloat16 takes {_gb(half)}"
     each = needs.cache(dtype, Room(room.length))
     if each and 0 < (fitting := (free - needs.weights(dtype)) // each) < room.lanes:
         yield f"{fitting} {'sequences fit' if fitting > 1 else 'sequence fits'}"
     for other in _others(device, several=not needs.positions):
-        if needs.both(usual(other), room) <= (free_on(other) or 0):
-            yield f"--device {other} has room for it in {_name(usual(other))}"
+        held = usual(other)
+        if needs.weights(held) + needs.cache(held, room) <= (free_on(other) or 0):
+            yield f"--device {other} has room for it in {_name(held)}"
     row = published_as(name)
     sizes = [(one.gigabytes * _GIGA * dtype.itemsize / 2, one.name) for one in row.examples] if row else []
     if smaller := [(size, other) for size, other in sizes if size <= free]:
@@ -159,19 +156,18 @@ def _others(place: str, *, several: bool) -> list[str]:
 
 
 def _available() -> int | None:
-    try:
-        lines = _MEMINFO.read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
+    lines = _read(_MEMINFO).splitlines()
     return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
 
 
 def _left_by_container() -> int | None:
-    try:
-        limit, used = (file.read_text(encoding="ascii").strip() for file in (_LIMIT, _USED))
-    except OSError:
-        return None
+    limit, used = _read(_LIMIT), _read(_USED)
     return int(limit) - int(used) if limit.isdigit() and used.isdigit() else None
+
+
+def _read(file: Path) -> str:
+    """A file of Linux; empty where there is none."""
+    return file.read_text(encoding="ascii").strip() if file.is_file() else ""
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -79,6 +79,14 @@ def named_token(source: Source, *fields: str) -> str | None:
     return next((token for token in contents if isinstance(token, str)), None)
 
 
+def token_id(source: Source, tokenizer: Tokenizer, token: str) -> int:
+    """The id of a token that a tokenizer must have."""
+    number: int | None = tokenizer.token_to_id(token)
+    if number is None:
+        raise source.incomplete(f"its tokenizer has no {token}")
+    return number
+
+
 def begins_of(tokenizer: Tokenizer) -> tuple[int, ...]:
     """Ids that a tokenizer puts before every text."""
     plain, whole = (tokenizer.encode("a", add_special_tokens=adds).ids for adds in (False, True))

@@ -19,24 +19,20 @@ from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, learnt
 from engines.continuous.request import PathForward
+from engines.models.bundled.listing import card_of
 from engines.models.pictures import as_uri
 from engines.models.sessions.denoising import ContinuousSession, Head
-from engines.models.toy_raster import Weights as Weights
-from engines.models.toy_raster import refuse_prompt
+from engines.models.sessions.discrete import DiscreteSession
+from engines.models.toy_raster import SMALL, TARGET, Weights, refuse_prompt
 from engines.protocol import Family
-from traces.schema import Canvas, Frame, Legend, ModelCard, Output, Token
+from traces.schema import Canvas, Frame, Legend, Output, Token
 
 ID: Final = "toy-field"
 SIDE: Final = 12
 WIDTH: Final = 3
 _PIXELS: Final = 4
 """A cell's side in a picture."""
-
-
-MODELS: Final = {
-    ID: Weights("Toy field, 12x12 colours", 0.55, 0.55, -0.2, 0.25),
-    "toy-field-small": Weights("Toy field, small model", 0.5, 0.5, -0.12, 0.27),
-}
+MODELS: Final = {ID: TARGET, "toy-field-small": SMALL}
 
 
 class ToyField:
@@ -50,7 +46,7 @@ class ToyField:
     def __init__(
         self, name: str, weights: Weights, device: torch.device, shape: tuple[int, int] = (SIDE, SIDE)
     ) -> None:
-        self.card = ModelCard(id=name, title=weights.title)
+        self.card = card_of(name)
         self.device, self.dtype = device, torch.float64
         self.shape, self._weights = shape, weights
 
@@ -84,11 +80,8 @@ class ToyField:
         return as_uri(picture, "PNG")
 
 
-class FieldBackbone:
+class FieldBackbone(DiscreteSession):
     """Conditions are a cell's mean and standard deviation given the cells before it; there is nothing to cache."""
-
-    rows = 1
-    prefix = 0
 
     def __init__(self, weights: Weights, shape: tuple[int, int]) -> None:
         self._length = math.prod(shape)
@@ -99,10 +92,6 @@ class FieldBackbone:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
         conditions = [self._condition(request) for request in requests.values()]
         return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True)[:, None]
-
-    def cost(self, request: PathForward) -> tuple[int, int]:
-        """See `engines.models.sessions.denoising.Backbone.cost`."""
-        return request.cost(self.rows, self.prefix)
 
     def _condition(self, request: PathForward) -> Tensor:
         """Means and standard deviation [W, D + 1]."""

@@ -16,11 +16,12 @@ from PIL import Image
 from torch import Tensor
 
 from engines.ar.request import Forward
+from engines.models.bundled.listing import card_of
 from engines.models.pictures import as_uri
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Family, Task
 from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Legend, ModelCard, Output, Tiles
+from traces.schema import Canvas, Legend, Output, Tiles
 
 ID: Final = "toy-raster"
 SIDE: Final = 16
@@ -31,17 +32,14 @@ LEVELS: Final = 128
 class Weights:
     """How a cell's mean depends on its neighbours, and how much is left to chance."""
 
-    title: str
     left: float
     up: float
     upleft: float
     std: float
 
 
-MODELS: Final = {
-    ID: Weights("Toy raster, 16x16 grey levels", 0.55, 0.55, -0.2, 0.25),
-    "toy-raster-small": Weights("Toy raster, small model", 0.5, 0.5, -0.12, 0.27),
-}
+TARGET, SMALL = Weights(0.55, 0.55, -0.2, 0.25), Weights(0.5, 0.5, -0.12, 0.27)
+MODELS: Final = {ID: TARGET, "toy-raster-small": SMALL}
 
 
 def refuse_prompt(name: str, prompt: str, guided: bool) -> None:
@@ -63,7 +61,7 @@ class ToyRaster:
     """A formula has none."""
 
     def __init__(self, device: torch.device, name: str = ID) -> None:
-        self.card, self._weights = ModelCard(id=name, title=MODELS[name].title), MODELS[name]
+        self.card, self._weights = card_of(name), MODELS[name]
         self.families: tuple[Family, ...] = ("discrete-ar",)
         self.tokens = "grey levels"
         self.device, self.dtype = device, torch.float64

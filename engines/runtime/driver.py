@@ -16,7 +16,7 @@ from torch import Tensor
 from engines.config import ConfigError, as_values
 from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
-from engines.models.accelerator import Host, accelerator_for
+from engines.models.accelerator import Cuda, Host
 from engines.models.catalog import drafter_of, load_model, models_for, ships
 from engines.models.sessions.pair import PairSession, check_heads, check_pair, check_texts
 from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
@@ -194,7 +194,8 @@ def drive(
         packed = {i: pack(d, derive(d), likely) for i, d in decisions.items()} if record else {}
         clock.skip()
         parts = [*(d.readback for d in decisions.values()), *(part for p in packed.values() for part in p.parts)]
-        accelerator = accelerator or accelerator_for(parts[0].device)
+        if accelerator is None:
+            accelerator = Cuda(parts[0].device) if parts[0].is_cuda else Host()
         host = _read_back(parts, accelerator)
         clock.lap("decide")
         values = iter(host)

@@ -40,13 +40,14 @@ class Expected:
 
     def __str__(self) -> str:
         """The sentence that a person reads."""
-        room = "" if self.free is None else f", and {self.free / _GIGA:.1f} GB are free"
-        fits = self.free is None or self.bytes + self.cache <= self.free
-        verdict = "" if self.free is None else " (fits)" if fits else " (does not fit)"
+        room = ""
+        if self.free is not None:
+            fits = "fits" if self.bytes + self.cache <= self.free else "does not fit"
+            room = f", and {self.free / _GIGA:.1f} GB are free ({fits})"
         cache = f", {self.cache / _GIGA:.2f} GB of KV cache for {self.decoded}" if self.cache else ""
         return (
             f"{self.name}: {self.parameters:,} parameters, {self.bytes / _GIGA:.1f} GB of weights in {self.dtype} on "
-            f"{self.device}{cache}{room}{verdict}"
+            f"{self.device}{cache}{room}"
         )
 
 

@@ -138,7 +138,7 @@ class Request:
 
         return model if isinstance(model, Model) else CausalLM(model, name, self.tokenizer, ids)
 
-    def _drafter(self, method: Method, model: Model) -> Model | None:
+    def _drafter(self, method: Method, model: Any) -> Model | None:
         """The model that is to draft, where one is named, or is to run elsewhere than its target."""
         drafter = method.drafter(self.config) if method.drafter else ""
         if self.draft is None and self.draft_device is None:
@@ -154,12 +154,18 @@ class Request:
             raise ConfigError(f"draft: {method.name} has no other model draft under these settings; {remedy}.")
         draft = drafter_of(model.card.id, drafter) if self.draft is None else self.draft
         if isinstance(draft, str):
-            small = open_model(draft, self.draft_device or self.device or str(model.device), self.dtype)
+            small: Any = open_model(draft, self.draft_device or self.device or str(model.device), self.dtype)
         else:
             small = self._wrapped(draft, "draft")
         if small.device != model.device and method.family == "continuous-ar":
             raise ConfigError(f"draft_device: {method.name} drafts vectors on its target's device; leave it out.")
-        return _paired(model, small)
+        if hasattr(model, "asked_as") and hasattr(small, "asked_as"):  # of transformers: it reads its target's prompt
+            from engines.models.checkpoints.causal_lm import check_drafter
+
+            check_drafter(model, small)
+            small = small.asked_as(model)
+        drafter_model: Model = small
+        return drafter_model
 
 
 def read_method(method: object, config: Any = None) -> Method:
@@ -222,14 +228,3 @@ def _clip_prompt(model: Model, path: str) -> str:
         why = getattr(error, "strerror", None) or error
         raise ConfigError(f"prompt: {path!r} cannot be read ({why}); check the path.") from None
     return str(prompt_for(data))
-
-
-def _paired(model: Any, small: Any) -> Model:
-    """The drafter; one of transformers reads the prompt that its target was given."""
-    if hasattr(model, "asked_as") and hasattr(small, "asked_as"):
-        from engines.models.checkpoints.causal_lm import check_drafter
-
-        check_drafter(model, small)
-        small = small.asked_as(model)
-    made: Model = small
-    return made

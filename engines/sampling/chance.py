@@ -44,6 +44,14 @@ class Draw:
     iteration: int
     position: Int[Tensor, " W"]
 
+    def part(self, name: str) -> "Draw":
+        """A draw of its own for a part of what this one is for."""
+        return Draw(f"{self.purpose} {name}", self.iteration, self.position)
+
+    def at(self, rows: Tensor) -> "Draw":
+        """The same at some of the positions."""
+        return Draw(self.purpose, self.iteration, self.position[rows])
+
 
 @runtime_checkable
 class Chance(Protocol):
@@ -143,7 +151,7 @@ class SeededChance:
         """See `Chance.categorical`. Inverts the cumulative sum, in float64."""
 
         def drawn(rows: Tensor) -> Tensor:
-            return self.categorical(weights[rows], Draw(draw.purpose, draw.iteration, draw.position[rows]))
+            return self.categorical(weights[rows], draw.at(rows))
 
         if where is not None and weights.device.type == "cpu":
             return in_parts(where, weights.shape[-1], drawn)

@@ -1,13 +1,12 @@
 """Putting a run of drafts to the test, one after the other, until the first rejection."""
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.config import Knob
 from engines.protocol import FATE_CODES
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, redraw
@@ -15,23 +14,6 @@ from traces.schema import Fate
 
 _FLOOR: Final = 1e-10
 """Probabilities below it count as it in divergences, as in the released code of SimSD."""
-
-VerdictRule = Annotated[
-    Literal["match", "ratio", "plain"],
-    Knob(
-        "Verdict",
-        "match: the target's likeliest token passes. ratio: with probability min(1, p / q), else a draw from the "
-        "residual (p - q)+ stands in. plain: a draw from p does, which is biased.",
-    ),
-]
-MatchOrRatio = Annotated[
-    Literal["match", "ratio"],
-    Knob("Verdict", "match: the likeliest token. ratio: with probability min(1, p / q), else from (p - q)+."),
-]
-Tempering = Annotated[
-    float,
-    Knob("Tempering", "Power of p / q. Lower accepts more drafts, 0 all.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}),
-]
 
 
 @dataclass(frozen=True, slots=True)

@@ -267,7 +267,7 @@ def exact_distribution(
         TooManyBranchesError: beyond `most` of them.
     """
     if live:
-        return _merged(lambda path: Enumerator(path, coin_key), make, answer, live)
+        return _merged(make, answer, live, coin_key)
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
     for tokens, weight in branches(make, answer, coin_key, most):
         probs[tokens] += weight
@@ -275,10 +275,7 @@ def exact_distribution(
 
 
 def _merged(
-    chance_of: Callable[[Path], Enumerator],
-    make: Callable[[Chance], Decoder],
-    answer: Answer,
-    live: Sequence[str],
+    make: Callable[[Chance], Decoder], answer: Answer, live: Sequence[str], coin_key: CoinKey | None
 ) -> Distribution:
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
     level: dict[object, tuple[Path, float]] = {None: ((), 1.0)}
@@ -290,7 +287,7 @@ def _merged(
             scale = 0.0
             todo = [path]
             while todo:
-                chance = chance_of(todo.pop())
+                chance = Enumerator(todo.pop(), coin_key)
                 decoder: Any = make(chance)
                 tokens = advance(decoder, answer, chance, rounds)
                 scale = scale or weight / chance.weight_of(len(path))

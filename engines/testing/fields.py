@@ -12,12 +12,13 @@ from engines.continuous.denoising import ContinuousTask
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.request import PathForward
 from engines.models.sessions.denoising import ContinuousSession, Head
-from engines.models.toy_field import FieldBackbone, ToyField, Weights, knowing, neighbours
+from engines.models.toy_field import FieldBackbone, ToyField, knowing, neighbours
+from engines.models.toy_raster import Weights
 from engines.testing.tables import FedTokens
 
 SHAPE: Final = (2, 4)
-TARGET: Final = Weights("target", 0.55, 0.5, -0.2, 0.25)
-SMALL: Final = Weights("small", 0.3, 0.3, 0.2, 0.3)
+TARGET: Final = Weights(0.55, 0.5, -0.2, 0.25)
+SMALL: Final = Weights(0.3, 0.3, 0.2, 0.3)
 """Far enough from the target that what it drafts is rejected often."""
 
 
@@ -25,7 +26,7 @@ class Field(ToyField):
     """A toy field that remembers what it was fed, as a model with a cache does."""
 
     def __init__(self, weights: Weights = TARGET) -> None:
-        super().__init__(weights.title, weights, torch.device("cpu"), SHAPE)
+        super().__init__("target" if weights is TARGET else "small", weights, torch.device("cpu"), SHAPE)
         self.weights = weights
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:

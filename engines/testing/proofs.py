@@ -123,7 +123,7 @@ def _table(subject: Subject, length: int, vocabulary: int) -> Case:
     target, small = Table(length, vocabulary, seed=6), Table(length, vocabulary, seed=7)
     drafting = small if subject.drafting is subject.small else target
     models = {"target": target, "self": target, "draft": drafting}
-    return _making(subject, target.task), models, target.joint()
+    return lambda chance: subject.method.decode(target.task, subject.config, chance), models, target.joint()
 
 
 def _depth(subject: Subject, length: int, vocabulary: int) -> Case:

@@ -90,9 +90,9 @@ def find(spec: str) -> Method:
         ConfigError: where there is none, with what to do.
     """
     module_name, colon, name = spec.partition(":")
+    if spec in METHODS:
+        return METHODS[spec]
     if not colon:
-        if spec in METHODS:
-            return METHODS[spec]
         raise ConfigError(f"method: {spec!r} is none of {', '.join(METHODS)}; for one of your own write module:name.")
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))

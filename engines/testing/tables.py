@@ -104,10 +104,6 @@ class Table:
         """The distributions [N, V] that ordinary decoding draws these tokens from."""
         return torch.stack([self._rows[tokens[:i]] for i in range(len(tokens))])
 
-    def ending(self, ends: tuple[int, ...]) -> TableTask:
-        """The task of a text that some tokens end."""
-        return replace(self.task, ends=ends)
-
     def joint(self) -> dict[tuple[int, ...], float]:
         """The distribution of ordinary decoding, multiplied out."""
         rows = {prefix: row.tolist() for prefix, row in self._rows.items()}

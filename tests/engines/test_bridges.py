@@ -13,7 +13,7 @@ from engines.continuous import maximal
 from engines.continuous.bridges import Bridge, bridge
 from engines.continuous.denoising import ContinuousSampling, along, go_on, walk
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Gone, Led, Paths
+from engines.continuous.paths import Continuation, Denoised, Paths
 from engines.models.toy_field import ideal
 from engines.sampling.chance import Draw, SeededChance
 
@@ -94,7 +94,7 @@ def test_tokens_of_a_mixture_follow_it() -> None:
 
 def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Paths drawn anew for rejected drafts, in lockstep: token, tries and whether these ran out."""
-    shape, waiting, redrawn = torch.Size((DDPM.steps + 1, 1)), {}, dict[int, Led]()
+    shape, waiting, redrawn = torch.Size((DDPM.steps + 1, 1)), {}, dict[int, Continuation]()
     for row in rows.tolist():
         search = maximal.redrawn(0, density, shape, most, CHANCE, Draw("anew", 0, torch.tensor([row])))
         waiting[row] = (search, next(search))
@@ -106,7 +106,7 @@ def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tenso
             own = slice(start, start + len(asked.x))
             start = own.stop
             try:
-                after[row] = (search, search.send(Gone(whole[:, own], states[own])))
+                after[row] = (search, search.send(Denoised(whole[:, own], states[own])))
             except StopIteration as stop:
                 redrawn[row] = stop.value
         waiting = after

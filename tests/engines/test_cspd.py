@@ -15,7 +15,8 @@ from engines.continuous.rejection import DensityRatio
 from engines.methods import METHODS, cspd, cspd_block, ordinary
 from engines.methods.cspd import Config, decode
 from engines.models.errors import ModelError
-from engines.models.toy_field import MODELS, ToyField, Weights, load
+from engines.models.toy_field import MODELS, ToyField, load
+from engines.models.toy_raster import Weights
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
 from engines.sampling.chance import SeededChance
 from engines.testing.conformance import finish
@@ -216,7 +217,7 @@ def test_the_plane_prefers_no_component(width: int) -> None:
 @pytest.mark.slow
 def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() -> None:
     """Regression: it rejects drafts of an equal model, neighbours stop depending on each other, calls stay the same."""
-    model, _ = fields((1, 24), Weights("line", 0.9, 0.0, 0.0, 0.25))
+    model, _ = fields((1, 24), Weights(0.9, 0.0, 0.0, 0.25))
 
     def run(gamma: int, method: str) -> tuple[float, float, set[int]]:
         values = {

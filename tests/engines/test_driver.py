@@ -97,7 +97,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
     for request, probs, _ in passes(asked):
         ids = torch.cat([prefixes, request.tokens.expand(len(prefixes), -1)], 1)
         with torch.inference_mode():
-            logits = model._transformer(ids, torch.arange(ids.shape[1]).expand_as(ids))[:, 2 + request.done :]
+            logits = model._network(ids, torch.arange(ids.shape[1]).expand_as(ids))[:, 2 + request.done :]
         torch.testing.assert_close(probs.log(), to_probs(logits, asked.config).log(), rtol=0, atol=3e-4)
 
 

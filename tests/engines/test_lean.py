@@ -95,7 +95,7 @@ def test_a_head_that_is_conditioned_says_at_every_step_what_the_head_says(
         torch.nn.init.normal_(weight, std=0.3)
     x, condition = torch.randn(5, 4), torch.randn(5, 6)
     with torch.inference_mode():
-        denoise = head.conditioned_on(condition, schedule)
+        denoise = head.lean()(condition, schedule)
         for i in reversed(range(9)):
             expected = by_layers(head, x, float(schedule.timestep[i]), condition)
             torch.testing.assert_close(list(denoise(x, schedule, i)), expected, **CLOSE)

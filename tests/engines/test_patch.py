@@ -90,7 +90,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) 
     models = {"target": patch(0), "draft": patch(1)}
     sessions = {role: model.start([asked.task], guidance != 1) for role, model in models.items()}
     decoder = asked.decoder()
-    networks = {role: model._transformer for role, model in models.items()}
+    networks = {role: model._network for role, model in models.items()}
     task, answer, worst, passes = asked.task, None, 0.0, 0
     while passes < 25:
         request: Any = decoder.send(answer)
@@ -142,8 +142,8 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     condition = session.conditions({0: request})[0]
     x, schedule = noise[:, 0].float(), asked.config.schedule
     with torch.inference_mode():
-        head = model._transformer.head
-        (eps_c, v_c), (eps_u, _) = (head.conditioned_on(condition[row], schedule)(x, schedule, 2) for row in (0, 1))
+        head = model._network.head
+        (eps_c, v_c), (eps_u, _) = (head.lean()(condition[row], schedule)(x, schedule, 2) for row in (0, 1))
         eps, v = _Rows(session._head, condition, request.guidance, asked.config).every(x, schedule, 2)
     torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
     torch.testing.assert_close(v, v_c)

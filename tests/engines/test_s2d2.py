@@ -111,7 +111,7 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
 
     def all_probs(last: int) -> Tensor:
         row = Row(model.task(4), 4)
-        row.fill([0, 3], [1, last], stay=True)
+        row.tokens[[0, 3]] = torch.tensor([1, last])
         filled = row.tokens.clone()
         filled[1:3] = torch.tensor([0, 2])
         assert row.span.tolist() == [1, 2]
@@ -159,10 +159,10 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
         ({"ar_cache": False}, "as their block sees them"),
         ({"mode": "greedy"}, "likeliest tokens are judged by p / q"),
         ({"tempering": 0.5}, "raised to a power"),
-        ({"router": "span"}, "whose drafts are not checked"),
+        ({"router": "span"}, "whose drafts are not verified"),
         ({"steps": 1}, "fill in more by confidence"),
         ({"edit": 0.4}, "are replaced"),
-        ({"verdict": "match"}, "only if the check finds it likeliest"),
+        ({"verdict": "match"}, "only if it is the likeliest token"),
     ],
 )
 def test_what_is_said_to_deviate_does(values: dict[str, object], said: str) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from engines.models.bundled import image, language
-from engines.models.bundled.manifest import entry_of, other_files, verify
+from engines.models.bundled.manifest import entry_of, verify
 from engines.models.errors import ModelError
 from engines.models.weights import Source, other_hashes, sampled, sha256, weight_hashes
 from training import manifest
+from training.loop import other_files
 
 NAME = "text-draft"
 Damage = Callable[[Path], object]

@@ -12,9 +12,8 @@ from torch import Tensor
 
 from engines.config import make_config
 from engines.diffusion_lm.sequence import Row, TextTask
-from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import METHODS
-from engines.methods.simsd import ANY_ORDER, Config
+from engines.methods.simsd import ANY_ORDER, LAYOUTS, Config, Drafts
 from engines.protocol import Decoder
 from engines.runtime.driver import Job
 from engines.sampling.chance import Chance
@@ -128,7 +127,8 @@ def test_the_one_pass_mask_judges_a_single_draft_exactly_in_a_block_of_any_size(
     model = tiny(layers=layers)
     row = begin(model, block)
     inside = {row.block.start + i: token for i, token in given.items() if i < block - 1}
-    row.fill(list(inside), list(inside.values()), stay=True)
+    for place, token in inside.items():
+        row.tokens[place] = token
     for place in (row.open - row.block.start).tolist():
         drafts = drafts_of(row, [place], [5])
         judged, wanted = (
@@ -233,7 +233,7 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
     assert say(settings(mode="greedy", verdict="match", verifier="exact")) == ANY_ORDER
     assert say(settings(block="1", gamma=0, verifier="2L")) == ""
     assert say(settings(gamma=1, order="position")) == ANY_ORDER
-    assert "checked in one pass" in say(settings())
+    assert "verified in one pass" in say(settings())
     assert "left to right" in say(settings(order="position"))
     assert "other places than these" in say(settings(rope_copy=False))
 

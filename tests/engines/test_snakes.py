@@ -12,7 +12,7 @@ from engines.models.bundled import snakes
 from engines.models.bundled.snakes import JUMPS, Game, draw, held_out_games, read
 from engines.models.catalog import MODELS, load_model
 from training import snakes_data
-from training.block_diffusion import BLOCK, MASK, SHARES, SIZES, Kind, Noise, token_id
+from training.block_diffusion import BLOCK, MASK, SHARES, SIZES, Noise, Recipe, token_id
 from visualizers.player import script
 
 
@@ -59,7 +59,7 @@ def test_an_impossible_prompt_is_one_sentence(prompt: str, told: str) -> None:
 
 def test_a_prompt_may_be_written_loosely() -> None:
     assert read(" From 70  rolls 6, 3 4 1,3 1 6 1 ").prompt == "from 70 roll 63413161"
-    assert snakes.canonical(snakes.EXAMPLE) == snakes.EXAMPLE
+    assert snakes.read(snakes.EXAMPLE).prompt == snakes.EXAMPLE
 
 
 def test_a_batch_holds_whole_games_of_one_length_and_noise_hides_answers_alone() -> None:
@@ -69,7 +69,7 @@ def test_a_batch_holds_whole_games_of_one_length_and_noise_hides_answers_alone()
     tokenizer = snakes_data.encoder()
     prompt, _, answer = tokenizer.decode(rows[0].tolist()).partition("\n")
     assert answer == read(prompt).answer
-    noised = Noise(Kind("", 32, 1, 32, SIZES, SHARES), tokenizer)(rows, lengths, torch.Generator().manual_seed(0))
+    noised = Noise(Recipe("", 32, 1, 32, SIZES, SHARES), tokenizer)(rows, lengths, torch.Generator().manual_seed(0))
     learnt = noised.weight > 0
     shown = noised.ids[:, rows.shape[1] :]
     assert torch.equal(noised.target, rows) and torch.equal(learnt, shown == token_id(tokenizer, MASK))

@@ -1,6 +1,7 @@
 """Speculative decoding: its distribution by enumeration, its drafters, adaptive drafts, ends of texts, bad input."""
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,7 +30,7 @@ def enumerated(
 ) -> dict[Any, float]:
     """The output distribution, every branch walked."""
     config = make_config(METHODS[method].config, values)
-    task = target.ending(ends)
+    task = replace(target.task, ends=ends)
     models = {"target": target, "draft": small}
     return exact_distribution(lambda chance: METHODS[method].decode(task, config, chance), by_role(models))
 

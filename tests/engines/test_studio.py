@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 import torch
 
+from benchmarks._pictures import load_classifier
 from engines.ar.request import Forward
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.bundled import image
 from engines.models.bundled.patch_networks import SIZES, PatchTransformer
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
-from engines.models.catalog import MODELS, default_model, load_model, small_of
+from engines.models.catalog import MODELS, default_model, drafter_of, load_model
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run, sample_tokens
 from engines.testing.conformance import finish
@@ -32,7 +33,7 @@ def test_pictures_show_what_the_prompt_says() -> None:
     config = make_config(METHODS["scd"].config, {"guidance": 2})
     tokens = sample_tokens([Job(METHODS["scd"], model, str(p), config, 0, i) for i, p in enumerate(PROMPTS)])
     with torch.inference_mode():
-        read = [head.argmax(-1).tolist() for head in image.load_classifier()(model.pixels(torch.tensor(tokens)))]
+        read = [head.argmax(-1).tolist() for head in load_classifier()(model.pixels(torch.tensor(tokens)))]
     right = [
         sum(a == b for a, b in zip(guessed, wanted, strict=True))
         for guessed, wanted in zip(
@@ -103,7 +104,7 @@ def log_probs(model: Any, prompt: str, codes: torch.Tensor, chunk: int) -> torch
 
 def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice() -> None:
     target, drafter = load_model("studio-image"), load_model("studio-image-draft")
-    assert small_of("studio-image") == drafter.card.id == "studio-image-draft"
+    assert drafter_of("studio-image") == drafter.card.id == "studio-image-draft"
     assert drafter.card.title == MODELS[drafter.card.id].title
     assert default_model("discrete-ar") == "studio-image"
     manifest = json.loads((image.FOLDER / "MANIFEST.json").read_text())

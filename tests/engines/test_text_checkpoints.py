@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 
 from engines.__main__ import main
 from engines.models import loading
-from engines.models.catalog import MODELS, load_model, open_model, small_of
+from engines.models.catalog import MODELS, drafter_of, load_model, open_model
 from engines.models.checkpoints import diffusion_lm
 from engines.models.checkpoints.table import CHECKPOINTS
 from engines.models.errors import ModelError
@@ -259,7 +259,7 @@ def cached(hub: Path, name: str, family: str) -> Path:
 
 def test_a_model_is_read_from_the_cache_of_the_hub(hub: Path) -> None:
     name, other = "JetLM/SDAR-4B-Chat", "somebody/gpt"
-    assert small_of(name) == "JetLM/SDAR-1.7B-Chat"
+    assert drafter_of(name) == "JetLM/SDAR-1.7B-Chat"
     with pytest.raises(ModelError, match=rf"{name}: is not in the hub's cache. Fetch it with: hf download {name}"):
         load_model(name)
     blob = cached(hub, name, "sdar")

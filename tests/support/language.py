@@ -8,7 +8,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from engines.models.language_model import DiffusionLM, Kind
+from engines.models.language_model import DiffusionLM, Traits
 from traces.schema import ModelCard
 
 PAD, END, MASK = 0, 1, 2
@@ -46,7 +46,7 @@ def tiny(kind: str = "aligned", seed: int = 0, layers: int = 3) -> TinyLM:
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(4 if parameter.ndim == 2 else 1)
-    traits = Kind(MASK, (END,), kind == "shift", kind == "full", (1, 2, 4, 8), longest=128)
+    traits = Traits(MASK, (END,), kind == "shift", kind == "full", (1, 2, 4, 8), longest=128)
     return TinyLM(network, _tokenizer(), traits, ModelCard(id="tiny"), torch.device("cpu"))
 
 

@@ -1,7 +1,7 @@
 """The studio image model: prompt to picture, with weights that ship in assets/models."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -11,26 +11,24 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from engines.assets import ASSETS
+from engines.models.bundled.listing import card_of
 from engines.models.bundled.manifest import READS, entry_of, verify
 from engines.models.bundled.networks import (
     CODES,
     DRAFTER,
     GRID,
-    Classifier,
     PictureDecoder,
     Tokenizer,
     Transformer,
     TransformerSize,
     condition_ids,
 )
-from engines.models.bundled.prompts import parse_prompt
+from engines.models.bundled.prompts import Prompt, parse_prompt
+from engines.models.checkpoints.picture_model import Ids, PictureModel
 from engines.models.lean import lean
-from engines.models.networked import count_parameters
-from engines.models.pictures import Draws, as_uri
-from engines.models.sessions.causal import CausalSession
-from engines.protocol import Family, Task
-from engines.sampling.distributions import Sampling
-from traces.schema import Canvas, Legend, ModelCard, Patches, Token
+from engines.models.pictures import Pictures, as_uri
+from engines.models.sessions.picture import PictureShape
+from traces.schema import Legend, ModelCard, Patches, Token
 
 ID: Final = "studio-image"
 FOLDER: Final = ASSETS / "models"
@@ -39,67 +37,33 @@ _DECODER: Final = "image-decoder"
 _MOST_PATCHES: Final = 1024
 """Tokens that a trace has pictures of: about 10 kB."""
 _PATCHES_ACROSS: Final = 32
+_MODELS: Final = {ID: ("image-ar", TransformerSize()), "studio-image-draft": ("image-draft", DRAFTER)}
+"""Name of the weights and size of the transformer; the models share the tokenizer."""
+_SILENT: Final = Prompt()
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """One of the studio image models, which share the tokenizer."""
-
-    title: str
-    file: str
-    size: TransformerSize
-
-
-_ENTRIES: Final = {
-    ID: _Entry("Studio image model, 96x96", "image-ar", TransformerSize()),
-    "studio-image-draft": _Entry("Studio image model, small drafter", "image-draft", DRAFTER),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class PromptTask(Task):
-    """A picture to decode."""
-
-    conditions: tuple[int | None, int | None, int | None] = (None, None, None)
-    """Garment, tint and background; None where the prompt leaves it open."""
-
-
-class StudioImage(Draws):
+class StudioImage(PictureModel):
     """Transformer over the codes of a VQ tokenizer, conditioned on garment, tint and background, and their decoder."""
+
+    limits = Pictures()
 
     def __init__(
         self,
         tokenizer: Tokenizer,
-        decoder: PictureDecoder,
+        picture_decoder: PictureDecoder,
         transformer: Transformer,
         device: torch.device,
         card: ModelCard,
     ) -> None:
-        self.card = card
-        self.device, self.dtype = device, torch.float32
-        self.families: tuple[Family, ...] = ("discrete-ar",)
-        self.tokens = card.weights.get(f"{_TOKENIZER}.safetensors", "")
-        """What its tokens mean: models with the same tokenizer can draft for each other."""
-        self._codebook = tokenizer.codebook.detach().to(device)
-        self._decoder = decoder.to(device).eval()
-        self._transformer = transformer.to(device).eval()
-        self.parameters = count_parameters(transformer)
-        transformer.backbone = lean(transformer.backbone)
-        self._embedding = self._codebook.double()
+        book, shape = tokenizer.codebook.detach().to(device), PictureShape(GRID, GRID, CODES)
+        super().__init__(transformer.to(device).eval(), transformer.backbone, book, shape, card)
+        self._decoder = transformer.backbone = lean(transformer.backbone)
+        self._book, self._picture_decoder = book, picture_decoder.to(device).eval()
 
-    def make_task(self, prompt: str, config: Sampling) -> "PromptTask":
-        """See `engines.protocol.Model.make_task`."""
-        canvas = Canvas(kind="image", shape=(GRID, GRID))
-        parsed = parse_prompt(prompt)
-        conditions = (parsed.garment, parsed.tint, parsed.background)
-        return PromptTask(canvas, CODES, self.device, self._embedding, conditions=conditions)
-
-    def start(self, tasks: Sequence["PromptTask"], guided: bool) -> CausalSession:
-        """See `engines.protocol.Model.start`."""
-        rows = [[-1 if value is None else value for value in task.conditions] for task in tasks]
-        values = torch.tensor([[row, [-1] * len(row)] if guided else [row] for row in rows], device=self.device)
-        prefixes = condition_ids(values.flatten(0, 1)).reshape(values.shape)
-        return CausalSession(self._transformer, prefixes, GRID**2, len(self._transformer.backbone.layers))
+    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `PictureModel.prompts`."""
+        conditional, unconditional = condition_ids(torch.tensor([parse_prompt(prompt), _SILENT]), codes=0).tolist()
+        return tuple(conditional), tuple(unconditional)
 
     def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, and of the tokens that are mentioned."""
@@ -109,7 +73,7 @@ class StudioImage(Draws):
         """Each token as it looks among its like: the middle of three by three of it."""
         if not ids:
             return None
-        size = self._decoder.patch
+        size = self._picture_decoder.patch
         codes = torch.tensor(ids, device=self.device)[:, None, None].expand(-1, 3, 3)
         pictures = self._drawn(codes)[:, :, size : 2 * size, size : 2 * size]
         columns = min(_PATCHES_ACROSS, len(ids))
@@ -126,14 +90,8 @@ class StudioImage(Draws):
     def _drawn(self, codes: Tensor) -> Tensor:
         """Codes [B, H, W] to images in [-1, 1]."""
         with torch.inference_mode():
-            pictures: Tensor = self._decoder(self._codebook[codes])
+            pictures: Tensor = self._picture_decoder(self._book[codes])
         return pictures.clamp(-1, 1)
-
-    def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Tensor:
-        """See `Draws.pixels_of`; open positions hold the code nearest to the mean of the codebook."""
-        book = self._codebook
-        blank = int((book - book.mean(0)).square().sum(-1).argmin())
-        return self.pixels(torch.tensor([[blank if t is None else t for t in tokens] for tokens in canvases]))
 
 
 def load_weights(network: nn.Module, name: str) -> dict[str, str]:
@@ -147,7 +105,7 @@ def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     """
     script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
-    others = {entry.file: model_id for model_id, entry in _ENTRIES.items()}
+    others = {file: model_id for model_id, (file, _) in _MODELS.items()}
     owner = name if name.startswith("patch-") else "studio-video" if name.startswith("video-") else others.get(name, ID)
     entry = entry_of(FOLDER, name, owner)
     shards: dict[str, str] = entry.get("files", {})
@@ -168,16 +126,8 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
     Raises:
         ModelError: when files are missing or are not those in the manifest.
     """
-    entry = _ENTRIES[model_id]
-    tokenizer, decoder, transformer = Tokenizer(), PictureDecoder(), Transformer(entry.size)
+    file, size = _MODELS[model_id]
+    tokenizer, decoder, transformer = Tokenizer(), PictureDecoder(), Transformer(size)
     weights = load_weights(tokenizer, _TOKENIZER) | load_weights(decoder, _DECODER)
-    card = ModelCard(id=model_id, title=entry.title, weights=weights | load_weights(transformer, entry.file))
+    card = card_of(model_id, weights | load_weights(transformer, file))
     return StudioImage(tokenizer, decoder, transformer, torch.device(device), card)
-
-
-@cache
-def load_classifier() -> Classifier:
-    """The network that reads garment, tint and background off a picture."""
-    network = Classifier()
-    load_weights(network, "image-classifier")
-    return network.eval()

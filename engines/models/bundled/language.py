@@ -1,6 +1,5 @@
 """The studio language models: they solve grade-school maths problems, or play a game. Weights ship in assets/models."""
 
-from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -13,13 +12,11 @@ from engines.models.bundled import snakes
 from engines.models.bundled.image import FOLDER
 from engines.models.bundled.manifest import READS, entry_of, verify
 from engines.models.checkpoints.assembling import native_network
-from engines.models.language_model import DiffusionLM, Kind
+from engines.models.language_model import DiffusionLM, Traits
 from engines.models.weights import CONFIG, Source
 from traces.schema import ModelCard
 
 MASK, END, PAD = "<mask>", "<end>", "<pad>"
-_READ: Final[Mapping[str, Callable[[str], str]]] = {"text": str.strip, "snakes": snakes.canonical}
-"""What the names of a family's models begin with -> how its prompts are read."""
 _SIZES: Final = (1, 2, 4, 8, 16, 32)
 
 
@@ -47,6 +44,6 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM:
     tokenizer = Tokenizer.from_file(str(FOLDER / tokens))
     card = ModelCard(id=model_id, title=entry["title"], weights=entry["files"], files=files)
     sizes = (8, 16, 32) if entry["full"] else _SIZES
-    ids = tokenizer.get_vocab()
-    traits = Kind(ids[MASK], (ids[END],), entry["shift"], entry["full"], sizes, read=_READ[family])
+    ids, read = tokenizer.get_vocab(), (lambda prompt: snakes.read(prompt).prompt) if family == "snakes" else str.strip
+    traits = Traits(ids[MASK], (ids[END],), entry["shift"], entry["full"], sizes, read=read)
     return DiffusionLM(network, tokenizer, traits, card, torch.device(device))

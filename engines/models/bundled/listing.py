@@ -1,10 +1,12 @@
 """The models that come with the project: studio models, whose weights ship, and toys, which have none."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from engines.models.bundled import snakes
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
+from traces.schema import ModelCard
 
 _SHIPS: Final = "nothing: weights ship in assets/models"
 _DRAWS: Final = (_SHIPS, "a red ankle boot on grass", 'Say "a {tint} {garment} on {background}".')
@@ -82,3 +84,9 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
     ),
 }
 """By the module that loads them; the first of a family is the one that pages open with."""
+
+
+def card_of(model_id: str, weights: Mapping[str, str] | None = None) -> ModelCard:
+    """Who one of these models is; `weights` are files and their SHA-256."""
+    titles = {info.id: info.title for infos in OURS.values() for info in infos}
+    return ModelCard(id=model_id, title=titles.get(model_id, ""), weights=weights or {})

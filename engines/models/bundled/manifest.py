@@ -48,20 +48,3 @@ def verify(folder: Path, files: Mapping[str, str], owner: str, remedy: str) -> d
         if actual != digest:
             raise ModelError(f"{owner}: {file} is not the file listed in {MANIFEST}. {remedy}")
     return dict(files)
-
-
-def other_files(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[str]:
-    """The files beside the weights that belong to an entry, as paths below the folder.
-
-    They are those in its own folder, and those at the top whose names begin as its name does: text-tokenizer.json is
-    every text model's.
-    """
-    family = name.partition("-")[0]
-    owned = {entry.get("file") for entry in manifest.values()} | {MANIFEST}
-    files = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]
-    files += [
-        path
-        for path in folder.iterdir()
-        if path.is_file() and path.name not in owned and path.stem.partition("-")[0] == family
-    ]
-    return sorted(path.relative_to(folder).as_posix() for path in files if not path.name.startswith("."))

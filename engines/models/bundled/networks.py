@@ -1,7 +1,6 @@
 """The two networks of the studio image model: a VQ tokenizer and a causal transformer over its codes."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final, cast
 
 import torch
@@ -244,33 +243,3 @@ def condition_ids(
     counts = torch.tensor(conditions, device=values.device)
     starts = codes + torch.cumsum(counts + 1, 0) - (counts + 1)
     return starts + torch.where(values < 0, counts, values)
-
-
-class Classifier(nn.Module):
-    """Reads garment, tint and background off an image; the measure of prompt agreement."""
-
-    def __init__(self, width: int = 32) -> None:
-        super().__init__()
-        channels = [3, width, 2 * width, 4 * width]
-        self.trunk = nn.Sequential(
-            *(
-                nn.Sequential(
-                    nn.Conv2d(a, b, 3, padding=1), nn.GroupNorm(8, b), nn.SiLU(), nn.Conv2d(b, b, 3, 2, 1), nn.SiLU()
-                )
-                for a, b in pairwise(channels)
-            )
-        )
-        self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in CONDITIONS)
-
-    def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
-        """Pooled features of images in [-1, 1]; larger ones are averaged to the size that it learned from."""
-        if image.shape[-1] > IMAGE_SIZE:
-            image = F.interpolate(image, (IMAGE_SIZE, IMAGE_SIZE), mode="area")
-        pooled: Tensor = self.trunk(image).mean((2, 3))
-        return pooled
-
-    def forward(self, image: Float[Tensor, "B 3 S S"]) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of garment, tint and background."""
-        hidden = self.features(image)
-        garment, tint, background = (head(hidden) for head in self.heads)
-        return garment, tint, background

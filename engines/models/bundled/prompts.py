@@ -6,8 +6,7 @@ anything else is refused with the words that can be said. A slot left empty is n
 """
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 GARMENTS: Final[dict[str, tuple[str, ...]]] = {
     "t-shirt": ("t-shirt", "t shirt", "tshirt", "tee", "top"),
@@ -59,19 +58,17 @@ class PromptError(ValueError):
     """The prompt names something the model cannot draw; the message says what it can."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """A parsed prompt. Each slot is an index into its table, or None when the prompt does not say."""
+class Prompt(NamedTuple):
+    """A parsed prompt. Each slot is an index into its table, or -1 where the prompt does not say."""
 
-    garment: int | None = None
-    tint: int | None = None
-    background: int | None = None
+    garment: int = -1
+    tint: int = -1
+    background: int = -1
 
     def __str__(self) -> str:
         """The prompt in the words the model was trained on."""
         garment, tint, background = (
-            None if i is None else list(table)[i]
-            for i, (_, table) in zip((self.garment, self.tint, self.background), _SLOTS, strict=True)
+            "" if i < 0 else list(table)[i] for i, (_, table) in zip(self, _SLOTS, strict=True)
         )
         thing = " ".join(word for word in (tint, garment or "garment") if word)
         article = "an" if thing[0] in "aeiou" else "a"
@@ -101,11 +98,6 @@ def parse_prompt(text: str) -> Prompt:
         del words[: len(phrase)]
     if unknown or not slots:
         problem = f"{', '.join(map(repr, unknown))} cannot be drawn" if unknown else "it is empty"
-        raise PromptError(f"prompt: {problem}. {vocabulary_help()}")
+        words_of = "; ".join(f"{slot}: {', '.join(table)}" for slot, table in _SLOTS)
+        raise PromptError(f'prompt: {problem}. Say "a {{tint}} {{garment}} on {{background}}". {words_of}.')
     return Prompt(**slots)
-
-
-def vocabulary_help() -> str:
-    """One line that lists everything a prompt may say."""
-    lists = (f"{slot}: {', '.join(table)}" for slot, table in _SLOTS)
-    return 'Say "a {tint} {garment} on {background}". ' + "; ".join(lists) + "."

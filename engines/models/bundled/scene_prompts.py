@@ -2,7 +2,7 @@
 
 from typing import Final, Literal
 
-Kind = Literal["land", "air", "sea"]
+Place = Literal["land", "air", "sea"]
 """Where a thing belongs: it stands on the ground, flies above the horizon or swims in the sea."""
 
 _LAND: Final = """
@@ -23,13 +23,12 @@ _SEA: Final = """
 ⛵ sailboat, 🛶 canoe, 🚤 speedboat, 🛳 passenger ship"""
 
 
-def _things() -> dict[str, tuple[str, Kind]]:
-    groups: tuple[tuple[Kind, str], ...] = (("land", _LAND), ("air", _AIR), ("sea", _SEA))
-    entries = ((entry.split(maxsplit=1), kind) for kind, table in groups for entry in table.split(","))
-    return {name: (emoji, kind) for (emoji, name), kind in entries}
-
-
-THINGS: Final = _things()
+_TABLES: Final[dict[Place, str]] = {"land": _LAND, "air": _AIR, "sea": _SEA}
+THINGS: Final[dict[str, tuple[str, Place]]] = {
+    name: (emoji, place)
+    for place, table in _TABLES.items()
+    for emoji, name in (entry.split(maxsplit=1) for entry in table.split(","))
+}
 """Name -> emoji and where it belongs."""
 
 SCENES: Final = {

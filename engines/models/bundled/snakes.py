@@ -3,7 +3,7 @@
 Squares 10 to 99 lie in a circle. A prompt gives a start and the rolls of a die; the answer has a line for every roll:
 the roll, the square it leads to, and whether a ladder or a snake begins there. Where the piece lands after a jump
 nothing else happens. Every line has eight tokens, and most lines say "stay": whoever writes a line before the one above
-it is known will mostly guess that word right, and everything behind a wrong guess is wrong, too.
+it is known will mostly draft that word right, and everything behind a wrong draft is wrong, too.
 """
 
 import re
@@ -74,15 +74,6 @@ def read(prompt: str) -> Game:
         count = f"{len(rolls)} rolls are too {amount}" if rolls else "there are no rolls"
         raise ValueError(f"prompt: {count}; give {FEWEST} to {MOST}, such as {EXAMPLE!r}.")
     return Game(start, tuple(rolls))
-
-
-def canonical(prompt: str) -> str:
-    """A prompt in the form that models were trained on.
-
-    Raises:
-        ValueError: as `read` does.
-    """
-    return read(prompt).prompt
 
 
 def draw(dice: Random, rolls: int | None = None, held_out: bool = False) -> Game:

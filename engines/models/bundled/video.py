@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Int, UInt8
 from safetensors.torch import load_file
 from torch import Tensor
 
 from engines.config import ConfigError
 from engines.models.bundled.image import FOLDER, load_weights
+from engines.models.bundled.listing import card_of
 from engines.models.bundled.manifest import entry_of, verify
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.bundled.video_networks import (
@@ -78,13 +79,6 @@ class StudioVideo(ClipModel):
         book = tokenizer.codebook.detach()
         self.embedding, self.blank = book.double(), int((book - book.mean(0)).square().sum(-1).argmin())
 
-    def logits(
-        self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
-    ) -> Float[Tensor, "B N K"]:
-        """See `ClipModel.logits`."""
-        logits: Tensor = self._network(ids, positions, cache, mask)
-        return logits
-
     def given_by(self, prompt: str) -> tuple[int, ...]:
         """See `ClipModel.given_by`; the prompt names a clip that ships or holds codes."""
         given = parse(prompt, len(self.held_out.codes))
@@ -145,5 +139,4 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioVideo:
     tokenizer, transformer = VideoTokenizer(), VideoTransformer()
     weights = load_weights(tokenizer, "video-tokenizer") | load_weights(transformer, "video-ar")
     held_out = _held_out(entry_of(FOLDER, "video-ar", ID))
-    card = ModelCard(id=model_id, title="Studio video model, 33 frames of 48x48", weights=weights)
-    return StudioVideo(tokenizer, transformer, held_out, torch.device(device), card)
+    return StudioVideo(tokenizer, transformer, held_out, torch.device(device), card_of(model_id, weights))

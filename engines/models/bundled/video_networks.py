@@ -154,19 +154,6 @@ class VideoTransformer(nn.Module):
         for table in (self.time, self.row, self.column, self.head):
             nn.init.normal_(table.weight, std=0.02)
 
-    def hidden(
-        self,
-        ids: Int[Tensor, "B N"],
-        positions: Int[Tensor, "B N"],
-        cache: Cache | None = None,
-        mask: Float[Tensor, "B 1 N S"] | None = None,
-    ) -> Float[Tensor, "B N W"]:
-        """What the head reads; arguments as in `forward`."""
-        slot = (positions + 1).clamp(max=LENGTH - 1)
-        place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
-        embedded = self.backbone.embed_tokens(ids) + place
-        return hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)
-
     def forward(
         self,
         ids: Int[Tensor, "B N"],
@@ -174,13 +161,9 @@ class VideoTransformer(nn.Module):
         cache: Cache | None = None,
         mask: Float[Tensor, "B 1 N S"] | None = None,
     ) -> Float[Tensor, "B N K"]:
-        """Logits of the code after each input.
-
-        Args:
-            ids: codes.
-            positions: absolute positions, 0 for the first code of the clip.
-            cache: the KV cache; the call appends to it.
-            mask: additive attention mask over the cache and the inputs; causal without one.
-        """
-        logits: Tensor = self.head(self.hidden(ids, positions, cache, mask))
+        """Logits of the code after each input. See `networks.Transformer.forward`."""
+        slot = (positions + 1).clamp(max=LENGTH - 1)
+        place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
+        embedded = self.backbone.embed_tokens(ids) + place
+        logits: Tensor = self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded))
         return logits

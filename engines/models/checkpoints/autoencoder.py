@@ -52,11 +52,6 @@ def pixels_of(vq: VQModel, codes: Int[Tensor, "B N"], columns: int) -> Float[Ten
     return pixels
 
 
-def cell_of(network: Any) -> int:
-    """Pixels to a latent or a code, each way."""
-    return 1 << (len(network.config.block_out_channels) - 1)
-
-
 def _network(state: State) -> tuple[Any, bool]:
     """A network of the sizes that tensors have, and whether levels are counted from the coarsest on."""
     first = "decoder.up.{}.block.0.conv1.weight"

@@ -21,7 +21,7 @@ from engines.ar.request import Forward
 from engines.models.checkpoints.assembling import card_of, native_config, native_network, parameters
 from engines.models.checkpoints.table import type_of
 from engines.models.devices import split
-from engines.models.language_model import Kind, TextModel
+from engines.models.language_model import TextModel, Traits
 from engines.models.memory import Needs, cached_numbers, check_cache
 from engines.models.networked import Networked, count_parameters
 from engines.models.sessions.discrete import DiscreteSession
@@ -183,7 +183,7 @@ def _class_of(source: Source, config: Any) -> Any:
     return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
 
 
-def _kind(source: Source, settings: Mapping[str, Any], config: Any, tokenizer: Tokenizer, size: int) -> Kind:
+def _kind(source: Source, settings: Mapping[str, Any], config: Any, tokenizer: Tokenizer, size: int) -> Traits:
     """What its own files say of the beginning, the end and the form of a text."""
     text = config.get_text_config()
     longest = int(getattr(text, "max_position_embeddings", 0) or LARGEST)
@@ -191,7 +191,7 @@ def _kind(source: Source, settings: Mapping[str, Any], config: Any, tokenizer: T
     if rope.get("rope_type") == "longrope":  # behind it the keys that are cached would have to turn again
         longest = min(longest, int(rope.get("original_max_position_embeddings") or longest))
     ends = ends_of(source, settings, size)
-    return Kind(None, ends, longest=longest, asks=chat_form(source, tokenizer), begins=begins_of(tokenizer))
+    return Traits(None, ends, longest=longest, asks=chat_form(source, tokenizer), begins=begins_of(tokenizer))
 
 
 class CausalLMSession(DiscreteSession):

@@ -32,16 +32,17 @@ from engines.config import ConfigError, shown
 from engines.models.checkpoints import autoencoder
 from engines.models.checkpoints.assembling import PIXELS, State, card_of, native_config, native_network, part_of
 from engines.models.checkpoints.conversion import Converted, Request
-from engines.models.checkpoints.picture_model import Ids, OneVocabulary, PictureShape, TextPrompts
+from engines.models.checkpoints.picture_model import Ids, OneVocabulary, TextPrompts
 from engines.models.errors import ModelError
 from engines.models.memory import Needs, cached_numbers
+from engines.models.sessions.picture import PictureShape
 from engines.models.text import named_token, read_tokenizer, size_of
 from engines.models.weights import Source
 from traces.schema import ModelCard
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class Variant:
     """What sets a model of Chameleon's kind apart."""
 
     title: str
@@ -55,10 +56,10 @@ class Kind:
     """The token that texts begin with."""
 
 
-KINDS: Final = {
-    "lumina-mgpt": Kind("Lumina-mGPT", 48, grid=2),
-    "lumina-mgpt-2": Kind("Lumina-mGPT 2.0", 96, grid=4, first=155_000),
-    "anole": Kind("Anole", 32),
+VARIANTS: Final = {
+    "lumina-mgpt": Variant("Lumina-mGPT", 48, grid=2),
+    "lumina-mgpt-2": Variant("Lumina-mGPT 2.0", 96, grid=4, first=155_000),
+    "anole": Variant("Anole", 32),
 }
 CONVERT: Final = (
     "python -m engines convert lumina-mgpt vqgan.ckpt FOLDER/pixels --side 48 (or anole; or lumina-mgpt-2 with "
@@ -81,11 +82,11 @@ class ChameleonPictures(ChameleonForConditionalGeneration):  # type: ignore[misc
 class Chameleon(OneVocabulary):
     """A model of Chameleon's kind with its tokenizers."""
 
-    def __init__(self, network: Any, vq: Any, tokenizer: Tokenizer, ids: Tensor, kind: Kind, card: ModelCard) -> None:
+    def __init__(
+        self, network: Any, vq: Any, tokenizer: Tokenizer, ids: Tensor, kind: Variant, card: ModelCard
+    ) -> None:
         """Wrap a `ChameleonPictures` and a VQModel that lie on their device; `ids` are the tokens of all codes."""
         self._vq, self._kind = vq, kind
-        shape = PictureShape(kind.side, kind.side, len(ids), network.config.max_position_embeddings)
-        super().__init__(network, network.model, ids, vq.quantize.embedding.weight, shape, card)
         special: tuple[str, ...] = (kind.begin, _TURN, _PICTURE)
         if kind.grid:
             if kind.side % kind.grid:
@@ -96,16 +97,17 @@ class Chameleon(OneVocabulary):
             self._grids = f"<reserved{8800 + kind.side // kind.grid:05d}>"
             special = (*special, _LINE, self._grids)
         self._text = TextPrompts(tokenizer, card.id, *special)
-        if kind.grid:
-            self.line_end = self._text.special(_LINE) + shape.codes
+        end = self._text.special[_LINE] + len(ids) if kind.grid else None
+        shape = PictureShape(kind.side, kind.side, len(ids), network.config.max_position_embeddings, end)
+        super().__init__(network, network.model, ids, vq.quantize.embedding.weight, shape, card)
 
-    def prompts_in_words(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `OneVocabulary.prompts_in_words`."""
+    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `PictureModel.prompts`."""
         text, checked = self._text, self._text.checked(prompt)
-        begin, turn, picture = (text.special(name) for name in (self._kind.begin, _TURN, _PICTURE))
+        begin, turn, picture = (text.special[name] for name in (self._kind.begin, _TURN, _PICTURE))
         if not self._kind.grid:
             return (begin, *text.ids(checked), turn, picture), (begin, picture)
-        side, grids = self._kind.side * autoencoder.cell_of(self._vq), text.special(self._grids)
+        side, grids = self._kind.side << (len(self._vq.config.block_out_channels) - 1), text.special[self._grids]
         request = f"Generate an image of {side}x{side} according to the following prompt:\n{checked}"
         return (begin, *text.ids(request), turn, picture, grids, grids), (picture, grids, grids)
 
@@ -144,7 +146,7 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
 
 def convert(request: Request) -> Converted:
     """Chameleon's vqgan.ckpt or movqgan_270M.ckpt, into the folder `pixels` of a model that is read where it lies."""
-    kind = KINDS[request.kind]
+    kind = VARIANTS[request.kind]
     file = "MoVQGAN's movqgan_270M.ckpt" if kind.first else "Chameleon's vqgan.ckpt"
     if request.second is not None:
         raise ConfigError(f"SECOND: the VQGAN is all that is converted; give {file} as SOURCE.")
@@ -152,16 +154,16 @@ def convert(request: Request) -> Converted:
     return Converted({"": autoencoder.read_published(request.file(f"Give {file}."))}, settings)
 
 
-def _kind(source: Source) -> tuple[Kind, Source | None]:
+def _kind(source: Source) -> tuple[Variant, Source | None]:
     """Which model it is, and the folder of its VQGAN; None where that lies among the model's own tensors instead."""
     beside = replace(source.inside(PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
     if not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in source.heads():
-        return KINDS["anole"], None
+        return VARIANTS["anole"], None
     settings = beside.read_json("config.json")
     name = settings.get("kind")
-    if not isinstance(name, str) or name not in KINDS:
-        raise beside.incomplete(f"config.json has {shown(name)} for 'kind'; it is one of {', '.join(KINDS)}")
-    kind = replace(KINDS[name], side=beside.number(settings, "side", most=_MOST_SIDE))
+    if not isinstance(name, str) or name not in VARIANTS:
+        raise beside.incomplete(f"config.json has {shown(name)} for 'kind'; it is one of {', '.join(VARIANTS)}")
+    kind = replace(VARIANTS[name], side=beside.number(settings, "side", most=_MOST_SIDE))
     if not kind.first:
         return kind, beside
     return replace(kind, first=beside.number(settings, "first", most=_MOST_TOKENS)), beside

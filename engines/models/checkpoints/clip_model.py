@@ -110,11 +110,12 @@ class ClipModel(Networked, ABC):
         self._network, self.parameters = network.to(device).eval(), count_parameters(network)
         self.card, self.device, self.shape, self._limits = card, device, shape, limits
 
-    @abstractmethod
     def logits(
-        self, ids: Tensor, positions: Tensor, cache: object = None, mask: Tensor | None = None
+        self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
         """What `engines.models.sessions.causal.CausalSession` calls its network as."""
+        logits: Tensor = self._network(ids, positions, cache, mask)
+        return logits
 
     @abstractmethod
     def given_by(self, prompt: str) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ import json
 import pickle
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -88,7 +88,7 @@ class Converted:
     """config.json."""
     files: Sequence[Path] = ()
     """Files that are taken over as they are."""
-    inside: Mapping[str, Mapping[str, Any]] | None = None
+    inside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """config.json of folders inside the model's."""
 
 
@@ -112,8 +112,9 @@ def convert(request: Request, target: Path, say: Callable[[str], None] = lambda 
             say(f"{written} written")
     for file in converted.files:
         (target / file.name).write_bytes(file.read_bytes())
-    for name, settings in {**(converted.inside or {}), "": converted.settings}.items():
-        _write_json(target / name / "config.json", settings)
+    for name, settings in {**converted.inside, "": converted.settings}.items():
+        config = json.dumps(settings, indent=1) + "\n"
+        (target / name / "config.json").write_text(config, encoding="utf-8")
 
 
 def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> dict[str, Tensor]:
@@ -222,7 +223,3 @@ def _write(state: State, folder: Path) -> list[Path]:
     except SafetensorError as error:
         raise ModelError(f"{folder}: cannot be written ({error}). Make room, or name another folder.") from error
     return sorted(folder.glob("*.safetensors"))
-
-
-def _write_json(file: Path, value: object) -> None:
-    file.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")

@@ -21,17 +21,11 @@ from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.config import ConfigError
+from engines.models.checkpoints import cosmos_tokenizer
 from engines.models.checkpoints.assembling import State, card_of, native_config, native_network, renamed
 from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
-from engines.models.checkpoints.cosmos_tokenizer import (
-    CosmosTokenizer,
-    TokenizerSize,
-    read_jit,
-    size_of,
-    size_of_folder,
-    tokenizer_of,
-)
+from engines.models.checkpoints.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
 from engines.models.errors import ModelError
 from engines.models.memory import Needs, cached_numbers
 from engines.models.networked import hidden_states
@@ -138,7 +132,7 @@ class CosmosVideo(ClipModel):
         super().__init__(network, card, torch.device(device), shape, _PICTURES)
         self.layers = len(network.model.layers)
         self._tokenizer = tokenizer.to(device)
-        self.embedding = tokenizer.places(torch.arange(tokenizer.codes, device=device)).double()
+        self.embedding = tokenizer.places(torch.arange(tokenizer.size.codes, device=device)).double()
         self.blank = tokenizer.middle
         digests = [digest for name, digest in card.weights.items() if name.startswith(f"{TOKENIZER}/")]
         self.tokens = digests[0] if digests else ""
@@ -181,7 +175,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     if (source.folder / "model.pt").is_file() and not any(source.folder.glob("*.safetensors")):
         raise once.incomplete("model.pt is a pickle, which is never read here")
     beside = once.inside(TOKENIZER)
-    tokenizer = tokenizer_of(beside, size_of_folder(beside), beside.tensors())
+    tokenizer = cosmos_tokenizer.tokenizer_of(beside, cosmos_tokenizer.size_of_folder(beside), beside.tensors())
     shape = shape_of(once, layout, tokenizer.size)
     network = _network(once, layout, once.tensors(), dtype)
     network.model.rotary_emb = PlaceRotary(angles_of(layout, (shape.latents, shape.rows, shape.columns)))
@@ -196,7 +190,7 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     exact, positions, parameters = 0, 0, 0
     with suppress(ModelError):
         parameters = source.count()
-        size = size_of_folder(beside)
+        size = cosmos_tokenizer.size_of_folder(beside)
         latents = 1 + (layout.frames - 1) // size.span
         exact, positions = beside.count(), latents * (layout.height // size.cell) * (layout.width // size.cell)
     return Needs(parameters, exact, cached_numbers(layout.config), positions)
@@ -217,11 +211,11 @@ def convert(request: Request) -> Converted:
     state = read_pickle(source, ("model",), "model.pt")
     state = {name.removeprefix("model."): part for name, part in state.items()}
     _network(source, layout, state, torch.bfloat16)
-    codec, levels = read_jit(beside)
-    size = size_of(beside, {name: tuple(part.shape) for name, part in codec.items()}, levels)
-    tokenizer_of(beside, size, codec)
+    codec, levels = cosmos_tokenizer.read_jit(beside)
+    size = cosmos_tokenizer.size_of(beside, {name: tuple(part.shape) for name, part in codec.items()}, levels)
+    cosmos_tokenizer.tokenizer_of(beside, size, codec)
     shape_of(source, layout, size)
-    return Converted({"": state, TOKENIZER: codec}, settings, inside={TOKENIZER: {"levels": list(levels)}})
+    return Converted({"": state, TOKENIZER: codec}, settings, inside={TOKENIZER: {"levels": levels}})
 
 
 def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:

@@ -102,11 +102,6 @@ class CosmosTokenizer(nn.Module):
         self.register_buffer("basis", torch.tensor(basis), persistent=False)
 
     @property
-    def codes(self) -> int:
-        """How many different codes there are."""
-        return self.size.codes
-
-    @property
     def middle(self) -> int:
         """The code that lies at the origin."""
         return int((self.levels // 2 * self.basis).sum())

@@ -20,23 +20,14 @@ from typing import Any, Final
 import torch
 from tokenizers import AddedToken, Tokenizer
 from torch import Tensor
-from transformers import (
-    Glm4MoeConfig,
-    Glm4MoeForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+from transformers import Glm4MoeForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 
 from engines.config import shown
 from engines.models.checkpoints.assembling import State, card_of, native_config, native_network, parameters, renamed
 from engines.models.devices import split
-from engines.models.language_model import DiffusionLM, Kind
+from engines.models.language_model import DiffusionLM, Traits
 from engines.models.memory import Needs, cached_numbers
-from engines.models.text import QWEN_CHAT, ChatForm, chat_form, named_token, read_tokenizer, size_of
+from engines.models.text import QWEN_CHAT, ChatForm, chat_form, named_token, read_tokenizer, size_of, token_id
 from engines.models.weights import Source
 
 
@@ -45,7 +36,6 @@ class DiffusionFamily:
     """How the checkpoints of a family are laid out, and how they decode."""
 
     title: str
-    config: type[Any]
     network: type[Any]
     mask: str
     """The token of an open position."""
@@ -59,8 +49,10 @@ class DiffusionFamily:
     """A field of transformers' config -> what config.json calls it."""
     constants: Mapping[str, object] = field(default_factory=dict)
     """Fields of transformers' config that the family does not vary."""
-    native: Callable[[State, Any], Mapping[str, Tensor]] = lambda state, config: state
-    """The folder's tensors under the names of `network`, given its config."""
+    names: tuple[tuple[str, str], ...] = ()
+    """Parts of the folder's tensor names and transformers' for them, applied in this order."""
+    split: Callable[[State, Any], State] = lambda state, _: state
+    """The folder's tensors as `network` divides them, given its config."""
     shift: bool = False
     """Whether the output at i - 1 predicts token i."""
     full: bool = False
@@ -93,8 +85,6 @@ _LLADA_NAMES: Final = (
     (".up_proj.", ".mlp.up_proj."),
     (".ff_out.", ".mlp.down_proj."),
 )
-
-
 _LLADA2_NAMES: Final = (
     ("model.word_embeddings.", "model.embed_tokens."),
     (".attention.dense.", ".self_attn.o_proj."),
@@ -105,33 +95,24 @@ _LLADA2_NAMES: Final = (
 _FUSED, _EXPERTS = ".attention.query_key_value.weight", ".mlp.experts."
 
 
-def _of_llada(state: State, config: Any) -> Mapping[str, Tensor]:
-    return {renamed(name, _LLADA_NAMES): part for name, part in state.items()}
-
-
-def _of_llada2(state: State, config: Any) -> Mapping[str, Tensor]:
+def _split_llada2(state: State, config: Any) -> State:
     """Split the fused query, key and value projection; transformers stacks the experts, of which none may miss."""
     sizes = [config.head_dim * heads for heads in (config.num_attention_heads, *[config.num_key_value_heads] * 2)]
     native: dict[str, Tensor] = {}
     for name, part in state.items():
         if name.endswith(_FUSED) and len(part) == sum(sizes):
             own = f"{name.removesuffix(_FUSED)}.self_attn."
-            native |= {
-                f"{own}{letter}_proj.weight": rows for letter, rows in zip("qkv", part.split(sizes), strict=True)
-            }
+            native |= {f"{own}{one}_proj.weight": rows for one, rows in zip("qkv", part.split(sizes), strict=True)}
         else:
-            native[renamed(name, _LLADA2_NAMES)] = part
-    whole, counts = (
-        3 * config.n_routed_experts,
-        Counter(name.partition(_EXPERTS)[0] for name in native if _EXPERTS in name),
-    )
+            native[name] = part
+    whole = 3 * config.n_routed_experts
+    counts = Counter(name.partition(_EXPERTS)[0] for name in native if _EXPERTS in name)
     return {name: part for name, part in native.items() if counts.get(name.partition(_EXPERTS)[0], whole) == whole}
 
 
 FAMILIES: Final = {
     "sdar": DiffusionFamily(
         title="SDAR",
-        config=Qwen3Config,
         network=Qwen3ForCausalLM,
         mask="<|MASK|>",
         adds_mask=True,
@@ -141,7 +122,6 @@ FAMILIES: Final = {
     ),
     "Fast_dLLM_Qwen": DiffusionFamily(
         title="Fast-dLLM v2",
-        config=Qwen2Config,
         network=Qwen2ForCausalLM,
         mask="|<MASK>|",
         ends=_QWEN_ENDS,
@@ -152,7 +132,6 @@ FAMILIES: Final = {
     ),
     "llada": DiffusionFamily(
         title="LLaDA",
-        config=LlamaConfig,
         network=LlamaForCausalLM,
         mask="<|mdm_mask|>",
         ends=("<|eot_id|>", "<|endoftext|>"),
@@ -186,12 +165,11 @@ FAMILIES: Final = {
             "max_position_embeddings": "max_sequence_length",
             "tie_word_embeddings": "weight_tying",
         },
-        native=_of_llada,
+        names=_LLADA_NAMES,
         full=True,
     ),
     "Dream": DiffusionFamily(
         title="Dream",
-        config=Qwen2Config,
         network=Qwen2ForCausalLM,
         mask="<|mask|>",
         ends=_QWEN_ENDS,
@@ -202,7 +180,6 @@ FAMILIES: Final = {
     ),
     "llada2_moe": DiffusionFamily(
         title="LLaDA2",
-        config=Glm4MoeConfig,
         network=Glm4MoeForCausalLM,
         mask="<|mask|>",
         ends=("<|role_end|>", "<|endoftext|>"),
@@ -222,11 +199,11 @@ FAMILIES: Final = {
         },
         fields={"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts"},
         constants={"attention_bias": False, "use_qk_norm": True},
-        native=_of_llada2,
+        names=_LLADA2_NAMES,
+        split=_split_llada2,
     ),
     "PanguEmbedded": DiffusionFamily(
         title="openPangu",
-        config=LlamaConfig,
         network=LlamaForCausalLM,
         mask="[unused0]",
         ends=("[unused10]", "</s>"),
@@ -248,7 +225,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     tokenizer = read_tokenizer(source)
     kind = _kind(source, family, settings, config, tokenizer)
     size_of(source, tokenizer, config.vocab_size)
-    state = dict(family.native(source.tensors(), config))
+    state = {renamed(name, family.names): part for name, part in family.split(source.tensors(), config).items()}
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     network = native_network(source, family.network, config, state, dtype, device=device)
@@ -258,7 +235,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """The memory that the model of a folder needs; see `assembling`. A bidirectional one has no KV cache."""
     family, config = _family(source, settings)
-    held = None if family.native is _of_llada2 else source.format()
+    held = None if family.split is _split_llada2 else source.format()
     count = parameters(source, family.network, config)
     return Needs(count, position=0 if family.full else cached_numbers(config), stored=held)
 
@@ -273,36 +250,29 @@ def _family(source: Source, settings: Mapping[str, Any]) -> tuple[DiffusionFamil
             raise source.incomplete(f"config.json has no {published!r}")
         values[name] = settings[published]
     source.number(values, "max_position_embeddings")
-    return family, native_config(source, family.config, values | dict(family.constants))
+    return family, native_config(source, family.network.config_class, values | dict(family.constants))
 
 
 def _kind(
     source: Source, family: DiffusionFamily, settings: Mapping[str, Any], config: Any, tokenizer: Tokenizer
-) -> Kind:
+) -> Traits:
     """What its own files say of special tokens, blocks and the form of a question."""
     if tokenizer.token_to_id(family.mask) is None and family.adds_mask:
         tokenizer.add_special_tokens([AddedToken(family.mask, special=True, normalized=False)])
-    mask = _id_of(source, tokenizer, named_token(source, "mask_token") or family.mask)
+    mask = token_id(source, tokenizer, named_token(source, "mask_token") or family.mask)
     if settings.get("mask_token_id", mask) != mask:
         raise source.incomplete(
             f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
         )
     ends = tuple(end for name in family.ends if (end := tokenizer.token_to_id(name)) is not None)
-    return Kind(
+    return Traits(
         mask,
-        ends or (_id_of(source, tokenizer, family.ends[0]),),
+        ends or (token_id(source, tokenizer, family.ends[0]),),
         family.shift,
         family.full,
         (1, source.number(settings, family.trained)) if family.trained else (),
         longest=config.max_position_embeddings,
         asks=chat_form(source, tokenizer, family.chat),
-        begins=(_id_of(source, tokenizer, family.begins),) if family.begins else (),
+        begins=(token_id(source, tokenizer, family.begins),) if family.begins else (),
         causal=family.causal,
     )
-
-
-def _id_of(source: Source, tokenizer: Tokenizer, token: str) -> int:
-    number: int | None = tokenizer.token_to_id(token)
-    if number is None:
-        raise source.incomplete(f"its tokenizer has no {token}")
-    return number

@@ -15,9 +15,10 @@ from torch import Tensor
 from transformers import Emu3Config, Emu3ForConditionalGeneration
 
 from engines.models.checkpoints.assembling import card_of, native_config, native_network
-from engines.models.checkpoints.picture_model import Ids, OneVocabulary, PictureShape, TextPrompts
+from engines.models.checkpoints.picture_model import Ids, OneVocabulary, TextPrompts
 from engines.models.memory import Needs, cached_numbers
-from engines.models.text import read_tokenizer, size_of
+from engines.models.sessions.picture import PictureShape
+from engines.models.text import read_tokenizer, size_of, token_id
 from engines.models.weights import Source
 from traces.schema import ModelCard
 
@@ -51,15 +52,15 @@ class Emu3(OneVocabulary):
     def __init__(self, network: Any, tokenizer: Tokenizer, ids: Tensor, side: int, card: ModelCard) -> None:
         """Wrap an `Emu3Pictures` that lies on its device; pictures have `side` codes to a side."""
         config, self._vq, self._side = network.config, network.model.vqmodel, side
-        shape = PictureShape(side, side, len(ids), config.text_config.max_position_embeddings)
-        super().__init__(network, network.model.text_model, ids, self._vq.quantize.embedding.weight, shape, card)
         self._text = TextPrompts(tokenizer, card.id, _BEGIN, _START, _PICTURE, _LINE)
-        self.line_end = self._text.special(_LINE) + shape.codes
+        longest, end = config.text_config.max_position_embeddings, self._text.special[_LINE] + len(ids)
+        shape = PictureShape(side, side, len(ids), longest, end)
+        super().__init__(network, network.model.text_model, ids, self._vq.quantize.embedding.weight, shape, card)
 
-    def prompts_in_words(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `OneVocabulary.prompts_in_words`."""
+    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
+        """See `PictureModel.prompts`."""
         text = self._text
-        begin, start, picture = (text.special(name) for name in (_BEGIN, _START, _PICTURE))
+        begin, start, picture = (text.special[name] for name in (_BEGIN, _START, _PICTURE))
         header = (start, *text.ids(f"{self._side}*{self._side}"), picture)
         return (begin, *text.ids(text.checked(prompt) + _GOOD), *header), (begin, *text.ids(_BAD), *header)
 
@@ -77,11 +78,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     network = native_network(source, Emu3Pictures, config, state, dtype)
     tokenizer = read_tokenizer(source)
     names = (f"<|visual token {i:06d}|>" for i in range(config.vq_config.codebook_size))
-    tokens = {name: tokenizer.token_to_id(name) for name in names}
-    for name, token in tokens.items():
-        if token is None:
-            raise source.incomplete(f"its tokenizer has no {name}")
-    ids = torch.tensor(list(tokens.values()))
+    ids = torch.tensor([token_id(source, tokenizer, name) for name in names])
     size_of(source, tokenizer, config.text_config.vocab_size)
     return Emu3(network.to(device), tokenizer, ids, _side(source, settings, config), card_of(source, TITLE))
 

@@ -40,7 +40,7 @@ from engines.models.checkpoints.mar import MAR, AnyOrder, MARSize, native_state,
 from engines.models.checkpoints.picture_model import TextPrompts
 from engines.models.memory import Needs
 from engines.models.sessions.denoising import ContinuousSession
-from engines.models.text import read_tokenizer
+from engines.models.text import QWEN_CHAT, read_tokenizer
 from engines.models.weights import Source
 from traces.schema import ModelCard
 
@@ -49,7 +49,6 @@ _REQUEST: Final = "Generate an image: "
 _UNCONDITIONAL: Final = "Generate an image."
 """The request for a picture of anything, which guidance leads away from."""
 _TURN: Final = ("<|im_start|>", "<|im_end|>")
-_BEFORE, _BEHIND = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
 _QWEN, _MAR, _KL16 = "llm.model.", "mar.", "vae."
 _UNBUILT: Final = ("llm.lm_head.", *(f"{_KL16}{name}" for name in UNUSED))
 """How names begin of what writes text, reads pictures or was trained by."""
@@ -144,7 +143,7 @@ class HarmonModel(AnyOrder):
         self, network: Harmon, autoencoder: Any, card: ModelCard, device: torch.device, tokenizer: Tokenizer
     ) -> None:
         """See `AnyOrder`."""
-        super().__init__(network, network.mar, autoencoder, card, device)
+        super().__init__(network, autoencoder, card, device)
         self._harmon, self._prompts = network, TextPrompts(tokenizer, card.id, *_TURN)
         height, width = self.canvas().shape
         self.tokens = f"KL-16, {height}x{width}, drawn to a text"
@@ -162,15 +161,14 @@ class HarmonModel(AnyOrder):
         """See `engines.protocol.Model.start`."""
         requests = [text for task in tasks for text in (_REQUEST + task.text, _UNCONDITIONAL)[: 1 + guided]]
         with torch.inference_mode():
-            ids = [self._prompts.ids(_BEFORE + text + _BEHIND) for text in requests]
+            ids = [self._prompts.ids(QWEN_CHAT[0] + text + QWEN_CHAT[1]) for text in requests]
             prompts = self._harmon.embed(ids, self.device)
             rows = torch.arange(len(requests), device=self.device).unflatten(0, (len(tasks), -1))
             return self.session(lambda tokens, visible, row: self._harmon(tokens, visible, row, prompts), tasks, rows)
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> HarmonModel:
-    """The model of a folder, in float32 whatever `dtype` is; see `assembling`."""
-    del dtype
+def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> HarmonModel:
+    """The model of a folder, in float32 whatever is asked for; see `assembling`."""
     state = source.tensors(_UNBUILT)
     network = _network(source, settings, {n: part for n, part in state.items() if not n.startswith(_KL16)})
     if "side" in settings:
@@ -180,9 +178,8 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     return HarmonModel(network, autoencoder, card, torch.device(device), read_tokenizer(source))
 
 
-def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+def needs(source: Source, _: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes, all of it in float32; see `assembling`."""
-    del settings
     return Needs(0, source.count(_UNBUILT))
 
 

@@ -16,9 +16,10 @@ from torch import Tensor
 from transformers import JanusConfig, JanusForConditionalGeneration
 
 from engines.models.checkpoints.assembling import card_of, native_config, native_network
-from engines.models.checkpoints.picture_model import Ids, PictureModel, PictureShape, TextPrompts
+from engines.models.checkpoints.picture_model import Ids, PictureModel, TextPrompts
 from engines.models.memory import Needs, cached_numbers
 from engines.models.networked import hidden_states
+from engines.models.sessions.picture import PictureShape
 from engines.models.text import read_tokenizer
 from engines.models.weights import Source
 from traces.schema import ModelCard
@@ -56,12 +57,10 @@ class Janus(PictureModel):
 
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
         """See `PictureModel.prompts`."""
-        text, codes = self._text, self.shape.codes
+        text = self._text
         request = text.ids(f"<|User|>: {text.checked(prompt)}\n\n<|Assistant|>:")
-        begin, pad, picture = (text.special(name) for name in (_BEGIN, _PAD, _PICTURE))
-        both = (begin, *request, picture), (begin, *(pad for _ in request), picture)
-        conditional, unconditional = (tuple(i + codes for i in ids) for ids in both)
-        return conditional, unconditional
+        begin, pad, picture = (text.special[name] for name in (_BEGIN, _PAD, _PICTURE))
+        return (begin, *request, picture), (begin, *(pad for _ in request), picture)
 
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
         """See `PictureModel.logits`."""

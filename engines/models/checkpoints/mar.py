@@ -88,14 +88,7 @@ class MAR(nn.Module):
         self.decoder_blocks = nn.ModuleList(_layer(size) for _ in range(size.depth))
         self.decoder_norm = nn.LayerNorm(width, eps=_EPSILON)
         self.diffusion_pos_embed_learned = nn.Parameter(torch.zeros(1, count, width))
-        self.diffloss = nn.ModuleDict({"net": DiffusionHead(size.token, width, size.head_width, size.head_depth)})
-
-    @property
-    def head(self) -> DiffusionHead:
-        """The diffusion head."""
-        head = self.diffloss["net"]
-        assert isinstance(head, DiffusionHead)
-        return head
+        self.diffloss: Any = nn.ModuleDict({"net": DiffusionHead(size.token, width, size.head_width, size.head_depth)})
 
     def forward(
         self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], label: Float[Tensor, "B C"]
@@ -189,8 +182,9 @@ class StackedRows:
 class AnyOrder(LatentPictures):
     """What is drawn token by token in one random order, which is the same for all runs and models."""
 
-    def __init__(self, network: nn.Module, mar: MAR, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
-        """Wrap a network, whose part that draws is `mar`; see `LatentPictures`."""
+    def __init__(self, network: nn.Module, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
+        """Wrap a MAR, or a network with one inside as `mar`; see `LatentPictures`."""
+        mar: Any = getattr(network, "mar", network)
         count = mar.diffusion_pos_embed_learned.shape[1]
         order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
         super().__init__(network, autoencoder, card, device, mar.z_proj.in_features, order)
@@ -206,17 +200,13 @@ class AnyOrder(LatentPictures):
         """A session of `network`; see `StackedRows`."""
         orders = torch.tensor([task.canvas.order for task in tasks], device=self.device)
         rows = StackedRows(network, orders, labels, self._mar.buffer)
-        return ContinuousSession(rows, Head(self._mar.head.lean()))
+        return ContinuousSession(rows, Head(self._mar.diffloss["net"].lean()))
 
 
 class MARModel(AnyOrder):
     """A MAR as a model of the family continuous-ar."""
 
     tokens = "KL-16"
-
-    def __init__(self, network: MAR, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
-        """See `AnyOrder`."""
-        super().__init__(network, network, autoencoder, card, device)
 
     def make_task(self, prompt: str, config: Any) -> ClassTask:
         """See `engines.protocol.Model.make_task`. The prompt is the number of a class.
@@ -235,9 +225,8 @@ class MARModel(AnyOrder):
             return self.session(self._mar, tasks, both)
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> MARModel:
-    """The model of a converted folder, in float32 whatever `dtype` is; see `assembling`."""
-    del dtype
+def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> MARModel:
+    """The model of a converted folder, in float32 whatever is asked for; see `assembling`."""
     size = MARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(MARSize)})
     if size.width % size.heads:
         raise source.incomplete(
@@ -249,9 +238,8 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     return MARModel(network, autoencoder, card, torch.device(device))
 
 
-def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+def needs(source: Source, _: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes, all of it in float32; see `assembling`."""
-    del settings
     return Needs(0, source.count() + source.inside(PIXELS).count(UNUSED))
 
 

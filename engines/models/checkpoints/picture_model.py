@@ -18,7 +18,7 @@ from engines.models.errors import ModelError
 from engines.models.memory import cached_numbers, check_cache
 from engines.models.networked import Networked, count_parameters, hidden_states
 from engines.models.pictures import Draws, Pictures
-from engines.models.sessions.picture import Fed, PictureSession, Prompts
+from engines.models.sessions.picture import PictureSession, PictureShape, Prompts
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, ModelCard, Token
@@ -36,18 +36,15 @@ class TextPrompts:
     def __init__(self, tokenizer: Tokenizer, owner: str, *special: str) -> None:
         """Look the special tokens up."""
         self._tokenizer, self.owner = tokenizer, owner
-        self._special: dict[str, int] = {}
+        self.special: dict[str, int] = {}
+        """Their ids."""
         for name in special:
             token = tokenizer.token_to_id(name)
             if token is None:
                 raise ModelError(f"{owner}: its tokenizer has no {name}. Fetch its tokenizer.json again.")
-            self._special[name] = token
+            self.special[name] = token
         added = tokenizer.get_added_tokens_decoder().values()
         self._reserved = {token.content for token in added if token.special} | set(special)
-
-    def special(self, name: str) -> int:
-        """The id of one of the special tokens."""
-        return self._special[name]
 
     def ids(self, text: str) -> Ids:
         """The ids of a text, with nothing added."""
@@ -85,9 +82,6 @@ def class_of(prompt: str) -> int:
     return int(prompt)
 
 
-# ---------------------------------------------------------------- codes
-
-
 @dataclass(frozen=True, slots=True)
 class PictureTask(Task):
     """A picture to decode."""
@@ -96,26 +90,11 @@ class PictureTask(Task):
     """Ids of the conditional prompt and of the unconditional one."""
 
 
-@dataclass(frozen=True, slots=True)
-class PictureShape:
-    """Of what size pictures are."""
-
-    rows: int
-    """Of codes."""
-    columns: int
-    codes: int
-    """Different ones."""
-    longest: int = 0
-    """Positions that the transformer was made for, the prompt's included; 0 where that is not said."""
-
-
 class PictureModel(Networked, Draws):
     """A model of the family discrete-ar that draws pictures, and is guided by its prompt."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
     limits = _LIMITS
-    line_end: int | None = None
-    """See `PictureSession`."""
 
     def __init__(
         self,
@@ -145,6 +124,7 @@ class PictureModel(Networked, Draws):
         self.blank = int((self.embedding - self.embedding.mean(0)).square().sum(-1).argmin())
         """The code nearest to the mean of the codebook, which stands for open positions in pictures."""
         self.layers: int = len(decoder.layers)
+        self._cached = cached_numbers(decoder.config)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -152,16 +132,17 @@ class PictureModel(Networked, Draws):
         dtype: torch.dtype = self._decoder.dtype
         return dtype
 
-    @abstractmethod
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
         """Logits [B, N, K] of the codes; what `CausalSession` calls its network as.
 
         Ids below K are codes, others belong to the prompt.
         """
+        logits: Tensor = self._network(ids, positions, cache, mask)
+        return logits
 
     @abstractmethod
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """Ids that stand before the picture: with the prompt, and without it.
+        """Ids that stand before the picture, of the vocabulary that prompts are in: with the prompt, and without it.
 
         Raises:
             ValueError: for a prompt that the model cannot read.
@@ -174,24 +155,24 @@ class PictureModel(Networked, Draws):
     def make_task(self, prompt: str, config: GuidedSampling) -> PictureTask:
         """See `engines.protocol.Model.make_task`."""
         shape, prompts = self.shape, self.prompts(prompt)
-        room = shape.longest - shape.rows * (shape.columns + (self.line_end is not None))
+        room = shape.longest - shape.fed
         if shape.longest and len(prompts[0]) > room:
             raise ValueError(
                 f"prompt: has {len(prompts[0])} tokens, and {self.card.id} has room for {room} beside its picture; "
                 "shorten it."
             )
         canvas = Canvas(kind="image", shape=(shape.rows, shape.columns))
-        return PictureTask(canvas, shape.codes, self.device, self.embedding, prompts=prompts)
+        conditional, unconditional = (tuple(i + shape.codes for i in ids) for ids in prompts)
+        both = conditional, unconditional
+        return PictureTask(canvas, shape.codes, self.device, self.embedding, prompts=both)
 
     def start(self, tasks: Sequence[PictureTask], guided: bool) -> PictureSession:
         """See `engines.protocol.Model.start`; refused where there is no room for the KV cache."""
         prompts: list[Prompts] = [task.prompts[: 1 + guided] for task in tasks]
         rows, longest = sum(map(len, prompts)), max(len(row) for rows in prompts for row in rows)
-        positions = rows * (longest + self.shape.rows * (self.shape.columns + 1))
-        size = positions * cached_numbers(self._decoder.config) * self.dtype.itemsize
-        check_cache(self.card.id, size, str(self.device), len(prompts))
-        fed = Fed(self.shape.rows, self.shape.columns, self.line_end)
-        return PictureSession(self.logits, prompts, fed, self.layers, self.device)
+        positions = rows * (longest + self.shape.fed)
+        check_cache(self.card.id, positions * self._cached * self.dtype.itemsize, str(self.device), len(prompts))
+        return PictureSession(self.logits, prompts, self.shape, self.layers, self.device)
 
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
         """See `Draws.pixels_of`; open positions hold `blank`."""
@@ -220,16 +201,6 @@ class OneVocabulary(PictureModel):
         self._head, self._ids = network.lm_head, ids.to(book.device)
         self._head.weight = nn.Parameter(self._head.weight[self._ids], requires_grad=False)
 
-    @abstractmethod
-    def prompts_in_words(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `PictureModel.prompts`, in ids of the vocabulary."""
-
-    def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `PictureModel.prompts`."""
-        conditional, unconditional = self.prompts_in_words(prompt)
-        codes = self.shape.codes
-        return tuple(i + codes for i in conditional), tuple(i + codes for i in unconditional)
-
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
         """See `PictureModel.logits`."""
         codes = self.shape.codes
@@ -242,9 +213,6 @@ def digest(book: Float[Tensor, "K D"]) -> str:
     """Names a codebook, whatever number format it was stored in."""
     data = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
     return hashlib.sha256(str(tuple(book.shape)).encode() + data).hexdigest()
-
-
-# ---------------------------------------------------------------- latents
 
 
 class LatentPictures(Networked, Draws):
@@ -284,9 +252,14 @@ class LatentPictures(Networked, Draws):
         latents: Tensor = placed.unflatten(2, (self._side, self._side))
         return latents
 
+    def pixels(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B 3 H W"]:
+        """Pictures of tokens, nominally in [-1, 1]."""
+        pixels: Tensor = self._autoencoder.decode(self.raster(tokens).to(self.device) / self.scale).sample
+        return pixels
+
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
         """See `Draws.pixels_of`; open positions hold the mean token."""
         blank = (0.0,) * self._width
-        tokens = torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])
-        pixels: Tensor = self._autoencoder.decode(self.raster(tokens).to(self.device) / self.scale).sample
-        return pixels
+        return self.pixels(
+            torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])
+        )

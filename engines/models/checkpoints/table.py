@@ -8,9 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-Writes = Literal["causal", "blocks", "bidirectional"]
-Draws = Literal["codes of texts", "vectors of texts", "vectors of classes", "clips"]
-Kind = Writes | Draws
+Kind = Literal["causal", "blocks", "bidirectional", "codes of texts", "vectors of texts", "vectors of classes", "clips"]
 """What a model writes, or the tokens that it draws and what they are drawn from."""
 COSMOS: Final = "Cosmos"
 """Stands for the `model_type` that the config.json of Cosmos lacks."""

@@ -315,9 +315,8 @@ def _check_flow(config: ContinuousSampling) -> None:
             raise ConfigError(f"{name}: {value!r} is for diffusion heads; {why}; leave it at {usual!r}.")
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> XARModel:
-    """The model of a converted folder, in float32 whatever `dtype` is; see `assembling`."""
-    del dtype
+def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> XARModel:
+    """The model of a converted folder, in float32 whatever is asked for; see `assembling`."""
     size = XARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(XARSize)})
     if size.width % (4 * size.heads):
         raise source.incomplete(
@@ -330,9 +329,8 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     return XARModel(network, read_kl16(source, size.token), card, torch.device(device), (trained, cell))
 
 
-def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+def needs(source: Source, _: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes, all of it in float32; see `assembling`."""
-    del settings
     tables = ("mask", *(f".rope.{name}" for name in ("freqs", "freqs_cos", "freqs_sin")))
     return Needs(0, source.count(tables=tables) + source.inside(PIXELS).count(UNUSED))
 

@@ -28,8 +28,8 @@ class Network:
     head: Callable[[Tensor], Tensor]
     """States to logits [..., V]."""
     layers: int
-    banned: tuple[int, ...]
-    """Ids that are never predicted: the mask itself."""
+    mask: int
+    """Id of an open position, which is never predicted."""
     device: torch.device
     """Where states come from and go to."""
 
@@ -62,8 +62,9 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
         if self.keys is None and not at.stores and not at.end:
             return key_states, value_states
         if self.keys is None:
-            self._make(key_states)
-        assert self.keys is not None
+            sequences, slots = self._shape
+            self.keys = key_states.new_zeros(sequences, key_states.shape[1], slots, key_states.shape[3])
+            self.values = torch.zeros_like(self.keys)
         end = at.end + key_states.shape[2]
         in_order = all(isinstance(where, slice) and where.start == at.end for _, _, where, _ in at.stores)
         if len(at.sequence) == len(self.keys) == 1 and in_order and end <= self.keys.shape[2]:
@@ -77,11 +78,6 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
             self.keys[sequence][:, where] = key_states[row, :, :count]
             self.values[sequence][:, where] = value_states[row, :, :count]
         return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
-
-    def _make(self, like: Tensor) -> None:
-        sequences, slots = self._shape
-        self.keys = like.new_zeros(sequences, like.shape[1], slots, like.shape[3])
-        self.values = torch.zeros_like(self.keys)
 
 
 class BlockSession(DiscreteSession):
@@ -107,7 +103,9 @@ class BlockSession(DiscreteSession):
         positions = torch.stack([pad(r.position, (0, width - len(r.position))) for r in asked])
         rows = torch.repeat_interleave(torch.arange(len(asked)), torch.tensor(counts))
         device = self._network.device
-        self._pass = Pass(torch.tensor(list(requests))[rows].to(device), end, _stores(requests, counts, device))
+        entries = zip([sum(counts[:i]) for i in range(len(counts))], requests.items(), strict=True)
+        stores = [(row, i, _slots(request, device), request.keep) for row, (i, request) in entries if request.keep]
+        self._pass = Pass(torch.tensor(list(requests))[rows].to(device), end, stores)
         seen = torch.stack([_seen(request, width, end) for request in asked])
         mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)[rows, None]
         hidden = self._network.hidden(ids.to(device), positions[rows].to(device), mask.to(device), self._cache)
@@ -126,17 +124,8 @@ class BlockSession(DiscreteSession):
 
     def _logits(self, states: Tensor) -> Tensor:
         logits = self._network.head(states)
-        for never in self._network.banned:
-            logits[..., never].fill_(-torch.inf)
+        logits[..., self._network.mask].fill_(-torch.inf)
         return logits.unsqueeze(-3)
-
-
-def _stores(
-    requests: Mapping[int, BlockForward], counts: Sequence[int], device: torch.device
-) -> list[tuple[int, int, slice | Tensor, int]]:
-    firsts = [sum(counts[:i]) for i in range(len(counts))]
-    entries = zip(firsts, requests.items(), strict=True)
-    return [(row, i, _slots(request, device), request.keep) for row, (i, request) in entries if request.keep]
 
 
 def _slots(request: BlockForward, device: torch.device) -> slice | Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from engines.continuous.bridges import bridge
 from engines.continuous.denoising import Conditioned, ContinuousSampling, Denoiser, Schedule, along, go_on, walk
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Gone, Lead, Led, Onward, PathDensity, Paths, Steer
+from engines.continuous.paths import Continuation, Denoised, DenoiseRequest, Paths, PathVerification, Steer
 from engines.continuous.request import PathForward
 from engines.protocol import Answer, Lap
 
@@ -30,18 +30,14 @@ class Backbone(Protocol):
         ...
 
 
-ConditionedOn = Callable[[Tensor, Schedule], Denoiser]
-"""A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
-Mix = Callable[[Tensor], Gaussians]
-"""A GMM head: conditions [M, H] to the distribution of the tokens."""
-
-
 @dataclass(frozen=True, slots=True)
 class Head:
     """The one head or the other."""
 
-    conditioned_on: ConditionedOn | None = None
-    mix: Mix | None = None
+    conditioned_on: Callable[[Tensor, Schedule], Denoiser] | None = None
+    """A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
+    mix: Callable[[Tensor], Gaussians] | None = None
+    """A GMM head: conditions [M, H] to the distribution of the tokens."""
 
 
 class ContinuousSession:
@@ -57,7 +53,9 @@ class ContinuousSession:
         lap("forward", next(iter(conditions.values())))
         paths = self.paths(requests, conditions, sampling)
         lap("logits", next(iter(paths.values())).last.mean)
-        return {sequence: Answer(paths[sequence], *self.cost(request)) for sequence, request in requests.items()}
+        return {
+            sequence: Answer(paths[sequence], *self._backbone.cost(request)) for sequence, request in requests.items()
+        }
 
     @torch.inference_mode()
     def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Float[Tensor, "R W H"]]:
@@ -91,13 +89,13 @@ class ContinuousSession:
             rows = _Rows(self._head, condition, scale, sampling)
             whole = walk(rows.every, noise, sampling, _steering(asked))
             if any(request.role == "draft" for request in asked):
-                whole = replace(whole, densities=tuple(map(rows.density, range(len(noise)))))
+                whole = replace(whole, densities=tuple(partial(rows.log_density, row) for row in range(len(noise))))
         return [whole.rows(own) for own in _slices([request.wanted for request in asked])]
 
     def _follow(
         self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
     ) -> list[Paths]:
-        """Tokens along paths of drafts; one a sequence is led on where they are left."""
+        """Tokens along paths of drafts; one a sequence goes on by itself where they are left."""
         follows = [request.follow for request in asked if request.follow is not None]
         wanted, counts = _slices([request.wanted for request in asked]), [len(follow.states) for follow in follows]
         scale = torch.cat([request.guidance for request in asked])
@@ -107,13 +105,9 @@ class ContinuousSession:
         followed = torch.cat([places[own][:count] for own, count in zip(wanted, counts, strict=True)])
         whole = along(rows.some(followed), states, sampling)
         own = _slices(counts)
-        leads = [follow.lead(whole[:, o]) for follow, o in zip(follows, own, strict=True)]
-        led = _lead(leads, [places[each] for each in wanted], rows, sampling)
-        return [_led(states[o], whole[:, o], one) for o, one in zip(own, led, strict=True)]
-
-    def cost(self, request: PathForward) -> tuple[int, int]:
-        """See `Backbone.cost`."""
-        return self._backbone.cost(request)
+        verifications = [follow.verify(whole[:, o]) for follow, o in zip(follows, own, strict=True)]
+        ended = _verify(verifications, [places[each] for each in wanted], rows, sampling)
+        return [_with_continuation(states[o], whole[:, o], one) for o, one in zip(own, ended, strict=True)]
 
 
 class _Rows:
@@ -142,11 +136,8 @@ class _Rows:
         alone = self.some(index)
         return alone if isinstance(alone, Conditioned) else self.some(index.expand(count))
 
-    def density(self, row: int) -> PathDensity:
-        """The density of paths of one token."""
-        return partial(self._log_density, row)
-
-    def _log_density(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
+    def log_density(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
+        """Logarithms of the densities of paths of one token."""
         whole = along(self.one(torch.full((1,), row, device=states.device), len(states)), states, self._sampling)
         return whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
 
@@ -174,21 +165,23 @@ def _mixed(tokens: Gaussians, noise: Tensor, picks: Sequence[Tensor | None], sam
     return Paths(tempered[None], noise[:, :0])
 
 
-def _lead(leads: Sequence[Lead], places: Sequence[Tensor], rows: _Rows, sampling: ContinuousSampling) -> list[Led]:
+def _verify(
+    verifications: Sequence[PathVerification], places: Sequence[Tensor], rows: _Rows, sampling: ContinuousSampling
+) -> list[Continuation]:
     """Run what decides where paths are left, denoising together what it asks for in each round.
 
-    There is one of `leads` for each sequence, whose tokens lie at `places` among those of `rows`.
+    There is one of `verifications` for each sequence, whose tokens lie at `places` among those of `rows`.
     """
-    ended: dict[int, Led] = {}
-    told: dict[int, Gone | None] = dict.fromkeys(range(len(leads)))
-    while told:
-        asked: dict[int, Onward] = {}
-        for sequence, gone in told.items():
+    ended: dict[int, Continuation] = {}
+    answers: dict[int, Any] = dict.fromkeys(range(len(verifications)))
+    while answers:
+        asked: dict[int, DenoiseRequest] = {}
+        for sequence, denoised in answers.items():
             try:
-                asked[sequence] = next(leads[sequence]) if gone is None else leads[sequence].send(gone)
+                asked[sequence] = verifications[sequence].send(denoised)
             except StopIteration as stop:
                 ended[sequence] = stop.value
-        told = {}
+        answers = {}
         if asked:
             x, left, noise = (torch.cat([getattr(a, part) for a in asked.values()]) for part in ("x", "left", "noise"))
             index = [places[sequence][one.row] for sequence, one in asked.items()]
@@ -196,8 +189,8 @@ def _lead(leads: Sequence[Lead], places: Sequence[Tensor], rows: _Rows, sampling
             denoise = rows.one(index[0], len(x)) if len(asked) == 1 else rows.some(torch.cat(every))
             whole, states = go_on(denoise, x, left, noise, sampling)
             own = _slices([len(one.x) for one in asked.values()])
-            told = {sequence: Gone(whole[:, o], states[o]) for sequence, o in zip(asked, own, strict=True)}
-    return [ended[sequence] for sequence in range(len(leads))]
+            answers = {sequence: Denoised(whole[:, o], states[o]) for sequence, o in zip(asked, own, strict=True)}
+    return [ended[sequence] for sequence in range(len(verifications))]
 
 
 def _slices(counts: Sequence[int]) -> list[slice]:
@@ -206,16 +199,16 @@ def _slices(counts: Sequence[int]) -> list[slice]:
     return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
 
 
-def _led(states: Tensor, whole: Gaussians, led: Led) -> Paths:
-    """The answer of one sequence: followed rows, with what was led on in its place; its own row is the last one.
+def _with_continuation(states: Tensor, whole: Gaussians, own: Continuation) -> Paths:
+    """The answer of one sequence: followed rows, the continuation in its place; its own row is the last one.
 
     Drafts have the states [W, n + 1, D], and `whole` are the target's distributions of all steps along them.
     """
-    rows = torch.cat([states, led.states])
+    rows = torch.cat([states, own.states])
     steps = torch.arange(states.shape[1], device=states.device)
-    followed = steps < states.shape[1] - 1 - led.left
-    rows = rows.index_copy(0, led.row, torch.where(followed[:, None], rows[led.row], led.states))
-    return Paths(whole, rows[:, :-1], led)
+    followed = steps < states.shape[1] - 1 - own.left
+    rows = rows.index_copy(0, own.row, torch.where(followed[:, None], rows[own.row], own.states))
+    return Paths(whole, rows[:, :-1], own)
 
 
 def _steering(asked: Sequence[PathForward]) -> Steer | None:

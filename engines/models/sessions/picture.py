@@ -26,13 +26,23 @@ Prompts = Sequence[Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Fed:
-    """How a picture is fed."""
+class PictureShape:
+    """Of what size pictures are."""
 
     rows: int
+    """Of codes."""
     columns: int
+    codes: int
+    """Different ones."""
+    longest: int = 0
+    """Positions that the transformer was made for, the prompt's included; 0 where that is not said."""
     line_end: int | None = None
-    """Id of the token that closes a row; None where nothing does."""
+    """Id of the token that closes a row, behind those of the codes; None where nothing does."""
+
+    @property
+    def fed(self) -> int:
+        """Tokens of a picture that are fed."""
+        return self.rows * (self.columns + (self.line_end is not None))
 
 
 class PictureSession(CausalSession):
@@ -42,7 +52,7 @@ class PictureSession(CausalSession):
         self,
         network: Callable[..., Tensor],
         prompts: Sequence[Prompts],
-        fed: Fed,
+        shape: PictureShape,
         layers: int,
         device: torch.device,
     ) -> None:
@@ -50,12 +60,11 @@ class PictureSession(CausalSession):
         longest = max(map(len, chain.from_iterable(prompts)))
         filled = [[[*(row[:1] * (longest - len(row))), *row] for row in map(list, sequence)] for sequence in prompts]
         before = [[longest - len(row) for row in sequence] for sequence in prompts]
-        self._columns, self._line_end = fed.columns, fed.line_end
+        self._columns, self._line_end = shape.columns, shape.line_end
         self._before = torch.tensor(before, device=device)
         self._even = not any(chain.from_iterable(before))
         self._bare = network
-        length = fed.rows * (fed.columns + (fed.line_end is not None))
-        super().__init__(self._aligned, torch.tensor(filled, device=device), length, layers)
+        super().__init__(self._aligned, torch.tensor(filled, device=device), shape.fed, layers)
 
     def _aligned(self, ids: Int[Tensor, "n T"], positions: Int[Tensor, "n T"], cache: Cache, mask: Tensor) -> Tensor:
         """The network, told where every row's prompt begins."""
