@@ -46,11 +46,6 @@ def paired(
     return {seed: (a, b) for seed, (a, b) in pairs.items() if a is not None and b is not None}
 
 
-def forwards(trace: Trace) -> float:
-    """Forward passes, of a drafter too."""
-    return float(trace.summary.forwards)
-
-
 def target_forwards(trace: Trace) -> float:
     """Forward passes of the model whose distribution is decoded."""
     return float(trace.summary.forwards - draft_forwards(trace.steps))

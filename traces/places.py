@@ -26,11 +26,6 @@ class Place:
     accepted: int
 
     @property
-    def conditional(self) -> float | None:
-        """Share of the drafts judged here that were accepted; None where it is not known."""
-        return self.accepted / self.judged if self.judged else None
-
-    @property
     def marginal(self) -> float:
         """Share of all passes that accepted a draft here."""
         return self.accepted / self.passes

@@ -59,7 +59,6 @@ class Race:
 
     tokens: tuple[int, ...]
     forwards: tuple[int, ...]
-    query_tokens: tuple[int, ...]
     milliseconds: tuple[float, ...]
 
 
@@ -200,7 +199,7 @@ def acceptance_by_position(steps: Sequence[Step], positions: int) -> tuple[Tally
 
 
 def race(steps: Sequence[Step]) -> Race:
-    """Tokens decoded against forward passes, query tokens and milliseconds."""
+    """Tokens decoded against forward passes and milliseconds."""
     decoded: set[int] = set()
     tokens = [0]
     for step in steps:
@@ -209,7 +208,6 @@ def race(steps: Sequence[Step]) -> Race:
     return Race(
         tokens=tuple(tokens),
         forwards=tuple(range(len(steps) + 1)),
-        query_tokens=tuple(accumulate((step.call.query_tokens for step in steps), initial=0)),
         milliseconds=tuple(accumulate((step.call.milliseconds.total for step in steps), initial=0.0)),
     )
 

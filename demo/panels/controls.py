@@ -11,7 +11,6 @@ from demo.site import AT_ONCE, Update
 from engines.config import Setting, Value, make_config, settings
 from engines.methods import SHARED
 from engines.methods.method import Method
-from engines.protocol import Family
 
 DEFAULTS: Final = "Defaults"
 CUSTOM: Final = "Custom"
@@ -30,14 +29,9 @@ class Controls:
         return {name: given[component] for name, component in self.of.items()}
 
 
-def sampling_settings(family: Family) -> tuple[Setting, ...]:
-    """The settings that every method of a family shares."""
-    return settings(SHARED[family])
-
-
 def own_settings(method: Method) -> tuple[Setting, ...]:
     """The settings of a method beyond those of sampling."""
-    shared = {setting.name for setting in sampling_settings(method.family)}
+    shared = {setting.name for setting in settings(SHARED[method.family])}
     return tuple(setting for setting in settings(method.config) if setting.name not in shared)
 
 

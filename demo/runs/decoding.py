@@ -104,18 +104,8 @@ class LiveRuns:
 
     def turns(self) -> Iterator[tuple[Advance, ...]]:
         """Advance every decoder that is not done by one forward pass."""
-        active = list(enumerate(self.runs))
-        while active:
-            turn = []
-            for entry in tuple(active):
-                lane, live = entry
-                passed = live.advance(lane)
-                if passed is None:
-                    active.remove(entry)
-                else:
-                    turn.append(passed)
-            if turn:
-                yield tuple(turn)
+        while turn := tuple(passed for lane, live in enumerate(self.runs) if (passed := live.advance(lane))):
+            yield turn
 
     def traces(self) -> tuple[Trace, ...]:
         """The traces of what was decoded so far."""

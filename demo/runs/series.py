@@ -55,7 +55,11 @@ def decode_all(groups: Sequence[Sequence[Request]], what: str, stopped: Callable
     """
     runs = [run for group in groups for run in group]
     for run in runs:
-        _check(run)
+        try:
+            _ = run.job().task
+        except ValueError as error:
+            prompt = f" (the prompt {shown(run.prompt)})" if run.prompt else ""
+            raise ConfigError(f"{error}{prompt}") from error
     expected = {_setting(run): tried(run) for run in groups[0]}
     seconds = [expected[_setting(run)] for run in runs]
     most = current().repeat_seconds
@@ -98,14 +102,6 @@ def _decode(runs: Sequence[Request], seconds: Sequence[float], stopped: Deadline
 
 def _setting(run: Request) -> Request:
     return replace(run, prompt="", seed=0)
-
-
-def _check(run: Request) -> None:
-    try:
-        _ = run.job().task
-    except ValueError as error:
-        prompt = f" (the prompt {shown(run.prompt)})" if run.prompt else ""
-        raise ConfigError(f"{error}{prompt}") from error
 
 
 def tried(run: Request) -> float:

@@ -55,17 +55,6 @@ class Options:
     extra: Mapping[str, bytes] = field(default_factory=dict)
     """Further files, by name."""
 
-    @property
-    def preset(self) -> Preset:
-        """The width.
-
-        Raises:
-            BundleError: There is none of that name.
-        """
-        if self.width not in PRESETS:
-            raise BundleError(f"width: {self.width!r} is not valid; choose one of {', '.join(PRESETS)}")
-        return PRESETS[self.width]
-
 
 def write_zip(
     traces: Sequence[Trace],
@@ -93,7 +82,9 @@ def write_zip(
         OSError: The file cannot be written.
     """
     options, path = options or Options(), Path(path)
-    preset = options.preset
+    if options.width not in PRESETS:
+        raise BundleError(f"width: {options.width!r} is not valid; choose one of {', '.join(PRESETS)}")
+    preset = PRESETS[options.width]
     if unknown := set(figures or ()) - FIGURES.keys():
         raise FigureError(f"figure: there is no {min(unknown)!r}; choose one of {', '.join(FIGURES)}")
     chosen = [FIGURES[name] for name in figures] if figures is not None else list(supported(traces))

@@ -8,9 +8,10 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from traces.results import ResultRow, SweepError
+from traces.tradeoffs import on_frontier
 from visualizers.boxes import place_labels
 from visualizers.figure import Worded, titled
-from visualizers.groups import SPEEDS, Group, baseline_of, canonical, gathered, on_frontier, speeds, varied
+from visualizers.groups import SPEEDS, Group, baseline_of, canonical, gathered, speeds, varied
 from visualizers.plot import axes, curve, guide, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed
 
