@@ -12,9 +12,8 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
@@ -35,8 +34,7 @@ LOSSLESS: Final = tuple(COUPLINGS)
 LEAST_AS_ASKED_PERCENT: Final = 70.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pictures:
+class Pictures(NamedTuple):
     """What a decoder made of the prompts, and its marks."""
 
     pixels: Float[Tensor, "N 3 S S"]

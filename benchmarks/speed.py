@@ -10,8 +10,7 @@ timed. A further part measures what lockstep gains.
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks import _runs
 from benchmarks._results import Claim, Options, Row, at_most, finish, positive, spread, standard_error
@@ -29,8 +28,7 @@ MOST_OF_SJD: Final = 0.75
 MOST_OF_VANILLA: Final = 0.35
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What every part of the benchmark shares."""
 
     model: Model

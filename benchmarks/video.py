@@ -12,8 +12,7 @@ are processor seconds of one thread, decoders taking turns.
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -46,8 +45,7 @@ Cell = tuple[str, int]
 """A decoder and its window, 0 for ordinary decoding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sequences:
+class Sequences(NamedTuple):
     """What a decoder made of the clips."""
 
     passes: tuple[int, ...]

@@ -5,7 +5,7 @@ pass of the drafter and k of them for every target pass, a target pass has to yi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from traces.pairing import target_forwards
 from traces.schema import Step, Trace
@@ -14,8 +14,7 @@ from traces.stats import evaluated_drafts
 _HALVINGS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(NamedTuple):
     """A run beside ordinary decoding."""
 
     speed: float

@@ -1,16 +1,15 @@
 """Runs of several seeds: means with their standard errors, and one setting against another, seed by seed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev
+from typing import NamedTuple
 
 from traces.schema import Trace
 from traces.stats import draft_forwards
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A mean over runs."""
 
     mean: float

@@ -9,6 +9,7 @@ acceptance length and SGLang's accept length count the token that the pass itsel
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from traces.schema import Fate, Node, Step
 
@@ -31,8 +32,7 @@ class Place:
         return self.accepted / self.passes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(NamedTuple):
     """Acceptance by place, over one or several runs."""
 
     passes: int

@@ -1,8 +1,7 @@
 """What ways of judging drafts make of a distribution in the plane: densities over a grid, and what they differ by."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -18,8 +17,7 @@ COLUMNS: Final = 3
 _ROW_HEIGHT: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Judged(NamedTuple):
     """What one way of judging draws."""
 
     name: str
@@ -28,8 +26,7 @@ class Judged:
     """To the target."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bias:
+class Bias(NamedTuple):
     """Distributions over one grid: the target's and the draft's, and what was drawn."""
 
     edges: Sequence[float]

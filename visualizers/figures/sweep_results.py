@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import plotly.graph_objects as go
 
@@ -18,8 +18,7 @@ from visualizers.style import NEUTRAL, Look, series, themed
 MOST_CURVES: Final = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepView:
+class SweepView(NamedTuple):
     """What a reader chooses of a sweep."""
 
     speed: str = "tokens-per-forward"

@@ -1,7 +1,6 @@
 """Tokens a second by the number of drafts, from the times and the acceptance of a run."""
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
 
@@ -12,8 +11,7 @@ from visualizers.plot import axes, curve, dots
 MOST_DRAFTS: Final = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(NamedTuple):
     """Measured times and acceptance of a pair of models."""
 
     draft_seconds: float

@@ -1,9 +1,8 @@
 """Speed against quality of every method and model, what was measured above what papers report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import log10
-from typing import Final
+from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -23,8 +22,7 @@ _ROW: Final = 26
 _PLOT: Final = 340
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TradeoffView:
+class TradeoffView(NamedTuple):
     """What to draw, and what a reader asks for."""
 
     measured: Sequence[Tradeoff]
