@@ -1,8 +1,7 @@
 """Controls made from a Config: what a field says of itself is what the page shows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import gradio as gr
 from gradio.components import Component
@@ -18,8 +17,7 @@ _MOST_SLIDER_STEPS = 1000
 """A slider finer than this cannot be aimed with; the number is typed instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
+class Controls(NamedTuple):
     """The components of some settings, by name."""
 
     of: Mapping[str, Component]

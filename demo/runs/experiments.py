@@ -2,10 +2,9 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from engines.config import Value
 from engines.methods import METHODS
@@ -17,8 +16,7 @@ from traces.schema import Trace
 Settings = Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class Experiment(NamedTuple):
     """A question that takes many runs."""
 
     title: str

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from demo.runs.naming import is_ordinary, title_of
 from engines.config import ConfigError, make_config, settings
@@ -29,8 +29,7 @@ _TRACES: Final = "*.json.gz"
 _LOG: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(NamedTuple):
     """A recorded run, with its baseline before it where there is one."""
 
     method: str

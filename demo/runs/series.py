@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from demo.runs.decoding import LiveRuns, first_turns
 from demo.server.limits import Deadline, current
@@ -18,8 +18,7 @@ _TELL_SECONDS: Final = 0.4
 """Between two messages of progress."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(NamedTuple):
     """How far several runs have come."""
 
     done: int
