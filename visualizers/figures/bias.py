@@ -17,7 +17,7 @@ COLUMNS: Final = 3
 _ROW_HEIGHT: Final = 200
 
 
-class Judged(NamedTuple):
+class Density(NamedTuple):
     """What one way of judging draws."""
 
     name: str
@@ -32,15 +32,15 @@ class Bias(NamedTuple):
     edges: Sequence[float]
     """Of the cells along either side."""
     target: Cells
-    draft: Judged
-    drawn: Sequence[Judged]
+    draft: Density
+    drawn: Sequence[Density]
     said: str
     """How they came to be, in words."""
 
 
 def _draw(bias: Bias) -> go.Figure:
     # Over each difference stands the density that it is of; under the target, the draft's difference has that place.
-    densities = [Judged(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
+    densities = [Density(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
     below = [bias.draft, *bias.drawn]
     bands = -(-len(densities) // COLUMNS)
     spacing = {"horizontal_spacing": 0.03, "vertical_spacing": 0.05, "shared_xaxes": "all", "shared_yaxes": "all"}
@@ -70,7 +70,7 @@ def _draw(bias: Bias) -> go.Figure:
     )
 
 
-def _titles(densities: Sequence[Judged], below: Sequence[Judged], bands: int) -> list[str]:
+def _titles(densities: Sequence[Density], below: Sequence[Density], bands: int) -> list[str]:
     """Titles row by row: names over densities, total variations over differences."""
     empty = [""] * (bands * COLUMNS - len(densities))
     names = [plain(one.name) for one in densities] + empty

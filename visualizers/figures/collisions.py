@@ -26,7 +26,7 @@ FEWEST_IN_A_BIN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptShare:
     """Drafts whose distribution moved by about the same total variation, and the share that stayed as it was."""
 
     tv: float
@@ -34,7 +34,7 @@ class Kept:
     drafts: int
 
 
-def kept_by_distance(steps: Sequence[Step], bins: int = DISTANCE_BINS) -> tuple[Kept, ...]:
+def kept_by_distance(steps: Sequence[Step], bins: int = DISTANCE_BINS) -> tuple[KeptShare, ...]:
     """Count, per bin of total variation, the pending drafts that stayed; bins with hardly any draft are left out."""
     binned: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
     for step in steps:
@@ -43,7 +43,7 @@ def kept_by_distance(steps: Sequence[Step], bins: int = DISTANCE_BINS) -> tuple[
             if tv is not None and not guess and fate in (Fate.KEPT, Fate.CHANGED):
                 binned[min(int(tv * bins), bins - 1)].append((tv, fate is Fate.KEPT))
     enough = [here for here in binned if len(here) >= FEWEST_IN_A_BIN]
-    return tuple(Kept(fmean(tv for tv, _ in here), fmean(kept for _, kept in here), len(here)) for here in enough)
+    return tuple(KeptShare(fmean(tv for tv, _ in here), fmean(kept for _, kept in here), len(here)) for here in enough)
 
 
 def shares(values: Sequence[float], bins: int = BINS) -> tuple[float, ...]:
