@@ -185,12 +185,17 @@ def labels(traces: Traces) -> tuple[str, ...]:
     for parts in (models, seeds):
         if len(set(names)) < len(names) and len(set(parts)) > 1:
             names = [f"{name}, {part}" for name, part in zip(names, parts, strict=True)]
+    return tuple(map(plain, numbered(names, "{} ({})")))
+
+
+def numbered(names: Sequence[str], form: str) -> list[str]:
+    """Return the names, each once: one that was there already gets its number, in the given form."""
     seen: Counter[str] = Counter()
     distinct = []
     for name in names:
         seen[name] += 1
-        distinct.append(plain(name if seen[name] == 1 else f"{name} ({seen[name]})"))
-    return tuple(distinct)
+        distinct.append(name if seen[name] == 1 else form.format(name, seen[name]))
+    return distinct
 
 
 def _named(trace: Trace, differing: Mapping[str, Scalar]) -> str:

@@ -32,11 +32,6 @@ class Progress(NamedTuple):
     ended: str = ""
     """Why nothing more comes, where that is not because all is done."""
 
-    @property
-    def over(self) -> bool:
-        """Whether nothing more comes."""
-        return bool(self.ended) or self.done == self.total
-
     def __str__(self) -> str:
         left = f"about {duration(self.seconds_left)}"
         if not self.share:

@@ -23,8 +23,9 @@ from traces.schema import Trace
 from visualizers import FIGURES, FigureError, supported, themed
 from visualizers.bundle.table import as_csv
 from visualizers.bundle.widths import PRESETS, Preset, laid_out
-from visualizers.bundle.words import caption, commands, numbered, stem
+from visualizers.bundle.words import caption, commands, stem
 from visualizers.export import FORMATS, Print, printed
+from visualizers.figure import numbered
 from visualizers.style import Theme
 
 __all__ = ["MOST_BYTES", "PRESETS", "BundleError", "Options", "stem", "write_zip"]
@@ -89,8 +90,8 @@ def write_zip(
         raise FigureError(f"figure: there is no {min(unknown)!r}; choose one of {', '.join(FIGURES)}")
     chosen = [FIGURES[name] for name in figures] if figures is not None else list(supported(traces))
     drawn = [figure.draw(traces, step=step if figure.stepped else None) for figure in chosen]
-    stems = numbered([stem(traces, figure.name) for figure in chosen])
-    runs = numbered([stem([trace]) for trace in traces])
+    stems = numbered([stem(traces, figure.name) for figure in chosen], "{}-{}")
+    runs = numbered([stem([trace]) for trace in traces], "{}-{}")
     kept = [f"traces/{name}.json.gz" if options.traces else "" for name in runs]
     files = dict(options.extra)
     files |= {file: compress(dumps(trace), mtime=0) for file, trace in zip(kept, traces, strict=True) if file}
