@@ -92,7 +92,6 @@ def _sound(path: Path) -> Trace | None:
 
 def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tuple[Path, Trace]]:
     """Ordinary decoding of the same model, prompt and seed under the same sampling."""
-    shared = {setting.name for setting in settings(SHARED[METHODS[trace.method].family])}
     fits = [
         (path, other)
         for path, other in among
@@ -101,7 +100,11 @@ def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tupl
         # Recordings from before that was recorded name no files beside the weights.
         and (other.model.files == trace.model.files or not (other.model.files and trace.model.files))
         and (other.prompt, other.seed) == (trace.prompt, trace.seed)
-        and all(trace.config.get(name) == other.config[name] for name in shared & other.config.keys())
+        and all(
+            trace.config.get(setting.name) == other.config[setting.name]
+            for setting in settings(SHARED[METHODS[other.method].family])
+            if setting.name in other.config
+        )
     ]
     return fits[:1]
 

@@ -42,9 +42,9 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
 
 def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scene:
     start, end = (_pass(entry[name], last) if name in entry else None for name in ("from", "to"))
-    step = last.steps[end - 1] if end else None  # the first draft that this pass redrew
+    step = last.steps[end - 1] if end and entry.get("pin") else None
     verdicts = zip(step.position, step.fate, strict=True) if step else ()
-    redrawn = next((position for position, fate in verdicts if fate in _REPAIRED), None)
+    redrawn = next((position for position, fate in verdicts if fate in _REPAIRED), None)  # the first of the pass
     return {
         "title": entry["title"],
         "text": entry["text"],
@@ -52,7 +52,7 @@ def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scen
         "from": start or 0,
         "to": end,
         "speed": entry.get("speed"),
-        "token": redrawn if entry.get("pin") else None,
+        "token": redrawn,
         "fates": entry.get("fates", False),
     }
 
