@@ -2,9 +2,10 @@
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from engines.config import Value
 from engines.methods import METHODS
@@ -16,7 +17,8 @@ from traces.schema import Trace
 Settings = Mapping[str, Value]
 
 
-class Experiment(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
     """A question that takes many runs."""
 
     title: str

@@ -1,6 +1,7 @@
 """Tokens a second by the number of drafts, from the times and the acceptance of a run."""
 
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 import plotly.graph_objects as go
 
@@ -11,7 +12,8 @@ from visualizers.plot import axes, curve, dots
 MOST_DRAFTS: Final = 16
 
 
-class Rates(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rates:
     """Measured times and acceptance of a pair of models."""
 
     draft_seconds: float
