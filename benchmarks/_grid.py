@@ -6,7 +6,6 @@ in place of a value, in `config` or as `preset`, stands for one configuration an
 combinations.
 """
 
-import hashlib
 import itertools
 import json
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,7 @@ from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, open_session
 from engines.runtime.request import Request
 from traces.errors import Problem
+from traces.results import digest
 from traces.streams import bytes_of
 from traces.typed import Words, adapter, record
 
@@ -184,14 +184,10 @@ def try_out(grid: Grid, device: str) -> dict[str, str]:
 def key(model: str, configuration: Configuration, problem: int, seed: int) -> str:
     """What a row is known by, as a hash: model, method and settings, problem, seed."""
     posed = exam(model).problems[problem]
-    return _hash([model, configuration.method, dict(configuration.config), [posed.question, posed.answer], seed])
+    return digest([model, configuration.method, dict(configuration.config), [posed.question, posed.answer], seed])
 
 
 def weights_of(job: Job) -> dict[str, str]:
     """Model -> one hash of all its weights, for the model of a job and the one that drafts for it."""
     cards = [job.model.card, *([job.draft.card] if job.draft else [])]
-    return {card.id: _hash(dict(card.weights)) for card in cards}
-
-
-def _hash(data: object) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
+    return {card.id: digest(dict(card.weights)) for card in cards}

@@ -86,9 +86,19 @@ def off(values: Sequence[float], baseline: Sequence[float]) -> float:
     return statistics.fmean(differences) / error
 
 
+def at_most(name: str, measured: float, target: float, unit: str = "", reason: str = "") -> Claim:
+    """The claim that a figure is no larger than its target."""
+    return Claim(name=name, measured=measured, unit=unit, bound="at most", target=target, reason=reason)
+
+
+def at_least(name: str, measured: float, target: float, unit: str = "", reason: str = "") -> Claim:
+    """The claim that a figure is no smaller than its target."""
+    return Claim(name=name, measured=measured, unit=unit, bound="at least", target=target, reason=reason)
+
+
 def same(name: str, errors: float, reason: str, most: float = 3.0) -> Claim:
     """The claim that a difference is no larger than chance makes it, in standard errors."""
-    return Claim(name=name, measured=errors, unit="standard errors", bound="at most", target=most, reason=reason)
+    return at_most(name, errors, most, "standard errors", reason)
 
 
 class Options(argparse.ArgumentParser):
@@ -147,7 +157,8 @@ def finish(
     standard = str(path) == STANDARD
     report = sys.stderr if standard else sys.stdout
     for row in content["rows"]:
-        print("  ".join(f"{name}={_short(value)}" for name, value in row.items()), file=report)
+        cells = (f"{value:.4g}" if isinstance(value, float) else f"{value}" for value in row.values())
+        print("  ".join(map("{}={}".format, row, cells)), file=report)
     for claim in content["claims"]:
         verdict = {True: "met", False: "MISSED", None: "-"}[claim["met"]]
         target = "" if claim["target"] is None else f" (target {claim['bound']} {claim['target']:g})"
@@ -160,7 +171,3 @@ def finish(
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as part:
             part.write_text(text, encoding="utf-8")
-
-
-def _short(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

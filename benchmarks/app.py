@@ -22,7 +22,7 @@ from typing import IO, Any, Final
 
 from gradio_client import Client
 
-from benchmarks._results import Claim, Options, Row, finish, positive, spread
+from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, positive, spread
 from traces.streams import piped
 
 ROOT: Final = Path(__file__).parents[1]
@@ -91,18 +91,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         held = resident_megabytes(process)
         decoded(address, (TIMES_LONGER - 1) * chosen.runs)
         claims = [
-            Claim(
-                name="Seconds from starting the app until /healthz answers",
-                measured=seconds,
-                unit="s",
-                bound="at most",
-                target=READY_SECONDS,
-                reason="most of it imports torch, transformers, diffusers and gradio",
+            at_most(
+                "Seconds from starting the app until /healthz answers",
+                seconds,
+                READY_SECONDS,
+                "s",
+                "most of it imports torch, transformers, diffusers and gradio",
             ),
             *memory(chosen.runs, idle, held, resident_megabytes(process)),
         ]
         if any(map(shutil.which, CHROMIUM)):
-            claims += in_browser(address)
+            from tests.support.browser import chromium
+
+            with chromium() as browser:
+                claims += [opening(browser, address), live(page := browser.new_page(), address)]
+                claims += [clicking(page), scrubbing(browser.new_page())]
     finish(chosen, "The app", claims, rows)
 
 
@@ -191,31 +194,16 @@ def memory(runs: int, idle: float | None, held: float | None, later: float | Non
     if idle is None or held is None or later is None:
         return []
     return [
-        Claim(
-            name=f"Memory the app holds after {runs} runs",
-            measured=held,
-            unit="MB",
-            bound="at most",
-            target=MEMORY_MB,
-            reason=f"{idle:.0f} MB when it first answered",
+        at_most(
+            f"Memory the app holds after {runs} runs", held, MEMORY_MB, "MB", f"{idle:.0f} MB when it first answered"
         ),
-        Claim(
-            name=f"Memory after {TIMES_LONGER * runs} runs, over that after {runs}",
-            measured=later / held,
-            bound="at most",
-            target=MOST_GROWTH,
+        at_most(
+            f"Memory after {TIMES_LONGER * runs} runs, over that after {runs}",
+            later / held,
+            MOST_GROWTH,
             reason=f"{later:.0f} and {held:.0f} MB",
         ),
     ]
-
-
-def in_browser(address: str) -> list[Claim]:
-    """What needs Chromium."""
-    from tests.support.browser import chromium
-
-    with chromium() as browser:
-        opened = opening(browser, address)
-        return [opened, live(page := browser.new_page(), address), clicking(page), scrubbing(browser.new_page())]
 
 
 def opening(browser: Any, address: str) -> Claim:
@@ -229,13 +217,12 @@ def opening(browser: Any, address: str) -> Claim:
         seconds.append(time.monotonic() - start)
         context.close()
     took = spread(seconds)
-    return Claim(
-        name="Seconds from opening the page until its first run plays, in a browser that has not seen it",
-        measured=took.median,
-        unit="s",
-        bound="at most",
-        target=READY_SECONDS,
-        reason=str(took),
+    return at_most(
+        "Seconds from opening the page until its first run plays, in a browser that has not seen it",
+        took.median,
+        READY_SECONDS,
+        "s",
+        str(took),
     )
 
 
@@ -249,13 +236,12 @@ def clicking(page: Any) -> Claim:
         page.evaluate("() => document.querySelector('#stop')?.click()")  # which may have ended by itself
         page.locator("#stop").wait_for(state="hidden", timeout=300_000)
     took = spread(milliseconds)
-    return Claim(
-        name="Milliseconds from the click on Run until the first forward pass is on the page, once warm",
-        measured=took.median,
-        unit="ms",
-        bound="at most",
-        target=FIRST_STEP_MILLISECONDS,
-        reason=f"two requests, to make ready and to decode, and gradio draws the page between them; {took}",
+    return at_most(
+        "Milliseconds from the click on Run until the first forward pass is on the page, once warm",
+        took.median,
+        FIRST_STEP_MILLISECONDS,
+        "ms",
+        f"two requests, to make ready and to decode, and gradio draws the page between them; {took}",
     )
 
 
@@ -276,13 +262,12 @@ def live(page: Any, address: str) -> Claim:
     expected = [(lane, sequence) for lane, length in enumerate(lengths) for sequence in range(length)]
     arrived = sorted(map(tuple, delivered), key=lambda pair: pair[0])  # a stable sort keeps the order within a lane
     right = sum(a == b for a, b in zip(arrived, expected, strict=False))
-    return Claim(
-        name="Forward passes of a live run that reach the browser, once each and in order",
-        measured=100 * right / max(len(expected), len(delivered)),
-        unit="%",
-        bound="at least",
-        target=100.0,
-        reason=f"{len(delivered)} messages for {' + '.join(map(str, lengths))} passes of two decoders",
+    return at_least(
+        "Forward passes of a live run that reach the browser, once each and in order",
+        100 * right / max(len(expected), len(delivered)),
+        100.0,
+        "%",
+        f"{len(delivered)} messages for {' + '.join(map(str, lengths))} passes of two decoders",
     )
 
 
@@ -297,13 +282,12 @@ def scrubbing(page: Any) -> Claim:
     page.locator(".ds-picture canvas").hover()
     sweeps = [spread(page.evaluate(_SWEEP)) for _ in range(SWEEPS)]
     rate = spread([1000 / sweep.median for sweep in sweeps])
-    return Claim(
-        name="Frames a second while scrubbing 600 passes over 2,400 tokens",
-        measured=rate.median,
-        unit="frames/s",
-        bound="at least",
-        target=LEAST_FRAMES_A_SECOND,
-        reason=f"median of {SWEEPS} sweeps over {len(trace.steps)} passes, 60 at most; best {rate.high:.0f}, worst "
+    return at_least(
+        "Frames a second while scrubbing 600 passes over 2,400 tokens",
+        rate.median,
+        LEAST_FRAMES_A_SECOND,
+        "frames/s",
+        f"median of {SWEEPS} sweeps over {len(trace.steps)} passes, 60 at most; best {rate.high:.0f}, worst "
         f"{rate.low:.0f} (quartiles)",
     )
 

@@ -70,19 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def table(sweep: str, groups: Sequence[Group]) -> list[Row]:
     """Accuracy and cost of every setting; cost as passes, and as what a batch of rows is not free of."""
+    same_name = ("method", "problems", "accuracy", "accuracy_standard_error")
+    speeds = ("tokens-per-forward", "tokens-per-target-forward", "query-tokens-per-token", "milliseconds-per-token")
     return [
-        {
-            "method": record["method"],
-            "setting": record["label"],
-            "sweep": sweep,
-            "problems": record["problems"],
-            "accuracy": record["accuracy"],
-            "accuracy_standard_error": record["accuracy_standard_error"],
-            "tokens_per_forward": record["tokens-per-forward"],
-            "tokens_per_target_forward": record["tokens-per-target-forward"],
-            "query_tokens_per_token": record["query-tokens-per-token"],
-            "milliseconds_per_token": record["milliseconds-per-token"],
-        }
+        {"setting": record["label"], "sweep": sweep, **{n.replace("-", "_"): record[n] for n in (*same_name, *speeds)}}
         for record in records(groups)
     ]
 

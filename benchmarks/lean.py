@@ -17,7 +17,7 @@ from typing import Any, Final
 from benchmarks import _by_hand
 from benchmarks._by_hand import Case, FixedLogits, verified, verified_plainly
 from benchmarks._problems import held_out
-from benchmarks._results import Claim, Options, Row, finish, positive, spread
+from benchmarks._results import Claim, Options, Row, at_most, finish, positive, spread
 from benchmarks._runs import decode, job, prompts
 from benchmarks.text import ORDINARY
 from benchmarks.text import job as text_job
@@ -172,11 +172,10 @@ def at_worst(rows: Sequence[Row]) -> list[Claim]:
     for coupling in COUPLINGS:
         worst = max((row for row in rows if row["coupling"] == coupling), key=lambda row: row["ratio"])
         claims.append(
-            Claim(
-                name=f"Verification, {coupling}: time over the plain form of released samplers, at worst",
-                measured=worst["ratio"],
-                bound="at most",
-                target=MOST_OF_RELEASED,
+            at_most(
+                f"Verification, {coupling}: time over the plain form of released samplers, at worst",
+                worst["ratio"],
+                MOST_OF_RELEASED,
                 reason=f"{worst['case']}: {worst['milliseconds']:.1f} against {worst['milliseconds_released']:.1f} ms "
                 "a pass; a softmax, the truncation, a look at each draft and a draw of every row, in float32",
             )
@@ -215,13 +214,12 @@ def cost(pairs: Sequence[Pair], passes: float, share: float, beside: str) -> str
 
 def _claim(name: str, values: Sequence[float], most: float, unit: str = "", cost: str = "") -> Claim:
     """A ratio or a percentage with a bound."""
-    return Claim(
-        name=name,
-        measured=statistics.median(values),
-        unit=unit,
-        bound="at most",
-        target=most,
-        reason=f"{cost}{'; ' * bool(cost)}processor time of one thread, in turns; {spread(values)}",
+    return at_most(
+        name,
+        statistics.median(values),
+        most,
+        unit,
+        f"{cost}{'; ' * bool(cost)}processor time of one thread, in turns; {spread(values)}",
     )
 
 

@@ -12,16 +12,15 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from benchmarks._pictures import marks, right, sheet
-from benchmarks._results import Claim, Options, Row, finish, off, positive, same, standard_error
+from benchmarks._results import Claim, Options, Row, at_least, finish, off, positive, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.ar.request import Forward
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
@@ -35,8 +34,7 @@ LOSSLESS: Final = tuple(COUPLINGS)
 LEAST_AS_ASKED_PERCENT: Final = 70.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pictures:
+class Pictures(NamedTuple):
     """What a decoder made of the prompts, and its marks."""
 
     pixels: Float[Tensor, "N 3 S S"]
@@ -136,13 +134,12 @@ def together(rows: Sequence[Row]) -> Claim:
     error = math.sqrt(share * (100 - share) / count)
     each = ", ".join(f"{row['decoder']} {row['all_three_percent']:.1f}" for row in rows)
     readable = 100 * entry_of(FOLDER, "image-classifier", ID)["metrics"]["garment_accuracy_reconstructions"]
-    return Claim(
-        name="The four decoders of one distribution together: pictures that are all as asked",
-        measured=share,
-        unit="%",
-        bound="at least",
-        target=LEAST_AS_ASKED_PERCENT,
-        reason=f"{each}; standard error {error:.1f} %, {count} pictures; of held-out composites that went through the "
+    return at_least(
+        "The four decoders of one distribution together: pictures that are all as asked",
+        share,
+        LEAST_AS_ASKED_PERCENT,
+        "%",
+        f"{each}; standard error {error:.1f} %, {count} pictures; of held-out composites that went through the "
         f"tokenizer the classifier reads {readable:.0f} % of the garments aright",
     )
 

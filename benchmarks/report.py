@@ -273,7 +273,8 @@ def section(name: str, result: Record) -> str:
     parts = [f"`{result['command']}`: {place(result)}."]
     if name in TABLES:
         columns = TABLES[name]
-        cells = [[_cell(row.get(field), form) for _, field, form in columns] for row in rows]
+        values = ([(row.get(field), form) for _, field, form in columns] for row in rows)
+        cells = [["" if value is None else format(value, form) for value, form in row] for row in values]
         parts.append(_table([heading for heading, *_ in columns], [row for row in cells if row[-1]]))
     if claims:
         parts.append(_table(["", "measured", "target", "", "from"], map(_claim, claims)))
@@ -283,10 +284,6 @@ def section(name: str, result: Record) -> str:
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in (head, *rows)]
     return "\n".join([f"| {lines[0]} |", "|" + "---|" * len(head), *(f"| {line} |" for line in lines[1:])])
-
-
-def _cell(value: Any, form: str) -> str:
-    return "" if value is None else format(value, form)
 
 
 def place(result: Record) -> str:

@@ -10,11 +10,10 @@ timed. A further part measures what lockstep gains.
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from benchmarks import _runs
-from benchmarks._results import Claim, Options, Row, finish, positive, spread, standard_error
+from benchmarks._results import Claim, Options, Row, at_most, finish, positive, spread, standard_error
 from benchmarks._runs import NAMES, Pair, decode, job, paired, prompts
 from engines.models.catalog import MODELS, load_model
 from engines.models.devices import add_option
@@ -29,8 +28,7 @@ MOST_OF_SJD: Final = 0.75
 MOST_OF_VANILLA: Final = 0.35
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What every part of the benchmark shares."""
 
     model: Model
@@ -109,18 +107,16 @@ def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
     counted = f"{coupled['nfe']:.1f} ± {coupled['nfe_standard_error']:.1f} (standard error)"
     window = f"L = {MAIN_WINDOW}"
     return [
-        Claim(
-            name=f"MC-SJD, {window}: forward passes over SJD's",
-            measured=coupled["nfe"] / plain["nfe"],
-            bound="at most",
-            target=MOST_OF_SJD,
+        at_most(
+            f"MC-SJD, {window}: forward passes over SJD's",
+            coupled["nfe"] / plain["nfe"],
+            MOST_OF_SJD,
             reason=f"{counted} against {plain['nfe']:.1f} ± {plain['nfe_standard_error']:.1f}",
         ),
-        Claim(
-            name=f"MC-SJD, {window}: forward passes over ordinary decoding's",
-            measured=coupled["nfe"] / vanilla["nfe"],
-            bound="at most",
-            target=MOST_OF_VANILLA,
+        at_most(
+            f"MC-SJD, {window}: forward passes over ordinary decoding's",
+            coupled["nfe"] / vanilla["nfe"],
+            MOST_OF_VANILLA,
             reason=f"{counted} against {vanilla['nfe']:.1f}",
         ),
     ]

@@ -13,7 +13,7 @@ from typing import Final
 
 from benchmarks import _runs
 from benchmarks._problems import Problem, accuracy, held_out
-from benchmarks._results import Claim, Options, Row, finish, positive, spread
+from benchmarks._results import Claim, Options, Row, at_most, finish, positive, spread
 from benchmarks._runs import Pair, decode, paired
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
@@ -100,11 +100,10 @@ def against_policy(model: Model, problems: Sequence[Problem]) -> Claim:
     pairs = paired((job(POLICY, model, problem), {PAYS: job(PAYS, model, problem)}) for problem in problems)[PAYS]
     ratios = [own.seconds / policy.seconds for policy, own in pairs]
     passes = (statistics.fmean(run.forwards for run in runs) for runs in zip(*pairs, strict=True))
-    return Claim(
-        name=f"Text, {PAYS}: time over that of {POLICY}",
-        measured=statistics.median(ratios),
-        bound="at most",
-        target=MOST_OF_POLICY,
+    return at_most(
+        f"Text, {PAYS}: time over that of {POLICY}",
+        statistics.median(ratios),
+        MOST_OF_POLICY,
         reason=f"{' and '.join(f'{each:.2f}' for each in passes)} passes a text, the policy's first; where no further "
         f"row pays, what is left is to find that out; {spread(ratios)}",
     )

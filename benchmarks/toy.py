@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from benchmarks._results import Claim, Options, finish, positive, standard_error
+from benchmarks._results import Claim, Options, at_most, finish, positive, standard_error
 from benchmarks._runs import NAMES, job
 from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch
@@ -92,13 +92,12 @@ def changes(traces: Sequence[Trace]) -> dict[str, float]:
 def against_reference(rows: Sequence[dict[str, Any]]) -> Claim:
     """The cell that lies farthest from the reference."""
     worst = max((row for row in rows if "off_percent" in row), key=lambda row: row["off_percent"])
-    return Claim(
-        name="Toy raster: forward passes off the reference measured before, worst of all couplings and windows",
-        measured=worst["off_percent"],
-        unit="%",
-        bound="at most",
-        target=BAND_PERCENT,
-        reason=f"{worst['decoder']}, {worst['drafts']} drafts: {worst['nfe']:.1f} ± {worst['nfe_standard_error']:.1f} "
+    return at_most(
+        "Toy raster: forward passes off the reference measured before, worst of all couplings and windows",
+        worst["off_percent"],
+        BAND_PERCENT,
+        "%",
+        f"{worst['decoder']}, {worst['drafts']} drafts: {worst['nfe']:.1f} ± {worst['nfe_standard_error']:.1f} "
         f"(standard error) against {worst['nfe_reference']}",
     )
 

@@ -12,15 +12,14 @@ are processor seconds of one thread, decoders taking turns.
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from benchmarks._pictures import Reference, features, frechet
-from benchmarks._results import Claim, Options, Row, finish, positive, same, standard_error
+from benchmarks._results import Claim, Options, Row, at_least, finish, positive, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.models.bundled.video import GIVEN_FRAMES, StudioVideo, load
 from engines.models.bundled.video_networks import GIVEN, LENGTH, to_floats
@@ -46,8 +45,7 @@ Cell = tuple[str, int]
 """A decoder and its window, 0 for ordinary decoding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sequences:
+class Sequences(NamedTuple):
     """What a decoder made of the clips."""
 
     passes: tuple[int, ...]
@@ -196,13 +194,12 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     widest = {coupling: by_name[NAMES[coupling], WINDOWS[-1]] for coupling in COUPLINGS}
     best = max(widest["maximal"], widest["gumbel"], key=lambda one: float(one["nfe_ratio"]))
     return [
-        Claim(
-            name=f"Video: {best['decoder']}, L = {best['window']}, passes of ordinary decoding over its own",
-            measured=best["nfe_ratio"],
-            unit="×",
-            bound="at least",
-            target=LEAST_FEWER,
-            reason=f"{TOKENS} tokens, top-p {TOP_P}, error {best['nfe_ratio_error']:.2g} over {best['samples']} clips",
+        at_least(
+            f"Video: {best['decoder']}, L = {best['window']}, passes of ordinary decoding over its own",
+            best["nfe_ratio"],
+            LEAST_FEWER,
+            "×",
+            f"{TOKENS} tokens, top-p {TOP_P}, error {best['nfe_ratio_error']:.2g} over {best['samples']} clips",
         ),
         *(_likeness(name, list(widest.values())) for name in FEATURES),
     ]

@@ -1,21 +1,20 @@
-"""Whether drafting pays in a run, and if not, why: what a check costs, what drafts cost, and what they bring.
+"""Whether drafting pays in a run, and if not, why: what verification costs, what drafts cost, and what they bring.
 
 Costs are in passes of ordinary decoding, from the times of both runs. With v the cost of a target pass, c that of a
 pass of the drafter and k of them for every target pass, a target pass has to yield v + k c tokens to break even.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from traces.pairing import target_forwards
 from traces.schema import Step, Trace
-from traces.stats import draft_forwards, evaluated_drafts
+from traces.stats import evaluated_drafts
 
 _HALVINGS = 60
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(NamedTuple):
     """A run beside ordinary decoding."""
 
     speed: float
@@ -28,7 +27,7 @@ class Account:
     """Rows of a target pass."""
     ordinary_query_tokens: float
     draft_cost: float
-    """Cost of a pass of the drafter, in ordinary passes; 0 where the drafts come with the check."""
+    """Cost of a pass of the drafter, in ordinary passes; 0 where the drafts come with the verification."""
     draft_passes: float
     """Of the drafter, for every target pass."""
     yielded: float
@@ -37,7 +36,7 @@ class Account:
     """Tokens for every target pass at which it would be as fast as ordinary decoding."""
     ordinary_yield: float
     """Tokens for every ordinary pass."""
-    guesses: float
+    drafts: float
     """Drafts that a pass that judges evaluates; 0 where none was judged."""
     acceptance: float | None
     """Of judged drafts."""
@@ -45,7 +44,7 @@ class Account:
     @property
     def break_even(self) -> float | None:
         """Acceptance at which drafts would pay; None where none is enough, or no draft was judged."""
-        return acceptance_for(self.needed / self.ordinary_yield, self.guesses) if self.guesses else None
+        return acceptance_for(self.needed / self.ordinary_yield, self.drafts) if self.drafts else None
 
     @property
     def with_free_drafts(self) -> float:
@@ -53,7 +52,7 @@ class Account:
         return self.yielded / (self.verifying * self.ordinary_yield)
 
     @property
-    def with_cheap_checks(self) -> float:
+    def with_cheap_verification(self) -> float:
         """Times as fast if a target pass cost no more than an ordinary one."""
         cost = min(self.verifying, 1.0) + self.draft_passes * self.draft_cost
         return self.yielded / (cost * self.ordinary_yield)
@@ -61,7 +60,7 @@ class Account:
     @property
     def with_all_accepted(self) -> float:
         """Times as fast if every draft were accepted; as it is where none was judged."""
-        return max(self.yielded, (self.guesses + 1) * self.ordinary_yield) / self.needed if self.guesses else self.speed
+        return max(self.yielded, (self.drafts + 1) * self.ordinary_yield) / self.needed if self.drafts else self.speed
 
 
 def account(run: Trace, ordinary: Trace) -> Account | None:
@@ -73,13 +72,13 @@ def account(run: Trace, ordinary: Trace) -> Account | None:
     whole = own.complete and usual.complete and own.tokens and usual.tokens
     if not (whole and ordinary_pass and verifying):
         return None
-    passes, drafts = target_forwards(run), draft_forwards(run.steps)
+    passes, drafting_passes = target_forwards(run), len(drafting)
     judging = sum(evaluated_drafts(step) > 0 for step in run.steps)
     cost = verifying / ordinary_pass
     draft_cost = _seconds(drafting) / ordinary_pass
     ordinary_yield = usual.tokens / usual.forwards
     yielded = own.tokens / passes
-    needed = (cost + drafts / passes * draft_cost) * ordinary_yield
+    needed = (cost + drafting_passes / passes * draft_cost) * ordinary_yield
     return Account(
         speed=yielded / needed,
         verifying=cost,
@@ -87,26 +86,26 @@ def account(run: Trace, ordinary: Trace) -> Account | None:
         rows=sum(step.call.rows for step in target) / passes,
         ordinary_query_tokens=usual.query_tokens / usual.forwards,
         draft_cost=draft_cost,
-        draft_passes=drafts / passes,
+        draft_passes=drafting_passes / passes,
         yielded=yielded,
         needed=needed,
         ordinary_yield=ordinary_yield,
-        guesses=sum(map(evaluated_drafts, run.steps)) / judging if judging else 0.0,
+        drafts=sum(map(evaluated_drafts, run.steps)) / judging if judging else 0.0,
         acceptance=own.acceptance,
     )
 
 
-def acceptance_for(tokens: float, guesses: float) -> float | None:
+def acceptance_for(tokens: float, drafts: float) -> float | None:
     """The acceptance a at which a pass with g drafts yields so many tokens, (1 - a^(g + 1)) / (1 - a), on average.
 
     None where even g + 1 tokens are too few.
     """
-    if tokens > guesses + 1:
+    if tokens > drafts + 1:
         return None
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        reached = guesses + 1 if middle == 1 else (1 - middle ** (guesses + 1)) / (1 - middle)
+        reached = drafts + 1 if middle == 1 else (1 - middle ** (drafts + 1)) / (1 - middle)
         low, high = (middle, high) if reached < tokens else (low, middle)
     return high
 

@@ -129,7 +129,8 @@ def _check_steps(trace: Trace) -> Iterator[Problem]:
     if entries > limits.ENTRIES:
         yield Problem("steps", f"have {entries} entries, more than {limits.ENTRIES}", "record a shorter run")
         return
-    width, later = _token_width(trace), is_later(trace.version)
+    first = next((token for step in trace.steps for token in step.token), 0)
+    width, later = None if isinstance(first, int) else len(first), is_later(trace.version)
     states = next((len(pair.draft) for step in trace.steps for pair in step.paths or () if pair), None)
     for index, step in enumerate(trace.steps):
         path = f"steps[{index}]"
@@ -219,11 +220,6 @@ def _check_token(field: str, token: Token, width: int | None) -> Iterator[Proble
         yield Problem(field, f"is {problem}", "use one kind of token in a trace")
     elif len(token) != width:
         yield Problem(field, f"has {len(token)} numbers, others have {width}", "give all tokens one length")
-
-
-def _token_width(trace: Trace) -> int | None:
-    first = next((token for step in trace.steps for token in step.token), 0)
-    return None if isinstance(first, int) else len(first)
 
 
 def _check_ranked(field: str, ranked: Sequence[tuple[int, float] | tuple[int, float, float]]) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from traces.io import TRACE_TYPE
 from traces.measures import FREE_PREFIX, MEASURES, Measure
 from traces.places import by_place
 from traces.replay import PENDING
-from traces.schema import FATES, VERSION, Fate, Trace, printable
+from traces.schema import FATES, VERSION, Trace, printable
 from traces.stats import cost_by_mode
 
 SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
@@ -41,7 +41,8 @@ def json_schema() -> dict[str, Any]:
 
 def markdown() -> str:
     """The tables of docs/trace.md: fates and measures."""
-    fates = [(f"`{fate}`", says, _effect(fate), "yes" if fate.judged else "") for fate, says in FATES.items()]
+    effects = {fate: "final" if fate.final else "pending" if fate in PENDING else "open" for fate in FATES}
+    fates = [(f"`{fate}`", says, effects[fate], "yes" if fate.judged else "") for fate, says in FATES.items()]
     parts = [
         "## Fates",
         _table(("fate", "meaning", "the position is then", "counts as judged"), fates),
@@ -57,8 +58,13 @@ def markdown() -> str:
 
 def at_a_glance(trace: Trace) -> str:
     """The run and its summary as aligned text. Nothing of it can steer a terminal."""
+    rows = ((name, printable(value[:200]), " ..." * (len(value) > 200)) for name, value in in_rows(trace).items())
+    return "\n".join(f"{name:<18}  {value}{more}" for name, value, more in rows)
+
+
+def in_rows(trace: Trace) -> dict[str, str]:
+    """The run and its summary, by name; what the trace does not say is left out."""
     summary = trace.summary
-    settings = ", ".join(f"{name}={value}" for name, value in trace.config.items())
     canvas = f"{trace.canvas.kind} {' x '.join(map(str, trace.canvas.shape))}"
     modes = ", ".join(f"{cost.forwards} {mode}" for mode, cost in cost_by_mode(trace.steps).items())
     acceptance = "-" if summary.acceptance is None else f"{summary.acceptance:.3f}"
@@ -66,8 +72,9 @@ def at_a_glance(trace: Trace) -> str:
         "method": trace.method,
         "variant": trace.variant,
         "model": trace.model.id,
+        "licence": trace.model.licence,
         "prompt": trace.prompt,
-        "settings": settings,
+        "settings": ", ".join(f"{name}={value}" for name, value in trace.config.items()),
         "seed": "" if trace.seed is None else str(trace.seed),
         "created": f"{trace.created} on {trace.environment.device}" if trace.environment.device else trace.created,
         "canvas": f"{canvas}, {'complete' if summary.complete else 'stopped early'}",
@@ -81,7 +88,7 @@ def at_a_glance(trace: Trace) -> str:
         "seconds": f"{summary.seconds:.4g} ({summary.forward_seconds:.4g} in the network)",
         "note": trace.note,
     }
-    return "\n".join(f"{name:<18}  {_printable(value)}" for name, value in rows.items() if value)
+    return {name: value for name, value in rows.items() if value}
 
 
 def _by_place(trace: Trace) -> dict[str, str]:
@@ -97,17 +104,9 @@ def _by_place(trace: Trace) -> dict[str, str]:
     }
 
 
-def _printable(text: str) -> str:
-    return printable(text[:200]) + (" ..." if len(text) > 200 else "")
-
-
 def _measure_names(per: Literal["position", "step"]) -> dict[str, Any]:
     names = [name for name, measure in MEASURES.items() if measure.per == per]
     return {"anyOf": [{"enum": names}, {"pattern": f"^{FREE_PREFIX}"}]}
-
-
-def _effect(fate: Fate) -> str:
-    return "final" if fate.final else "pending" if fate in PENDING else "open"
 
 
 def _measures_table(per: Literal["position", "step"]) -> str:

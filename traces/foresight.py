@@ -6,11 +6,10 @@ what draft graphs are calibrated on. Everything is a pure function of the steps.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import product
 from math import ceil
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 from traces.replay import PENDING, outcomes
 from traces.schema import Fate, Step, Token
@@ -28,8 +27,7 @@ STAGES: Final = ("early", "middle", "late")
 """Blocks that are compared: the first, the middle one, the last that is complete."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class Forecast(NamedTuple):
     """A pass that left positions open, and when they became final."""
 
     step: int
@@ -45,8 +43,7 @@ class Forecast:
     """Place of each among the candidates by the time it became final, from 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Foresight:
+class Foresight(NamedTuple):
     """How well the `size` most confident candidates foretell what the next `horizon` passes reveal (PSD Fig. 5)."""
 
     size: int
@@ -61,8 +58,7 @@ class Foresight:
     coverage_best: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contribution:
+class Contribution(NamedTuple):
     """Tokens of one mechanism at one stage of a block's decoding (PSD Fig. 6)."""
 
     stage: str

@@ -158,15 +158,11 @@ def read(path: str | os.PathLike[str]) -> Trace:
 def _plain(value: Any) -> Any:
     """Records as dicts without their empty defaults; columns as they are."""
     if is_dataclass(value):
-        return {
-            field.name: plain
-            for field in fields(value)
-            if not _left_out(
-                field.name,
-                plain := (_floats if field.type in _FLOATS else _plain)(getattr(value, field.name)),
-                optional=field.default is not MISSING or field.default_factory is not MISSING,
-            )
-        }
+        every = fields(value)
+        plain = {each.name: (_floats if each.type in _FLOATS else _plain)(getattr(value, each.name)) for each in every}
+        defaulted = {each.name for each in every if not (each.default is each.default_factory is MISSING)}
+        optional = defaulted - _ALWAYS_WRITTEN
+        return {name: kept for name, kept in plain.items() if name not in optional or kept not in (None, {}, (), "")}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, tuple) and any(map(is_dataclass, value)):
@@ -188,10 +184,6 @@ _FLOATS: Final = frozenset(
     | {Mapping[Name, Numbers], Mapping[Name, Amount]}
 )
 """Types of fields that hold floats alone."""
-
-
-def _left_out(name: str, value: object, *, optional: bool) -> bool:
-    return optional and name not in _ALWAYS_WRITTEN and (value is None or value in ({}, (), ""))
 
 
 _NO_SUMMARY: Final = _plain(summarise((), 0, complete=False))

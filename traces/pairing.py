@@ -1,16 +1,15 @@
 """Runs of several seeds: means with their standard errors, and one setting against another, seed by seed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev
+from typing import NamedTuple
 
 from traces.schema import Trace
 from traces.stats import draft_forwards
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(NamedTuple):
     """A mean over runs."""
 
     mean: float
@@ -44,11 +43,6 @@ def paired(
     left, right = of_seeds(first), of_seeds(second)
     pairs = {seed: (of(left[seed]), of(right[seed])) for seed in sorted(left.keys() & right.keys())}
     return {seed: (a, b) for seed, (a, b) in pairs.items() if a is not None and b is not None}
-
-
-def forwards(trace: Trace) -> float:
-    """Forward passes, of a drafter too."""
-    return float(trace.summary.forwards)
 
 
 def target_forwards(trace: Trace) -> float:

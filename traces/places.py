@@ -9,6 +9,7 @@ acceptance length and SGLang's accept length count the token that the pass itsel
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from traces.schema import Fate, Node, Step
 
@@ -26,18 +27,12 @@ class Place:
     accepted: int
 
     @property
-    def conditional(self) -> float | None:
-        """Share of the drafts judged here that were accepted; None where it is not known."""
-        return self.accepted / self.judged if self.judged else None
-
-    @property
     def marginal(self) -> float:
         """Share of all passes that accepted a draft here."""
         return self.accepted / self.passes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Places:
+class Places(NamedTuple):
     """Acceptance by place, over one or several runs."""
 
     passes: int

@@ -34,13 +34,6 @@ class State:
     final: tuple[bool, ...]
     decoded: int
     """Positions that are final."""
-    pending: int
-    """Positions that hold a draft."""
-
-    @property
-    def open(self) -> int:
-        """Positions that hold nothing."""
-        return len(self.tokens) - self.decoded - self.pending
 
 
 def canvas_size(canvas: Canvas) -> int:
@@ -118,12 +111,10 @@ class Replay:
 
     def state(self) -> State:
         """The canvas as it is now."""
-        decoded = sum(self._final)
         return State(
             step=self._step,
             tokens=tuple(self._tokens),
             fates=tuple(self._fates),
             final=tuple(self._final),
-            decoded=decoded,
-            pending=sum(fate in PENDING for fate in self._fates),
+            decoded=sum(self._final),
         )

@@ -5,10 +5,12 @@ read them with `read_results`, also from strangers. So files are measured before
 field.
 """
 
+import hashlib
 import io
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Annotated, Any, Final, TypeAlias
@@ -19,6 +21,9 @@ from pydantic_core import PydanticCustomError, from_json, to_json
 from traces import limits
 from traces.errors import Problem, quote
 from traces.files import unpacked
+from traces.places import by_place
+from traces.schema import Step
+from traces.stats import cost, draft_forwards
 from traces.typed import Words, adapter, count, record
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARACTERS)]
@@ -197,6 +202,26 @@ def written(row: ResultRow) -> bytes:
     line = text[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(text)
     read_line(line, f"row {quote(row.key)}")
     return line
+
+
+def counts_of(steps: Sequence[Step]) -> dict[str, Any]:
+    """The fields of a row that follow from the steps of its run."""
+    spent, places = cost(steps), by_place([steps])
+    return {
+        "forwards": spent.forwards,
+        "draft_forwards": draft_forwards(steps),
+        "forwards_by_mode": dict(Counter(step.call.mode for step in steps)),
+        "row_forwards": spent.row_forwards,
+        "query_tokens": spent.query_tokens,
+        "verifications": places.passes if places else 0,
+        "judged_by_place": tuple(place.judged or 0 for place in places.places) if places else (),
+        "accepted_by_place": tuple(place.accepted for place in places.places) if places else (),
+    }
+
+
+def digest(data: object) -> str:
+    """A hash of plain data, by which equal runs and weights are known."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _row(path: str, data: object) -> ResultRow:

@@ -9,13 +9,13 @@ from dataclasses import dataclass, fields
 from itertools import accumulate
 from math import fsum
 from statistics import fmean, median, pvariance
+from typing import NamedTuple
 
 from traces.replay import PENDING, outcomes, replayed
 from traces.schema import Fate, Milliseconds, Step, Summary, Token, Trace
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(NamedTuple):
     """What some forward passes cost together."""
 
     forwards: int
@@ -26,8 +26,7 @@ class Cost:
     """Sums, stage by stage."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stage:
+class Stage(NamedTuple):
     """Time spent in one stage of the steps."""
 
     name: str
@@ -40,8 +39,7 @@ class Stage:
     """Of the time of all stages."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(NamedTuple):
     """Verdicts on the drafts of one position."""
 
     judged: int
@@ -53,18 +51,15 @@ class Tally:
         return self.accepted / self.judged if self.judged else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Race:
+class Race(NamedTuple):
     """Tokens decoded against what they cost, all cumulative: entry k is after k steps, entry 0 is zero."""
 
     tokens: tuple[int, ...]
     forwards: tuple[int, ...]
-    query_tokens: tuple[int, ...]
     milliseconds: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(NamedTuple):
     """How many drafts differ between two windows."""
 
     step: int
@@ -79,8 +74,7 @@ class Difference:
         return self.changed / self.compared
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeanDifference:
+class MeanDifference(NamedTuple):
     """Differences averaged over iterations, each iteration counting once."""
 
     share: float
@@ -100,8 +94,7 @@ class AgeStatistics:
     """Of the population."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(NamedTuple):
     """One run beside a baseline. A ratio above 1 is in the run's favour; None where it cannot be formed."""
 
     trace: Trace
@@ -200,7 +193,7 @@ def acceptance_by_position(steps: Sequence[Step], positions: int) -> tuple[Tally
 
 
 def race(steps: Sequence[Step]) -> Race:
-    """Tokens decoded against forward passes, query tokens and milliseconds."""
+    """Tokens decoded against forward passes and milliseconds."""
     decoded: set[int] = set()
     tokens = [0]
     for step in steps:
@@ -209,7 +202,6 @@ def race(steps: Sequence[Step]) -> Race:
     return Race(
         tokens=tuple(tokens),
         forwards=tuple(range(len(steps) + 1)),
-        query_tokens=tuple(accumulate((step.call.query_tokens for step in steps), initial=0)),
         milliseconds=tuple(accumulate((step.call.milliseconds.total for step in steps), initial=0.0)),
     )
 

@@ -172,7 +172,9 @@ def decoded_by_step(steps: Sequence[Step]) -> tuple[Decoded, ...]:
         known: list[float] = []
         tokens = 0
         for position, outcome in outcomes(step).items():
-            confidence = _confidence(step, outcome.entry)
+            confidence = _measure(step, "confidence", outcome.entry)
+            if confidence is None and step.q is not None:
+                confidence = step.q[outcome.entry]
             if outcome.fate in PENDING and confidence is not None:
                 pending[position] = confidence
             if not outcome.fate.final or outcome.fate is Fate.EDITED:
@@ -252,11 +254,6 @@ def _flattened(step: Step) -> Iterator[int]:
         if outcome.fate not in SPECULATIVE and outcome.fate is not Fate.EDITED
     ]
     yield from (position for _, position in sorted(verified) + sorted(others))
-
-
-def _confidence(step: Step, entry: int) -> float | None:
-    confidence = _measure(step, "confidence", entry)
-    return confidence if confidence is not None or step.q is None else step.q[entry]
 
 
 def _measure(step: Step, name: str, entry: int) -> float | None:

@@ -98,10 +98,14 @@ def best(among: Sequence[Tradeoff], most_lost: float) -> Tradeoff | None:
 
 def frontier(among: Sequence[Tradeoff]) -> tuple[Tradeoff, ...]:
     """Those than which no other is at least as fast and as good and better in one of the two, slowest first."""
-    known = [(one.speed, one.height, one) for one in among if one.height is not None and not one.reported]
-    kept = [
-        one
-        for speed, height, one in known
-        if not any(s >= speed and h >= height and (s > speed or h > height) for s, h, _ in known)
-    ]
-    return tuple(sorted(kept, key=lambda one: one.speed))
+    known = [(one, (one.speed, one.height)) for one in among if one.height is not None and not one.reported]
+    kept = on_frontier([point for _, point in known])
+    return tuple(sorted((one for (one, _), keep in zip(known, kept, strict=True) if keep), key=lambda one: one.speed))
+
+
+def on_frontier(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
+    """Return for points of (speed, quality) whether no other is at least as good in both and better in one."""
+    return tuple(
+        not any(s >= speed and q >= quality and (s, q) != (speed, quality) for s, q in points)
+        for speed, quality in points
+    )

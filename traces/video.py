@@ -30,17 +30,11 @@ def frame_ends(canvas: Canvas) -> tuple[int, ...]:
     return ends if all(len(set(decoded[start : start + size])) == 1 for start in (0, *ends)) else ()
 
 
-def frames_each(trace: Trace) -> int:
-    """Frames of the clip that every latent frame stands for; 0 where the clip is not shared out evenly."""
-    decoded = len(trace.output.video) - (trace.output.given or 0)
-    each, rest = divmod(decoded, frame_count(trace.canvas))
-    return each if trace.canvas.kind == "video" and not rest else 0
-
-
 def frame_names(trace: Trace) -> tuple[str, ...]:
     """What to call every latent frame: the frames of the clip that it stands for, from 1, where the trace tells."""
-    latent, each, start = frame_count(trace.canvas), frames_each(trace), trace.output.given or 0
-    if each == 0:
+    latent, start = frame_count(trace.canvas), trace.output.given or 0
+    each, rest = divmod(len(trace.output.video) - start, latent)
+    if each == 0 or rest or trace.canvas.kind != "video":  # the clip is not shared out evenly
         return tuple(f"latent frame {number}" for number in range(1, latent + 1))
     if each == 1:
         return tuple(f"frame {start + number}" for number in range(1, latent + 1))

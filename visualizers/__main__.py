@@ -176,16 +176,17 @@ def _write_moving(options: argparse.Namespace, traces: Sequence[Trace]) -> None:
     if clip and len(traces) != 1:
         raise _UsageError(f"--clip: {len(traces)} traces; give the one whose clip it is")
     look, path = Look(theme=options.theme, names=names, **given), Path(options.output)
-    report = _report if sys.stderr.isatty() else lambda done, frames: None
+
+    def report(done: int, frames: int) -> None:
+        """Say on one line of a terminal how many frames are drawn."""
+        if sys.stderr.isatty():
+            end = "\n" if done == frames else ""
+            print(f"\rframe {done} of {frames}", end=end, file=sys.stderr, flush=True)
+
     if clip:
         write_clip(traces[0], path, look, report=report)
     else:
         write_moving(traces, path, look, report=report)
-
-
-def _report(done: int, frames: int) -> None:
-    """Say on one line of a terminal how many frames are drawn."""
-    print(f"\rframe {done} of {frames}", end="\n" if done == frames else "", file=sys.stderr, flush=True)
 
 
 def _draw_results(options: argparse.Namespace, kind: str) -> None:

@@ -1,8 +1,7 @@
 """Where labels have room in a figure, so that none is written over a mark or another label."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 PLACES: Final = ("top right", "top left", "bottom right", "bottom left", "top center", "bottom center")
 _LETTER, _LINE = 0.008, 0.055
@@ -11,8 +10,7 @@ _ACROSS, _UP = 0.006, 0.015
 """Half the width and height of a mark."""
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
+class Box(NamedTuple):
     """A rectangle in a figure, in whatever units its axes are measured in."""
 
     left: float

@@ -4,9 +4,8 @@ import asyncio
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import kaleido
 import plotly.graph_objects as go
@@ -35,8 +34,7 @@ class BrowserMissing(RuntimeError):
     """There is no browser that could print the figure."""
 
 
-@dataclass(frozen=True, slots=True)
-class Print:
+class Print(NamedTuple):
     """A figure to print."""
 
     figure: go.Figure

@@ -147,14 +147,6 @@ class FileFigure(DataFigure[Data]):
     read: Callable[[bytes], Data]
     """Raises `SweepError` for a file that does not hold such data."""
 
-    def draw_file(self, data: bytes) -> go.Figure:
-        """Draw the content of a file.
-
-        Raises:
-            SweepError: With the field, the value and the remedy.
-        """
-        return self.draw(self.read(data))
-
 
 def subtitle(traces: Traces) -> str:
     """Say which runs a figure shows, ready for plotly."""
@@ -193,12 +185,17 @@ def labels(traces: Traces) -> tuple[str, ...]:
     for parts in (models, seeds):
         if len(set(names)) < len(names) and len(set(parts)) > 1:
             names = [f"{name}, {part}" for name, part in zip(names, parts, strict=True)]
+    return tuple(map(plain, numbered(names, "{} ({})")))
+
+
+def numbered(names: Sequence[str], form: str) -> list[str]:
+    """Return the names, each once: one that was there already gets its number, in the given form."""
     seen: Counter[str] = Counter()
     distinct = []
     for name in names:
         seen[name] += 1
-        distinct.append(plain(name if seen[name] == 1 else f"{name} ({seen[name]})"))
-    return tuple(distinct)
+        distinct.append(name if seen[name] == 1 else form.format(name, seen[name]))
+    return distinct
 
 
 def _named(trace: Trace, differing: Mapping[str, Scalar]) -> str:
@@ -224,6 +221,13 @@ def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...
 def counted(name: str, runs: Traces) -> str:
     """Return the name of a group, with the number of its runs where there are several."""
     return name if len(runs) == 1 else f"{name}, {len(runs)} runs"
+
+
+def moment_of(sizes: Mapping[int, int], step: int | None) -> int | None:
+    """Return the pass to show of those that have a size: the last up to `step`, else the first of the largest."""
+    if step is None:
+        return max(sizes, key=lambda number: sizes[number], default=None)
+    return max((number for number in sizes if number <= step), default=min(sizes, default=None))
 
 
 def at_moments(traces: Traces, moments: Sequence[int], **options: Any) -> tuple[go.Figure, str]:

@@ -235,17 +235,6 @@ def _cell(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
-def on_frontier(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
-    """Return for points of (speed, accuracy) whether no other is at least as good in both and better in one."""
-    return tuple(
-        not any(
-            other[0] >= point[0] and other[1] >= point[1] and (other[0] > point[0] or other[1] > point[1])
-            for other in points
-        )
-        for point in points
-    )
-
-
 def varied(rows: Sequence[ResultRow]) -> tuple[str, ...]:
     """Return the settings with several values within one method, in order of appearance."""
     values: dict[str, dict[str, set[str]]] = {}

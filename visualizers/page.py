@@ -3,6 +3,7 @@
 import html
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from string import Template
 from typing import Final
 
@@ -31,18 +32,27 @@ def standalone(traces: Sequence[Trace], title: str, *, after: str = "") -> str:
     """
     if not traces:
         raise ValueError("traces: a page needs at least one trace to show; give one")
-    return Template(player.page()).substitute(
+    content = Template(player.page()).substitute(
+        title=html.escape(title),
+        after=after,
+        data=inert(json.dumps(player.data(), separators=(",", ":"))),
+        traces=inert("[" + ",".join(dumps(trace).decode() for trace in traces) + "]"),
+        script=player.script(),
+    )
+    return document(title, content, player.style())
+
+
+def document(title: str, content: str, style: str = "") -> str:
+    """Return a self-contained HTML page; the title is plain text, content and style are trusted as they are."""
+    return Template(Path(__file__).with_name("document.html").read_text(encoding="utf-8")).substitute(
         policy=html.escape(POLICY),
         title=html.escape(title),
         light=LIGHT.background,
         light_text=LIGHT.text,
         dark=DARK.background,
         dark_text=DARK.text,
-        style=player.style(),
-        after=after,
-        data=inert(json.dumps(player.data(), separators=(",", ":"))),
-        traces=inert("[" + ",".join(dumps(trace).decode() for trace in traces) + "]"),
-        script=player.script(),
+        style=style,
+        content=content,
     )
 
 

@@ -2,9 +2,10 @@
 
 import base64
 import io
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Final
+from typing import Any, Final, Literal
 
 from PIL import Image
 
@@ -19,6 +20,9 @@ PENDING_ALPHA: Final = 110
 """Of 255: drafts let the page shine through."""
 PIXELS: Final = 960
 """About the longest side of a composed picture: small tiles are enlarged so that they stay sharp, large ones shrunk."""
+
+
+_MOVING_MS: Final = 5000
 
 
 class PictureError(ValueError):
@@ -84,8 +88,23 @@ def picture_of(url: str) -> Image.Image:
         raise PictureError(f"a picture in the trace is damaged ({error}); record the run again") from error
 
 
-def data_url(picture: Image.Image) -> str:
-    """Return a picture as a data: URL."""
+def moving_url(frames: Sequence[Image.Image], milliseconds: int) -> str:
+    """Return frames as a data: URL of a WebP that moves for at most five seconds, so nobody needs a button to halt it.
+
+    Each frame stays for so many milliseconds, or for less where there are too many.
+    """
+    each = min(milliseconds, _MOVING_MS // len(frames))
+    moves = {
+        "save_all": True,
+        "append_images": frames[1:],
+        "duration": each,
+        "loop": _MOVING_MS // (each * len(frames)),
+    }
+    return data_url(frames[0], "webp", quality=80, **moves)
+
+
+def data_url(picture: Image.Image, kind: Literal["png", "webp"] = "png", **options: Any) -> str:
+    """Return a picture as a data: URL; `options` are Pillow's for that kind of file."""
     data = io.BytesIO()
-    picture.save(data, "PNG")
-    return "data:image/png;base64," + base64.b64encode(data.getvalue()).decode()
+    picture.save(data, kind, **options)
+    return f"data:image/{kind};base64,{base64.b64encode(data.getvalue()).decode()}"

@@ -3,15 +3,13 @@
 import html
 import json
 from collections.abc import Sequence
-from string import Template
 from typing import Final
 
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from visualizers.figure import Figure, Traces, Worded
-from visualizers.page import POLICY, inert
-from visualizers.palette import DARK, LIGHT
+from visualizers.page import document, inert
 from visualizers.style import template
 
 TITLE_HEIGHT: Final = 64
@@ -42,29 +40,6 @@ _SCRIPT: Final = """
 }
 """
 
-_PAGE: Final = Template(
-    """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="$policy">
-<title>$title</title>
-<style>
-body { margin: 0 auto; max-width: 1000px; padding: 0 20px 40px; background: $light; color: $light_text; }
-@media (prefers-color-scheme: dark) { body { background: $dark; color: $dark_text; } }
-</style>
-</head>
-<body>
-<main>
-$figures
-</main>
-</body>
-</html>
-"""
-)
-
 
 def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = None, level: int = 2) -> str:
     """Return the figures as HTML with their captions, for a page where their headings have the given level."""
@@ -73,14 +48,8 @@ def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = Non
 
 def page_of(drawn: Sequence[tuple[Worded, go.Figure]]) -> str:
     """Return a self-contained page of figures that are drawn already."""
-    return _PAGE.substitute(
-        policy=html.escape(POLICY),
-        title=html.escape(", ".join(figure.title for figure, _ in drawn)),
-        light=LIGHT.background,
-        light_text=LIGHT.text,
-        dark=DARK.background,
-        dark_text=DARK.text,
-        figures=_section(drawn, level=1),
+    return document(
+        ", ".join(figure.title for figure, _ in drawn), _section(drawn, level=1), "main { max-width: 1000px; }"
     )
 
 

@@ -5,8 +5,7 @@ Marks therefore use colours with enough contrast on either background.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import plotly.graph_objects as go
 from plotly.colors import hex_to_rgb
@@ -23,8 +22,7 @@ NEUTRAL: Final = "#808691"
 """Bounds, fits and other guide lines."""
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
+class Series(NamedTuple):
     """How one curve of several is told apart: by colour, dash and marker together."""
 
     color: str

@@ -16,7 +16,7 @@ from demo.site import Site, Update
 from engines.config import settings
 from engines.continuous.mixture2d import MODES, Plane, counted, distribution, edges, sample, total_variation
 from engines.sampling.chance import SeededChance
-from visualizers.figures.bias import BIAS, Bias, Judged
+from visualizers.figures.bias import BIAS, Bias, Density
 
 TOKENS: Final = 40_000
 """Of every mode."""
@@ -85,7 +85,7 @@ def conduct(plane: Plane, stopped: Callable[[], bool] = lambda: False) -> Iterat
         line += [f"{tries / rejected:.1f}" if rejected else None, f"{100 * capped / TOKENS:.2f} %"]
         lines.append(tuple(line) if mode != "vanilla" else (mode, None, *distances, None, None))
     judged = {
-        name: Judged(name=name, cells=share.tolist(), total_variation=total_variation(share, target))
+        name: Density(name=name, cells=share.tolist(), total_variation=total_variation(share, target))
         for name, share in cells.items()
     }
     bias = Bias(

@@ -7,7 +7,7 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.addresses import FILE, Address
-from demo.pages.run import RunPage, titles
+from demo.pages.run import RunPage
 from demo.panels.export import ZipOut
 from demo.panels.figure import FigureChooser
 from demo.panels.grid import GridPanel
@@ -16,7 +16,7 @@ from demo.panels.start_stop import StartStop, progress
 from demo.panels.tray import dropped, ticked, tray_box
 from demo.panels.viewer import compared, trace_viewer
 from demo.panels.widgets import data_table, notice, notice_box
-from demo.runs.outcome import as_csv, beside
+from demo.runs.outcome import beside, csv_of
 from demo.runs.recordings import Recording
 from demo.runs.series import counted, decode_all
 from demo.runs.tray import MOST, Entry, Tray, chips, entries_of, recorded_entries, refusal, remark
@@ -86,7 +86,7 @@ class ComparePage:
         self.out = ZipOut(site, "tray")
         with gr.Tabs(overflow_behavior="wrap") as self.views:
             with gr.Tab("Play", id=_PLAY):
-                self.viewer = trace_viewer("compare-viewer", methods=titles(), address=False, visible=False)
+                self.viewer = trace_viewer("compare-viewer", address=False, visible=False)
                 self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
             with gr.Tab("Figures of the ticked runs") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
@@ -94,13 +94,10 @@ class ComparePage:
                 self.grid = GridPanel(site, self.tray)
             with gr.Tab("Repeat with many seeds"):
                 self.repeat = RepeatPanel(site, run)
-        self._connect()
-
-    @property
-    def parts(self) -> list[Any]:
-        """What `show` changes."""
         own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
-        return [*own, *self.chooser.parts]
+        self.parts: list[Any] = [*own, *self.chooser.parts]
+        """What `show` changes."""
+        self._connect()
 
     def _connect(self) -> None:
         """Whatever is at hand comes into the tray; a tick changes what is at hand."""
@@ -149,7 +146,7 @@ class ComparePage:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
         traces = values[self.set].traces()
         there = {figure.name for figure in supported(traces)} if traces else set()
-        options = Options(width="column", extra={"runs.csv": as_csv(beside(traces))} if len(traces) > 1 else {})
+        options = Options(width="column", extra={"runs.csv": csv_of(beside(traces))} if len(traces) > 1 else {})
         figures = [name for name in _ZIPPED if name in there]
         yield from self.out.zip(traces, figures, None, options, request)
 

@@ -6,7 +6,6 @@ from urllib.parse import urlencode
 
 import gradio as gr
 
-from demo.pages.run import titles
 from demo.panels.outcome import OutcomePanel
 from demo.panels.viewer import recorded, trace_viewer
 from demo.panels.widgets import Card, card_wall, chosen_index, notice, notice_box
@@ -17,7 +16,6 @@ from demo.site import AT_ONCE, QUIET, Site, Update, scroll_to
 from engines.config import ConfigError
 from engines.methods import METHODS
 from traces.pairing import target_forwards
-from traces.schema import Output
 
 GALLERY: Final = "gallery"
 """Id of the tab."""
@@ -41,7 +39,7 @@ class GalleryPage:
             notice_box(missing, elem_id="gallery-gone")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
         self.outcome = OutcomePanel("gallery-outcome", "gallery-why")
-        self.viewer = trace_viewer("gallery-viewer", methods=titles(), visible=False)
+        self.viewer = trace_viewer("gallery-viewer", visible=False)
         self.shows: list[Any] = [self.viewer, *self.outcome.parts, site.shown]
         """What changes with the recording that is shown."""
         opened = self.cards.choose(self.open, None, self.shows, **AT_ONCE)
@@ -68,23 +66,19 @@ class GalleryPage:
 
 def _card(entry: Recording) -> Card:
     output = entry.traces[-1].output
+    given = output.given or 0  # of a clip a frame is shown, from the middle of what was decoded
+    still = output.video[(given + len(output.video)) // 2] if len(output.video) > given else ""
     address = urlencode({"gallery": name_of(entry)})
     return Card(
         entry.title,
         entry.note,
         entry.about,
-        output.image or _still(output),
+        output.image or still,
         output.text or "",
         address,
         method_title(entry.method),
         badge(entry),
     )
-
-
-def _still(output: Output) -> str:
-    """A frame of a clip, from the middle of what was decoded."""
-    given = output.given or 0
-    return output.video[(given + len(output.video)) // 2] if len(output.video) > given else ""
 
 
 def badge(entry: Recording) -> str:

@@ -56,9 +56,9 @@ _HEADS: Final = {
 class ResultsPage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site, folder: Path = FOLDER) -> None:
+    def __init__(self, site: Site) -> None:
         self.site = site
-        files = {path.name.partition(".")[0]: path for path in sorted(folder.glob("*.jsonl*"))}
+        files = {path.name.partition(".")[0]: path for path in sorted(FOLDER.glob("*.jsonl*"))}
         self.shipped = {name: files[name] for name in dict.fromkeys([*TITLES, *files]) if name in files}
         self.path = gr.State(next(iter(self.shipped.values()), None))
         gr.Markdown(_LEAD if self.shipped else _EMPTY, elem_classes="lead")
@@ -193,16 +193,13 @@ def _table(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     several = len({row["model"] for row in rows}) > 1
     columns = [name for name in _HEADS if name != "model" or several]
     columns = [name for name in columns if name == _RIGHT or any(row[name] is not None for row in rows)]
-    lines = [[_percent(row) if name == _RIGHT else _unbroken(row[name]) for name in columns] for row in rows]
+    lines = [[_percent(row) if name == _RIGHT else row[name] for name in columns] for row in rows]
+    for line in lines:  # short texts stay on one line: the table scrolls
+        line[:] = [v.replace(" ", _TIGHT) if isinstance(v, str) and len(v) <= _ONE_LINE else v for v in line]
     return table([_HEADS[name] for name in columns], lines)
-
-
-def _unbroken(value: Any) -> Any:
-    """Short texts stay on one line: the table scrolls."""
-    return value.replace(" ", _TIGHT) if isinstance(value, str) and len(value) <= _ONE_LINE else value
 
 
 def _percent(row: dict[str, Any]) -> str:
     error = row["accuracy_standard_error"]
     spread = f" ± {100 * error:.1f}" if error is not None else ""
-    return f"{100 * row['accuracy']:.1f}{spread} %".replace(" ", _TIGHT)
+    return f"{100 * row['accuracy']:.1f}{spread} %"

@@ -24,7 +24,7 @@ from demo.server.limits import PROMPT_CHARACTERS
 from demo.server.queue import decoded
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update
-from engines.config import as_values
+from engines.config import as_values, settings
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
@@ -81,9 +81,7 @@ class RunPage:
         played = [_model_of(pair.recording) for pair in self.pairs[:1]]
         model = next((one for one in played if one and DEFAULT.family in one.families), _USUAL)
         tour(toured, elem_id="tour")
-        self.viewer = trace_viewer(
-            "viewer", offered(self.pairs, _INVITE if toured else ""), methods=titles(), brief=True
-        )
+        self.viewer = trace_viewer("viewer", offered(self.pairs, _INVITE if toured else ""), brief=True)
         self._build_form(model)
         self._build_outcome()
         self._connect()
@@ -150,7 +148,7 @@ class RunPage:
             with gr.Column(visible=family == DEFAULT.family) as self.samplings[family]:
                 gr.Markdown("**Sampling**, the same for both")
                 with gr.Row():
-                    self.sampling[family] = controls.build(controls.sampling_settings(family))
+                    self.sampling[family] = controls.build(settings(SHARED[family]))
         self.length = self.sampling["discrete-ar"].of["length"]
         """Texts have one, pictures do not."""
         self.length.visible = model.text
@@ -165,8 +163,8 @@ class RunPage:
 
     def _connect(self) -> None:
         form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
-        for settings in (*self.own.values(), *self.sampling.values()):
-            form |= set(settings.of.values())
+        for some in (*self.own.values(), *self.sampling.values()):
+            form |= set(some.of.values())
         self.form: frozenset[Any] = frozenset(form)
         """What `requests` reads."""
         about = {self.site.shown, self.caption, *self.outcome.parts, *self.again.parts}
@@ -181,6 +179,8 @@ class RunPage:
         ]
         self.follows += [self.beside, *self.groups.values(), *self.samplings.values()]
         """What the choice of a method or a model changes."""
+        self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
+        """What `opened` changes."""
         chosen = {self.method, *self.follows, *self.moving.parts, *about}
         self.viewer.chosen(self.choose_pair, {self.method, self.model}, chosen, **AT_ONCE_LATEST)
         self.dice.click(None, None, self.seed, js=_DICE)
@@ -245,12 +245,6 @@ class RunPage:
             self.caption: gr.update(value=_CAPTION_DONE, visible=True),
             **self.again.show(traces, shown.paths),
         }
-
-    @property
-    def opens(self) -> list[Any]:
-        """What `opened` changes."""
-        every: list[Any] = [self.opening, *self.form, *self.presets.values(), *self.follows]
-        return list(dict.fromkeys(every))
 
     def opened(self, address: Address) -> Update:
         """The form as an address asks for it; it changes `opens`. Raises ValueError for an address without a run."""
@@ -361,11 +355,6 @@ def _model_of(recording: Recording) -> ModelInfo | None:
     """The model of a recording, where it can be asked for something."""
     model = MODELS.get(recording.traces[-1].model.id)
     return model if model and model.default_prompt and at_hand(model.id) else None
-
-
-def titles() -> dict[str, str]:
-    """Name -> title of every method."""
-    return {method.name: method.title for method in METHODS.values()}
 
 
 def vocabulary() -> str:

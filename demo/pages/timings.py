@@ -11,7 +11,6 @@ from demo.runs.measured import FOLDER
 from demo.site import LATEST, QUIET, Site, Update, in_turn
 from traces.timings import Timings, Window, Windows
 from visualizers import TIMING_FIGURES, SweepError
-from visualizers.figure import FileFigure
 
 _LEAD: Final = (
     "How many passes and how much time drafts save: for videos and pictures by window, for continuous tokens by draft "
@@ -25,8 +24,8 @@ _WINDOW_HEADS: Final = ("Decoded", "Decoder", "Window", "Times fewer passes", "T
 class TimingsPage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site, folder: Path = FOLDER) -> None:
-        self.site, self.folder = site, folder
+    def __init__(self, site: Site) -> None:
+        self.site = site
         self.opened = gr.State({})
         """Benchmark -> file of a visitor's own."""
         gr.Markdown(_LEAD, elem_classes="lead")
@@ -51,7 +50,9 @@ class TimingsPage:
         """Take a visitor's file; what is shown stays when the file is not sound."""
         data = values[self.upload] or b""
         try:
-            figure = _reader(data, TIMING_FIGURES[values[self.figure]])
+            chosen = TIMING_FIGURES[values[self.figure]]  # or the first whose column the file has
+            fit = [one for one in (chosen, *TIMING_FIGURES.values()) if f'"{one.column}"'.encode() in data]
+            figure = (fit or [chosen])[0]
             figure.read(data)
         except SweepError as error:
             return {self.problem: notice("error", str(error), "These are no sound timings."), self.upload: None}
@@ -63,7 +64,7 @@ class TimingsPage:
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Draw the chosen figure of the timings at hand."""
         figure = TIMING_FIGURES[values[self.figure]]
-        shipped = self.folder / f"{figure.benchmark}.json"
+        shipped = FOLDER / f"{figure.benchmark}.json"
         path: Path = values[self.opened].get(figure.benchmark, shipped)
         if path == shipped and not path.exists():
             return self.panel.hide("No timings ship with this app; measure some and open the file.")
@@ -72,12 +73,6 @@ class TimingsPage:
         timings = figure.read(path.read_bytes())
         shown = self.panel.show(figure, figure.draw(timings), values[self.site.look], request)
         return {self.table: as_table(timings), **shown}
-
-
-def _reader(data: bytes, chosen: FileFigure[Any]) -> FileFigure[Any]:
-    """The figure that a file is for: the chosen one, or the first whose column it has."""
-    fit = [figure for figure in (chosen, *TIMING_FIGURES.values()) if f'"{figure.column}"'.encode() in data]
-    return (fit or [chosen])[0]
 
 
 def as_table(measured: Timings | Windows) -> dict[str, Any]:

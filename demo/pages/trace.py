@@ -5,7 +5,6 @@ from typing import Any
 
 import gradio as gr
 
-from demo.pages.run import titles
 from demo.panels.export import MovingPanel
 from demo.panels.outcome import OutcomePanel
 from demo.panels.viewer import recorded, trace_viewer
@@ -14,7 +13,8 @@ from demo.runs.naming import title_of, titles_of
 from demo.server.sessions import Shown, file_name
 from demo.site import AT_ONCE_LATEST, LATEST, QUIET, Site, Update
 from traces import TraceError, loads
-from traces.schema import Scalar, Step, Trace
+from traces.describe import in_rows
+from traces.schema import Step, Trace
 from visualizers.bundle.words import command
 from visualizers.page import standalone
 
@@ -33,7 +33,7 @@ class TracePage:
         self.lead = gr.Markdown(_LEAD, elem_classes="lead")
         self.upload = upload_file("upload", "Open a trace (.json or .json.gz)", ".json", ".gz")
         self.problem = notice_box(elem_id="upload-problem")
-        self.viewer = trace_viewer("trace-viewer", methods=titles(), address=False, visible=False)
+        self.viewer = trace_viewer("trace-viewer", address=False, visible=False)
         with gr.Column(visible=False) as self.body:
             self.which = gr.Radio([], label="Which run", type="index", visible=False)
             self.outcome = OutcomePanel("trace-outcome", "trace-why")
@@ -54,17 +54,11 @@ class TracePage:
             with gr.Accordion("One forward pass, position by position", open=False):
                 self.step = gr.Slider(1, 2, 1, step=1, label="Forward pass")
                 self.entries = data_table("Positions of the forward pass", elem_id="trace-entries")
-        self._connect()
-
-    @property
-    def parts(self) -> set[Any]:
-        """What `refresh` changes."""
-        return {self.lead, self.body, self.which, *self.moving.parts, *self._of_one}
-
-    @property
-    def _of_one(self) -> list[Any]:
         one = [*self.outcome.parts, self.json, self.page, self.command]
-        return [*one, self.details, self.steps, self.step, self.entries]
+        self._of_one: list[Any] = [*one, self.details, self.steps, self.step, self.entries]
+        self.parts: set[Any] = {self.lead, self.body, self.which, *self.moving.parts, *self._of_one}
+        """What `refresh` changes."""
+        self._connect()
 
     def _connect(self) -> None:
         changes = [self.problem, self.upload, self.viewer, self.site.shown]
@@ -143,27 +137,16 @@ def title(trace: Trace) -> str:
 
 
 def details_of(trace: Trace) -> dict[str, Any]:
-    """Method, model, settings and surroundings as a table."""
+    """What ran, what it took and where, as a table."""
     place = trace.environment
-    rows: list[tuple[str, Scalar]] = [
-        ("Method", trace.method),
-        *([("Variant", trace.variant)] if trace.variant else []),
-        ("Model", trace.model.title or trace.model.id),
-        *([("Licence", trace.model.licence)] if trace.model.licence else []),
-        ("Prompt", trace.prompt or "none"),
-        ("Seed", "none" if trace.seed is None else trace.seed),
-        *((f"Setting {name}", value) for name, value in trace.config.items()),
-        ("Canvas", f"{trace.canvas.kind}, {' × '.join(map(str, trace.canvas.shape))}"),
-        ("Complete", trace.summary.complete),
-        ("Recorded", trace.created),
-        ("Device", f"{place.device}, {place.dtype}, {place.threads or 'unknown'} threads"),
-        ("Software", ", ".join([f"python {place.python}", *(f"{n} {v}" for n, v in place.libraries.items())])),
-        ("Commit", place.commit or "unknown"),
-        *((f"Weights {name}", digest) for name, digest in trace.model.weights.items()),
-        *((f"File {name}", digest) for name, digest in trace.model.files.items()),
-        *([("Note", trace.note)] if trace.note else []),
-    ]
-    return table(("What", "Value"), rows)
+    rows: dict[str, Any] = {name.capitalize(): value for name, value in in_rows(trace).items() if name != "settings"}
+    rows |= {f"Setting {name}": value for name, value in trace.config.items()}
+    rows["Software"] = ", ".join([f"python {place.python}", *(f"{n} {v}" for n, v in place.libraries.items())])
+    rows["Threads and precision"] = f"{place.threads or 'unknown'}, {place.dtype}"
+    rows["Commit"] = place.commit or "unknown"
+    rows |= {f"Weights {name}": digest for name, digest in trace.model.weights.items()}
+    rows |= {f"File {name}": digest for name, digest in trace.model.files.items()}
+    return table(("What", "Value"), list(rows.items()))
 
 
 def steps_of(trace: Trace) -> dict[str, Any]:

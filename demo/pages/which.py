@@ -1,7 +1,6 @@
 """Which one? All methods and models in one plot, what is asked of them, and one sentence as the answer."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
@@ -71,10 +70,9 @@ button:disabled { color: var(--body-text-color-subdued); border-style: dashed; }
 class WhichPage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site, recordings: Sequence[Recording] = (), folder: Path = FOLDER) -> None:
+    def __init__(self, site: Site, recordings: Sequence[Recording] = ()) -> None:
         self.site = site
         self.recordings = tuple(recordings)
-        self.folder = folder
         self._build()
         controls: list[Any] = [
             self.kind,
@@ -157,7 +155,7 @@ class WhichPage:
         """What was measured under the conditions that the form asks for."""
         fits = [
             one
-            for one in measured_tradeoffs(self.folder)
+            for one in measured_tradeoffs(FOLDER)
             if values[self.kind] in (_ALL, one.kind)
             and one.batch == values[self.batch]
             and values[self.hardware] in (None, one.hardware)
@@ -167,7 +165,7 @@ class WhichPage:
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Answer, draw, and list the best."""
-        every = measured_tradeoffs(self.folder)
+        every = measured_tradeoffs(FOLDER)
         if not every:
             return self.panel.hide(_EMPTY)
         kinds = [kind for kind in KINDS if any(one.kind == kind for one in every)]

@@ -1,7 +1,5 @@
 """Which clip is continued: held-out ones to choose from, or a GIF or MP4 of a visitor's own."""
 
-import base64
-import io
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -20,12 +18,11 @@ from engines.models.catalog import MODELS, load_model
 from engines.models.checkpoints.clip_model import ClipModel
 from engines.models.clip_files import ENDINGS
 from engines.models.errors import ModelError
+from visualizers.picture import moving_url
 
 OFFERED: Final = 6
 """Held-out clips."""
 _FRAME_MS: Final = 120
-_LOOPS: Final = 4
-"""A clip moves for less than five seconds, so nobody needs a button to halt it."""
 _EDGE: Final = 96
 
 
@@ -114,8 +111,4 @@ def moving(model: ClipModel, prompt: str) -> str:
     frames = np.asarray(model.given(prompt))
     size = (_EDGE * frames.shape[2] // frames.shape[1], _EDGE)
     pictures = [Image.fromarray(frame).resize(size, Image.Resampling.BICUBIC) for frame in frames]
-    buffer = io.BytesIO()
-    pictures[0].save(
-        buffer, "WEBP", save_all=True, append_images=pictures[1:], duration=_FRAME_MS, loop=_LOOPS, quality=80
-    )
-    return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    return moving_url(pictures, _FRAME_MS)

@@ -1,8 +1,7 @@
 """Controls made from a Config: what a field says of itself is what the page shows."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import gradio as gr
 from gradio.components import Component
@@ -11,7 +10,6 @@ from demo.site import AT_ONCE, Update
 from engines.config import Setting, Value, make_config, settings
 from engines.methods import SHARED
 from engines.methods.method import Method
-from engines.protocol import Family
 
 DEFAULTS: Final = "Defaults"
 CUSTOM: Final = "Custom"
@@ -19,8 +17,7 @@ _MOST_SLIDER_STEPS = 1000
 """A slider finer than this cannot be aimed with; the number is typed instead."""
 
 
-@dataclass(frozen=True, slots=True)
-class Controls:
+class Controls(NamedTuple):
     """The components of some settings, by name."""
 
     of: Mapping[str, Component]
@@ -30,14 +27,9 @@ class Controls:
         return {name: given[component] for name, component in self.of.items()}
 
 
-def sampling_settings(family: Family) -> tuple[Setting, ...]:
-    """The settings that every method of a family shares."""
-    return settings(SHARED[family])
-
-
 def own_settings(method: Method) -> tuple[Setting, ...]:
     """The settings of a method beyond those of sampling."""
-    shared = {setting.name for setting in sampling_settings(method.family)}
+    shared = {setting.name for setting in settings(SHARED[method.family])}
     return tuple(setting for setting in settings(method.config) if setting.name not in shared)
 
 

@@ -74,11 +74,8 @@ class FileOut:
         self.name = name
         self.problem = notice_box(elem_id=f"{name}-progress", elem_classes="panel-problem")
         self.file = gr.File(label=label, visible=False, interactive=False, elem_id=f"{name}-file")
-
-    @property
-    def parts(self) -> list[Any]:
+        self.parts: list[Any] = [self.file, self.problem]
         """What `ready` and `cleared` change."""
-        return [self.file, self.problem]
 
     def ready(self, path: Path, remark: Mapping[str, Any] | None = None) -> Update:
         """The file is there."""
@@ -217,6 +214,8 @@ class ExportPanel:
                 "Export .zip", variant="primary", size="sm", scale=0, min_width=130, elem_id=f"{name}-zip"
             )
         self.out = ZipOut(site, name)
+        self.parts: list[Any] = [self.row, *self.out.parts]
+        """What `offered` changes."""
 
     def connect(self, chosen: set[Any], figure: Callable[[Update], tuple[str, int | None]], extra: Extra) -> None:
         """Export the figure, name and moment, that `figure` reads off the values of `chosen`; and further files."""
@@ -230,11 +229,6 @@ class ExportPanel:
             yield from self.out.zip(values[self.shown].traces(), figures, step, options, request)
 
         self.out.save_after(self.button.click(export, given, self.out.parts, **QUIET))
-
-    @property
-    def parts(self) -> list[Any]:
-        """What `offered` changes."""
-        return [self.row, *self.out.parts]
 
     def offered(self, *, there: bool) -> Update:
         """Show the button where there is something to export; a file that shows other runs goes."""

@@ -33,15 +33,12 @@ class Panel:
             buttons = {kind: gr.Button(f"Export {kind.upper()}", size="sm") for kind in FORMATS}
         self.out = FileOut(f"{name}-image", "Figure")
         self.problem = self.out.problem
+        self.parts: list[Any] = [self.plot, self.words, self.row, *self.out.parts]
+        """What `show` and `hide` change."""
         for kind, button in buttons.items():
             self.out.save_after(button.click(self._exporter(kind), None, self.out.parts, **QUIET))
         if site.turned is not None and not files_alone:
             site.turned.turned(self.turn, {site.look}, [self.plot], **LATEST)
-
-    @property
-    def parts(self) -> list[Any]:
-        """What `show` and `hide` change."""
-        return [self.plot, self.words, self.row, *self.out.parts]
 
     def show(self, figure: Worded, drawn: go.Figure, look: str, request: gr.Request) -> Update:
         """Show a figure; it is kept in light colours for export."""

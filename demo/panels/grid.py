@@ -1,14 +1,12 @@
 """A grid of pictures, clips or texts: a row a prompt, a column a setting of the runs that are ticked."""
 
-import base64
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
-from PIL import Image
+from PIL import ImageOps
 
 from demo.pages.run import DRAWS, EXAMPLES, vocabulary
 from demo.panels.export import ExportPanel
@@ -16,7 +14,7 @@ from demo.panels.figure import Panel
 from demo.panels.start_stop import StartStop, progress
 from demo.panels.widgets import choice_row, choices, chosen_index, component, notice, notice_box
 from demo.runs.grid import MOST_COLUMNS, MOST_ROWS, Row, columns_of, fill, planned, rows_of
-from demo.runs.outcome import as_csv, beside
+from demo.runs.outcome import beside, csv_of
 from demo.runs.tray import Entry, Tray, entries_of
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, AT_ONCE_LATEST, Site, Update
@@ -26,64 +24,30 @@ from engines.models.model_info import ModelInfo
 from traces.schema import Trace
 from traces.stats import draft_forwards
 from visualizers import FIGURES
-from visualizers.picture import final_picture
+from visualizers.picture import data_url, final_picture, moving_url, picture_of
 
 _EDGE: Final = 192
 """Most pixels of a clip's frame."""
 _FRAMES: Final = 64
 """Most frames of a clip; of a longer one as many are shown, evenly spread."""
+_FRAME_MS: Final = 120
 _TEXT: Final = 400
 """Letters of a text that a cell has room for."""
 
 Preview = Mapping[str, str | int]
 
 _SCRIPT: Final = """
-const FRAME_MS = 120;
-const strips = new Map();  // address -> picture: the table is built anew with every message
-const hold = build('button', { type: 'button', class: 'hold' });
 const grid = build('div', {});
-place.append(hold, grid);
-let tick = -1;  // the clock of all clips; before it runs, each shows its middle
-let timer = null;
-const paint = (canvas) => {
-  const { picture, frames } = canvas.clip;
-  const [wide, high] = [picture.naturalWidth / frames, picture.naturalHeight];
-  if (!wide) return;
-  const frame = tick < 0 ? Math.floor(frames / 2) : tick % frames;
-  Object.assign(canvas, { width: wide, height: high });
-  canvas.dataset.frame = frame;
-  canvas.getContext('2d').drawImage(picture, frame * wide, 0, wide, high, 0, 0, wide, high);
-};
-const paintAll = () => grid.querySelectorAll('canvas').forEach(paint);
-const play = (wanted) => {
-  clearInterval(timer);
-  timer = wanted ? setInterval(() => {
-    if (!place.isConnected) return play(false);
-    tick += 1;
-    if (place.checkVisibility()) paintAll();
-  }, FRAME_MS) : null;
-  hold.textContent = wanted ? 'Pause the clips' : 'Play the clips';
-};
-const clip = (address, frames) => {
-  if (!strips.has(address)) {
-    const picture = new Image();
-    picture.onload = paintAll;
-    picture.src = address;
-    strips.set(address, picture);
-  }
-  const canvas = build('canvas', {});
-  canvas.clip = { picture: strips.get(address), frames };
-  paint(canvas);
-  return canvas;
-};
-const drawn = ({ image = '', frames = 1, text = '' }) => {
-  if (!PICTURE.test(image)) return build('span', { class: 'text' }, text || '(empty)');
-  return frames > 1 ? clip(image, frames) : build('img', { src: image, alt: '' });
+place.append(grid);
+const drawn = ({ image = '', still = '', text = '' }) => {
+  const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  const src = (calm && still) || image;
+  return PICTURE.test(src) ? build('img', { src, alt: '' }) : build('span', { class: 'text' }, text || '(empty)');
 };
 const blank = (now) => build('span', { class: now ? 'blank now' : 'blank' }, now ? 'being decoded' : '');
 const cell = (made, at, row, column, now) => {
   if (!made) return build('td', {}, blank(now));
-  const clip = made.frames > 1 ? `clip of ${made.length} frames` : '';
+  const clip = made.length ? `clip of ${made.length} frames` : '';
   const name = [`${made.cost}: ${column.title}`, column.note, row.prompt, row.seed, clip].filter(Boolean).join(', ');
   const button = build('button', { type: 'button', 'data-index': at, 'aria-label': name }, drawn(made),
     build('span', { class: 'cost' }, made.cost));
@@ -91,7 +55,6 @@ const cell = (made, at, row, column, now) => {
 };
 const show = () => {
   const { columns = [], rows = [], cells = [], now = -1 } = props.value || {};
-  hold.hidden = !cells.some((made) => made?.frames > 1);
   const focused = grid.contains(document.activeElement) ? document.activeElement.dataset.index : null;
   if (!rows.length) return grid.replaceChildren();
   const heads = columns.map(({ title, note }) => build('th', { scope: 'col' }, title, build('small', {}, note)));
@@ -106,15 +69,6 @@ const show = () => {
   grid.replaceChildren(table);
   if (focused !== null) grid.querySelector(`[data-index="${focused}"]`)?.focus();
 };
-hold.addEventListener('click', () => play(timer === null));
-const calm = matchMedia('(prefers-reduced-motion: reduce)');
-const follow = () => {
-  if (calm.matches) tick = -1;
-  play(!calm.matches);
-  paintAll();
-};
-calm.addEventListener('change', follow);
-follow();
 chooses();
 """
 
@@ -128,12 +82,10 @@ thead th { vertical-align: bottom; }
 td { padding: 0; vertical-align: top; }
 small { display: block; font-size: 12px; font-weight: 400; color: var(--body-text-color-subdued); }
 td button { display: grid; gap: 4px; width: 100%; padding: 0; border: 0; background: none; text-align: left; }
-.hold { margin: 0 0 6px; padding: 5px 13px; border-radius: 15px; font-size: 13px; }
-img, canvas, .blank, .text { box-sizing: border-box; display: block; width: 100%; aspect-ratio: 1; border-radius: 8px;
+img, .blank, .text { box-sizing: border-box; display: block; width: 100%; aspect-ratio: 1; border-radius: 8px;
   background: var(--background-fill-secondary); }
-img, canvas { object-fit: contain; }
-img { image-rendering: pixelated; }
-td button:hover :is(img, canvas, .text) { outline: 2px solid var(--color-accent); }
+img { object-fit: contain; image-rendering: pixelated; }
+td button:hover :is(img, .text) { outline: 2px solid var(--color-accent); }
 td button:focus-visible { border-radius: 8px; }
 .text { padding: 10px; overflow: hidden; white-space: pre-wrap; overflow-wrap: anywhere; font-family: var(--font-mono);
   font-size: 12px; line-height: 1.45; border: 1px solid var(--border-color-primary); }
@@ -172,31 +124,18 @@ def grid_value(
 
 
 def preview(trace: Trace) -> dict[str, str | int]:
-    """What a cell shows of a run: a picture, the frames of a clip side by side, or a text; and what it took."""
+    """What a cell shows of a run: a picture, a clip or a text; and what it took."""
     drafted = draft_forwards(trace.steps)
     own = trace.summary.forwards - drafted
     cost = f"{own} pass{'' if own == 1 else 'es'}" + (f" + {drafted} of the drafter" if drafted else "")
     if trace.canvas.kind == "video" and trace.output.video:
         video = trace.output.video
         shown = min(_FRAMES, len(video))
-        frames = [video[number * len(video) // shown] for number in range(shown)]
-        return {"image": _strip(frames), "frames": shown, "length": len(video), "cost": cost}
+        frames = [picture_of(video[number * len(video) // shown]) for number in range(shown)]
+        small = [ImageOps.contain(frame, (_EDGE, _EDGE)) for frame in frames]
+        still = data_url(small[shown // 2])
+        return {"image": moving_url(small, _FRAME_MS), "still": still, "length": len(video), "cost": cost}
     return {"image": final_picture(trace) or "", "text": (trace.output.text or "")[:_TEXT], "cost": cost}
-
-
-def _strip(urls: Sequence[str]) -> str:
-    """Pictures side by side in one."""
-    strip = Image.new("RGB", (0, 0))
-    for number, url in enumerate(urls):
-        picture = Image.open(io.BytesIO(base64.b64decode(url.partition("base64,")[2]))).convert("RGB")
-        picture.thumbnail((_EDGE, _EDGE), Image.Resampling.LANCZOS)
-        if not number:
-            wide, high = picture.size
-            strip = Image.new("RGB", (wide * len(urls), high))
-        strip.paste(picture.resize((wide, high)), (number * wide, 0))
-    buffer = io.BytesIO()
-    strip.save(buffer, "WEBP", quality=85)
-    return f"data:image/webp;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 _LEAD: Final = (
@@ -352,4 +291,4 @@ def _others(model: str, prompts: str) -> list[str]:
 
 def _table(shown: Shown) -> dict[str, bytes]:
     traces = shown.traces()
-    return {"runs.csv": as_csv(beside(traces))} if len(traces) > 1 else {}
+    return {"runs.csv": csv_of(beside(traces))} if len(traces) > 1 else {}

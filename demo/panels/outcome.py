@@ -21,11 +21,8 @@ class OutcomePanel:
             "Why is it not faster here?", open=False, visible=bool(traces), elem_id=why_name
         ) as self.accordion:
             self.reasons = gr.Markdown(_reasons(traces), elem_classes="reading")
-
-    @property
-    def parts(self) -> list[Any]:
+        self.parts: list[Any] = [self.facts, self.accordion, self.reasons]
         """What `show` changes."""
-        return [self.facts, self.accordion, self.reasons]
 
     def show(self, traces: Sequence[Trace], beside: Sequence[Trace] | None = None) -> Update:
         """The figures of some runs, none without any; the reasons may be those of others."""

@@ -1,6 +1,5 @@
 """Repeat with N seeds: the run that the Run page asks for, beside ordinary decoding of the same seeds."""
 
-import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -19,9 +18,8 @@ from demo.site import Site, Update
 from engines.config import ConfigError
 from engines.runtime.request import Request
 from traces.pairing import estimate, of_seeds, paired, seconds, target_forwards
-from traces.results import ResultRow, written
+from traces.results import ResultRow, counts_of, digest, written
 from traces.schema import Trace
-from traces.stats import cost_by_mode, draft_forwards
 
 T = TypeVar("T")
 
@@ -119,28 +117,20 @@ def _row(trace: Trace) -> ResultRow:
     made = trace.summary
     known = [trace.method, trace.model.id, dict(trace.config), trace.prompt, trace.seed]
     return ResultRow(
-        key=_hash(known),
+        key=digest(known),
         method=trace.method,
         label=trace.variant or trace.method,
         model=trace.model.id,
-        weights={trace.model.id: _hash(dict(trace.model.weights))},
+        weights={trace.model.id: digest(dict(trace.model.weights))},
         config=dict(trace.config),
         seed=trace.seed,
         problem=0,
         correct=None,
-        forwards=made.forwards,
-        draft_forwards=draft_forwards(trace.steps),
-        forwards_by_mode={mode: cost.forwards for mode, cost in cost_by_mode(trace.steps).items()},
-        row_forwards=made.row_forwards,
-        query_tokens=made.query_tokens,
         tokens=made.tokens,
         seconds=round(made.seconds, 6),
         device=trace.environment.device,
+        **counts_of(trace.steps),
     )
-
-
-def _hash(data: object) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def summarized(traces: Sequence[Trace], arms: int) -> list[Fact]:

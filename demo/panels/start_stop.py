@@ -19,7 +19,7 @@ def progress(now: Progress, kept: str) -> Mapping[str, Any]:
     """The notice of how far several runs have come; `kept` is said of what there is where they ended early."""
     if now.ended:
         return notice("info", kept, now.ended)
-    return {} if now.over else notice("info", str(now), share=now.share)
+    return {} if now.done == now.total else notice("info", str(now), share=now.share)
 
 
 class StartStop:

@@ -18,6 +18,7 @@ from demo.runs.decoding import Advance, Opened, plain
 from demo.runs.naming import baselines
 from demo.runs.recordings import Pair
 from demo.server.sessions import url
+from engines.methods import METHODS
 from visualizers import player
 
 Message = dict[str, Any]
@@ -87,7 +88,6 @@ def trace_viewer(
     name: str,
     value: Message | None = None,
     *,
-    methods: Mapping[str, str] | None = None,
     address: bool = True,
     brief: bool = False,
     visible: bool = True,
@@ -97,12 +97,12 @@ def trace_viewer(
     Args:
         name: Its id on the page; scripts find the player as `draftscopePlayers[name]`.
         value: The first message, usually from `recorded`.
-        methods: Name -> title, for the headings.
         address: Whether the place in the trace shows in the page's address; one viewer a page can have it.
         brief: Whether it starts with what one screen holds.
         visible: Whether it shows from the start.
     """
-    data = json.dumps({**player.data(), "methods": dict(methods or {}), "ordinary": baselines()})
+    titles = {method.name: method.title for method in METHODS.values()}
+    data = json.dumps({**player.data(), "methods": titles, "ordinary": baselines()})
     known = {
         "DATA": json.dumps(data),
         "HASH": json.dumps(address),

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from demo.server.limits import CANNOT_FIT, TRIED_SECONDS, TRIED_TURNS, Deadline
 from engines.config import ConfigError
@@ -17,8 +17,7 @@ FRAME_SECONDS: Final = 1 / 15
 """Between two pictures of a run under way at least: to draw one takes half as long as the pass that it shows."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advance:
+class Advance(NamedTuple):
     """One forward pass of one decoder."""
 
     lane: int
@@ -104,18 +103,8 @@ class LiveRuns:
 
     def turns(self) -> Iterator[tuple[Advance, ...]]:
         """Advance every decoder that is not done by one forward pass."""
-        active = list(enumerate(self.runs))
-        while active:
-            turn = []
-            for entry in tuple(active):
-                lane, live = entry
-                passed = live.advance(lane)
-                if passed is None:
-                    active.remove(entry)
-                else:
-                    turn.append(passed)
-            if turn:
-                yield tuple(turn)
+        while turn := tuple(passed for lane, live in enumerate(self.runs) if (passed := live.advance(lane))):
+            yield turn
 
     def traces(self) -> tuple[Trace, ...]:
         """The traces of what was decoded so far."""
@@ -165,8 +154,7 @@ def first_turns(turns: Iterator["Turn"]) -> list["Turn"]:
     return first
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """What a viewer has to know of each run before its first step."""
 
     heads: tuple[dict[str, Any], ...]

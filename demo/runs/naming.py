@@ -25,7 +25,7 @@ def baselines() -> dict[str, dict[str, Any]]:
 
 
 def is_ordinary(trace: Trace) -> bool:
-    """Whether a run decoded the ordinary way: one token after the other, without guesses."""
+    """Whether a run decoded the ordinary way: one token after the other, without drafts."""
     own = baselines().get(trace.method)
     return own is not None and all(str(trace.config.get(name, value)) == str(value) for name, value in own.items())
 

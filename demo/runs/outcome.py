@@ -1,8 +1,6 @@
 """What a run came to, in figures and words, and why it is not faster than it is."""
 
-import csv
 import html
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +10,7 @@ from traces.breakeven import Account, account
 from traces.schema import Summary, Trace
 from traces.stats import compare, draft_forwards
 from visualizers.figure import labels
+from visualizers.groups import as_csv
 
 
 def outcome(traces: Sequence[Trace]) -> list[Fact]:
@@ -26,7 +25,10 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
         why_none = "ordinary decoding makes no drafts" if ordinary else "no draft was put to the test in this run"
         acceptance = Fact("Acceptance", "none judged", why_none)
     else:
-        acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", _accepted(made))
+        accepted = f"{made.accepted} of {made.judged} judged drafts"
+        if made.drafts and made.drafts != made.judged:  # a rejection left some unjudged
+            accepted += f"; {made.accepted / made.drafts:.0%} of {made.drafts} that passes evaluated"
+        acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", accepted)
     drafted = draft_forwards(comparison.trace.steps)
     time = "one run on this machine"
     if beside is not None:
@@ -34,6 +36,7 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
         time += "; one run of each on this machine"
         if drafted and comparison.time_ratio is not None:
             time += f", where drafting {'pays' if comparison.time_ratio > 1 else 'does not pay'}"
+    rows = f" in {made.row_forwards:,} rows" if made.row_forwards > made.forwards else ""
     return [
         _passes(made, drafted, beside),
         Fact("Decoding time", _seconds(made.seconds), time),
@@ -41,7 +44,7 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
         Fact(
             f"Tokens per {'target' if drafted else 'forward'} pass",
             f"{made.tokens / (made.forwards - drafted):.2f}" if made.forwards > drafted else "-",
-            _fed(made),
+            f"{made.query_tokens:,} query tokens in all{rows}",
         ),
         acceptance,
     ]
@@ -57,20 +60,6 @@ def _passes(made: Summary, drafted: int, beside: Summary | None) -> Fact:
     if not drafted:
         return Fact("Forward passes (NFE)", f"{own}", usual)
     return Fact("Target passes", f"{own}", f"{usual}; and {drafted} of the drafter")
-
-
-def _accepted(made: Summary) -> str:
-    """Accepted drafts of those judged, and of all that were evaluated where a rejection left some unjudged."""
-    judged = f"{made.accepted} of {made.judged} judged drafts"
-    if not made.drafts or made.drafts == made.judged:
-        return judged
-    return f"{judged}; {made.accepted / made.drafts:.0%} of {made.drafts} that passes evaluated"
-
-
-def _fed(made: Summary) -> str:
-    """What all passes were fed, with the rows of those that looked at several."""
-    rows = f" in {made.row_forwards:,} rows" if made.row_forwards > made.forwards else ""
-    return f"{made.query_tokens:,} query tokens in all{rows}"
 
 
 def _times(ratio: float | None, more: str, less: str, digits: int = 2) -> str:
@@ -92,11 +81,9 @@ def beside(traces: Sequence[Trace]) -> dict[str, Any]:
     return table((*heads, "Seconds"), [_line(trace, name) for trace, name in zip(traces, labels(traces), strict=True)])
 
 
-def as_csv(value: Mapping[str, Any]) -> bytes:
+def csv_of(value: Mapping[str, Any]) -> bytes:
     """The value of a data table as a file."""
-    target = io.StringIO(newline="")
-    csv.writer(target).writerows([value["heads"], *value["rows"]])
-    return target.getvalue().encode()
+    return as_csv([dict(zip(value["heads"], row, strict=True)) for row in value["rows"]]).encode()
 
 
 def _line(trace: Trace, name: str) -> tuple[Any, ...]:
@@ -125,57 +112,43 @@ def why(traces: Sequence[Trace]) -> dict[str, str]:
     if costs is None:
         return {"": "One of the two runs was stopped, or its passes were not timed."}
     remedy = _remedy(costs)
+    rows = f" in {costs.rows:.1f} rows" if costs.rows > 1.05 else ""
+    looks = f"looks at {costs.query_tokens:.1f} tokens{rows} instead of {costs.ordinary_query_tokens:.1f}"
+    each = costs.verifying / costs.query_tokens if costs.query_tokens else 0
+    row = f" and {costs.verifying / costs.rows:.2f} for each row" if rows else ""
+    price = f"costs {costs.verifying:.2f} ordinary passes: {each:.2f} for each token{row}"
+    total = costs.draft_passes * costs.draft_cost
+    drafting = (
+        f"{costs.draft_passes:.1f} passes of the drafter for every target pass, {costs.draft_cost:.2f} of an ordinary "
+        f"pass each: {total:.2f} in all."
+    )
+    accepted = "" if costs.acceptance is None else f"{costs.acceptance:.0%} of judged drafts were accepted"
+    free = "they come with verification and cost no pass of their own."
     return {
         "In all": f"{costs.speed:.2f} times as fast as ordinary decoding; one run of each on this machine.",
-        "The check": _check(costs),
-        "The guesses": _guesses(costs),
-        "The yield": _yield(costs),
+        "Verification": f"a pass of the target {looks} and {price}.",
+        "Drafts": drafting if costs.draft_passes else free,
+        "Tokens": f"{costs.yielded:.2f} for every target pass; {accepted or 'no draft was judged'}.",
         "To break even": _break_even(costs),
         **({"What would help most": remedy} if remedy else {}),
     }
 
 
-def _check(costs: Account) -> str:
-    rows = f" in {costs.rows:.1f} rows" if costs.rows > 1.05 else ""
-    each = costs.verifying / costs.query_tokens if costs.query_tokens else 0
-    looks = f"looks at {costs.query_tokens:.1f} tokens{rows} instead of {costs.ordinary_query_tokens:.1f}"
-    price = f"costs {costs.verifying:.2f} ordinary passes: {each:.2f} for each token"
-    row = f" and {costs.verifying / costs.rows:.2f} for each row" if rows else ""
-    return f"a pass of the target {looks} and {price}{row}."
-
-
-def _guesses(costs: Account) -> str:
-    if not costs.draft_passes:
-        return "they come with the check, so they cost no pass of their own."
-    total = costs.draft_passes * costs.draft_cost
-    return (
-        f"{costs.draft_passes:.1f} passes of the drafter for every target pass, {costs.draft_cost:.2f} of an ordinary "
-        f"pass each: {total:.2f} in all."
-    )
-
-
-def _yield(costs: Account) -> str:
-    tokens = f"{costs.yielded:.2f} tokens for every target pass"
-    if costs.acceptance is None:
-        return f"{tokens}; no draft was put to the test."
-    return f"{tokens}; {costs.acceptance:.0%} of judged drafts were accepted."
-
-
 def _break_even(costs: Account) -> str:
     needs = f"at this cost a target pass has to yield {costs.needed:.2f} tokens"
-    if not costs.guesses:
+    if not costs.drafts:
         return f"{needs}."
-    guesses = f"with {costs.guesses:.1f} guesses a check"
+    drafts = f"with {costs.drafts:.1f} drafts a verification"
     if costs.break_even is None:
-        return f"{needs}, and {guesses} no acceptance is enough."
-    return f"{needs}; {guesses} that takes an acceptance of about {costs.break_even:.0%}, if every place had the same."
+        return f"{needs}, and {drafts} no acceptance is enough."
+    return f"{needs}; {drafts} that takes an acceptance of about {costs.break_even:.0%}, if every place had the same."
 
 
 def _remedy(costs: Account) -> str | None:
     """The cost whose disappearance would bring most."""
     ways = {
         "if its drafts cost nothing": costs.with_free_drafts,
-        "if a check cost no more than an ordinary pass": costs.with_cheap_checks,
+        "if verification cost no more than an ordinary pass": costs.with_cheap_verification,
         "if every draft were accepted": costs.with_all_accepted,
     }
     way = max(ways, key=lambda name: ways[name])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from demo.runs.naming import is_ordinary, title_of
 from engines.config import ConfigError, make_config, settings
@@ -19,7 +19,7 @@ from engines.methods import METHODS, SHARED
 from engines.runtime.driver import Run
 from engines.runtime.request import Request
 from traces import TraceError, read, write
-from traces.schema import ModelCard, Trace
+from traces.schema import Trace
 from traces.stats import draft_forwards
 
 FOLDER: Final = Path(__file__).parents[2] / "assets" / "traces"
@@ -29,8 +29,7 @@ _TRACES: Final = "*.json.gz"
 _LOG: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(NamedTuple):
     """A recorded run, with its baseline before it where there is one."""
 
     method: str
@@ -97,22 +96,17 @@ def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tupl
         (path, other)
         for path, other in among
         if is_ordinary(other)
-        and _same_model(other.model, trace.model)
+        and (other.model.id, other.model.weights) == (trace.model.id, trace.model.weights)
+        # Recordings from before that was recorded name no files beside the weights.
+        and (other.model.files == trace.model.files or not (other.model.files and trace.model.files))
         and (other.prompt, other.seed) == (trace.prompt, trace.seed)
-        and all(trace.config.get(name) == other.config[name] for name in _shared(other))
+        and all(
+            trace.config.get(setting.name) == other.config[setting.name]
+            for setting in settings(SHARED[METHODS[other.method].family])
+            if setting.name in other.config
+        )
     ]
     return fits[:1]
-
-
-def _same_model(one: ModelCard, other: ModelCard) -> bool:
-    """Whether two runs had one model. Recordings from before that was recorded name no files beside the weights."""
-    files = one.files == other.files or not (one.files and other.files)
-    return files and (one.id, one.weights) == (other.id, other.weights)
-
-
-def _shared(trace: Trace) -> list[str]:
-    """The settings of a run that its baseline has, too."""
-    return [setting.name for setting in settings(SHARED[METHODS[trace.method].family]) if setting.name in trace.config]
 
 
 def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) -> Recording:
@@ -136,13 +130,13 @@ def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) 
 KINDS: Final = ("video", "picture", "text", "continuous")
 """What is decoded, in the order in which it is offered."""
 _EXACT: Final = (
-    "A guess is kept with just the probability that makes the tokens follow the model's own distribution, and a "
-    "rejected one is drawn again from what that leaves over. So nothing is lost by guessing: both runs are draws from "
-    "one distribution. The coins fall differently, and so the outcome may differ. The page Methods has the formulas."
+    "A draft is accepted with just the probability that makes the tokens follow the model's own distribution, and a "
+    "rejected one is drawn again from the residual. So nothing is lost by drafting: both runs are draws from one "
+    "distribution. Their random numbers differ, and so the outcome may. The page Methods has the formulas."
 )
 _SAME: Final = (
-    "Both runs take the likeliest token at every place, and a guess is kept only where it is that token. So guessing "
-    "changes how many passes it takes, and nothing else. The page Methods has the rule."
+    "Both runs take the likeliest token at every place, and a draft is accepted only where it is that token. So "
+    "drafting changes how many passes it takes, and nothing else. The page Methods has the rule."
 )
 
 
@@ -159,7 +153,7 @@ class Pair:
 
 
 def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
-    """One pair for each kind that was recorded with its baseline, the one that shows best what guessing ahead does."""
+    """One pair for each kind that was recorded with its baseline, the one that shows best what drafting does."""
     last = [(one, one.traces[-1]) for one in among if len(one.traces) > 1 and one.method in METHODS]
     fit = [one for one, trace in last if trace.summary.complete and trace.summary.judged]
     by_kind = {kind: [one for one in fit if kind_of(one.traces[-1]) == kind] for kind in KINDS}

@@ -2,8 +2,8 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from demo.runs.decoding import LiveRuns, first_turns
 from demo.server.limits import Deadline, current
@@ -18,8 +18,7 @@ _TELL_SECONDS: Final = 0.4
 """Between two messages of progress."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class Progress(NamedTuple):
     """How far several runs have come."""
 
     done: int
@@ -32,11 +31,6 @@ class Progress:
     """The run before, in the message that it is whole."""
     ended: str = ""
     """Why nothing more comes, where that is not because all is done."""
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more comes."""
-        return bool(self.ended) or self.done == self.total
 
     def __str__(self) -> str:
         left = f"about {duration(self.seconds_left)}"
@@ -55,7 +49,11 @@ def decode_all(groups: Sequence[Sequence[Request]], what: str, stopped: Callable
     """
     runs = [run for group in groups for run in group]
     for run in runs:
-        _check(run)
+        try:
+            _ = run.job().task
+        except ValueError as error:
+            prompt = f" (the prompt {shown(run.prompt)})" if run.prompt else ""
+            raise ConfigError(f"{error}{prompt}") from error
     expected = {_setting(run): tried(run) for run in groups[0]}
     seconds = [expected[_setting(run)] for run in runs]
     most = current().repeat_seconds
@@ -98,14 +96,6 @@ def _decode(runs: Sequence[Request], seconds: Sequence[float], stopped: Deadline
 
 def _setting(run: Request) -> Request:
     return replace(run, prompt="", seed=0)
-
-
-def _check(run: Request) -> None:
-    try:
-        _ = run.job().task
-    except ValueError as error:
-        prompt = f" (the prompt {shown(run.prompt)})" if run.prompt else ""
-        raise ConfigError(f"{error}{prompt}") from error
 
 
 def tried(run: Request) -> float:

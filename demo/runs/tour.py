@@ -42,6 +42,9 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
 
 def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scene:
     start, end = (_pass(entry[name], last) if name in entry else None for name in ("from", "to"))
+    step = last.steps[end - 1] if end and entry.get("pin") else None
+    verdicts = zip(step.position, step.fate, strict=True) if step else ()
+    redrawn = next((position for position, fate in verdicts if fate in _REPAIRED), None)  # the first of the pass
     return {
         "title": entry["title"],
         "text": entry["text"],
@@ -49,13 +52,13 @@ def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scen
         "from": start or 0,
         "to": end,
         "speed": entry.get("speed"),
-        "token": _repaired(last, end) if entry.get("pin") and end else None,
+        "token": redrawn,
         "fates": entry.get("fates", False),
     }
 
 
 def _pass(number: int | str, trace: Trace) -> int:
-    """A number of passes, or the first after which several guesses stayed and one was redrawn."""
+    """A number of passes, or the first after which several drafts were accepted and one was redrawn."""
     if isinstance(number, int):
         return number
     if number != "repair":
@@ -64,12 +67,6 @@ def _pass(number: int | str, trace: Trace) -> int:
         if step.fate.count(Fate.ACCEPTED) >= _SEVERAL and any(fate in _REPAIRED for fate in step.fate):
             return passes
     return len(trace.steps)
-
-
-def _repaired(trace: Trace, after: int) -> int | None:
-    """Where the pass redrew a guess."""
-    step = trace.steps[after - 1]
-    return next((p for p, fate in zip(step.position, step.fate, strict=True) if fate in _REPAIRED), None)
 
 
 _JS: Final = """

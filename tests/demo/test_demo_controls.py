@@ -5,7 +5,7 @@ import pytest
 
 from demo.panels import controls
 from engines.config import ConfigError, make_config, settings
-from engines.methods import METHODS
+from engines.methods import METHODS, SHARED
 
 
 def test_every_setting_has_a_control_that_says_what_its_field_says() -> None:
@@ -13,18 +13,18 @@ def test_every_setting_has_a_control_that_says_what_its_field_says() -> None:
         of = settings(method.config)
         with gr.Blocks():
             own = controls.build(controls.own_settings(method))
-            shared = controls.build(controls.sampling_settings(method.family))
+            shared = controls.build(settings(SHARED[method.family]))
         made = {**own.of, **shared.of}
         assert made.keys() == {setting.name for setting in of}
         assert controls.read_config(method.config, {name: one.value for name, one in made.items()}) == method.config()
-        for setting in (*controls.own_settings(method), *controls.sampling_settings(method.family)):
+        for setting in (*controls.own_settings(method), *settings(SHARED[method.family])):
             component = made[setting.name]
             assert (component.label, component.info) == (setting.knob.label, setting.knob.help)
             if setting.kind == "choice":
                 assert [value for _, value in component.choices] == list(setting.choices)
             elif setting.kind != "bool":
                 assert (component.minimum, component.maximum) == (setting.knob.low, setting.knob.high)
-        for group in (controls.own_settings(method), controls.sampling_settings(method.family)):
+        for group in (controls.own_settings(method), settings(SHARED[method.family])):
             known = {setting.name: setting for setting in group}
             for name, head, values in ((one.name, *when) for one in group for when in one.knob.when.items()):
                 choices = {True, False} if known[head].kind == "bool" else set(known[head].choices)

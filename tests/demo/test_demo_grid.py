@@ -1,14 +1,11 @@
 """A grid of prompts by settings: what its columns and rows are, filling it, stopping it, and what is refused."""
 
-import base64
-import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import gradio as gr
 import pytest
-from PIL import Image
 from support import handmade
 from support.film import film
 from support.parts import Parts
@@ -114,8 +111,8 @@ def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:
     assert preview(SHORT)["cost"] == f"{SHORT.summary.forwards} passes"
     assert preview(text)["text"] == "<b>10</b>" and not preview(text)["image"]
     clip = preview(film(3, 5, given=9))
-    strip = Image.open(io.BytesIO(base64.b64decode(str(clip["image"]).partition("base64,")[2])))
-    assert (clip["frames"], clip["length"], strip.width // strip.height) == (33, 33, 33)
+    assert clip["length"] == 33 and str(clip["image"]).startswith("data:image/webp;base64,")
+    assert str(clip["still"]).startswith("data:image/png;base64,")
     value = grid_value(columns(SHORT, LONG), (Row("", 0), Row("", 1)), [preview(SHORT)] * 3, decoding=True)
     assert len(value["cells"]) == 3 == value["now"]
     assert [row["seed"] for row in value["rows"]] == ["seed 0", "seed 1"]

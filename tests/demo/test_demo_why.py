@@ -1,4 +1,4 @@
-"""Whether guessing pays: what a check and a draft cost, and what has to be accepted for it."""
+"""Whether drafting pays: what a verification and a draft cost, and what has to be accepted for it."""
 
 from dataclasses import replace
 
@@ -36,9 +36,9 @@ def test_costs_are_in_ordinary_passes_and_add_up_to_the_speed() -> None:
     assert (costs.verifying, costs.draft_cost, costs.draft_passes) == pytest.approx((2.0, 0.3, 2.0))
     assert (costs.yielded, costs.needed) == pytest.approx((3.0, 2.6))
     assert costs.speed == pytest.approx(60 / 52)  # 6 x 10 ms against 4 x 3 + 2 x 20
-    assert (costs.guesses, costs.acceptance) == (2.0, 0.75)
+    assert (costs.drafts, costs.acceptance) == (2.0, 0.75)
     assert costs.with_free_drafts == pytest.approx(1.5)
-    assert costs.with_cheap_checks == pytest.approx(3 / 1.6)
+    assert costs.with_cheap_verification == pytest.approx(3 / 1.6)
     assert costs.break_even is not None
     assert 1 + costs.break_even + costs.break_even**2 == pytest.approx(2.6)
     assert acceptance_for(3.01, 2) is None
@@ -51,17 +51,18 @@ def test_costs_are_in_ordinary_passes_and_add_up_to_the_speed() -> None:
 def test_the_reasons_are_told_in_words() -> None:
     said = why([ordinary(), drafted()])
     assert said["In all"].startswith("1.15 times as fast as ordinary decoding")
-    assert said["The check"] == (
+    assert said["Verification"] == (
         "a pass of the target looks at 3.0 tokens instead of 1.0 and costs 2.00 ordinary passes: 0.67 for each token."
     )
-    assert said["The guesses"].startswith("2.0 passes of the drafter for every target pass, 0.30 of an ordinary pass")
-    assert said["The yield"] == "3.00 tokens for every target pass; 75% of judged drafts were accepted."
+    assert said["Drafts"].startswith("2.0 passes of the drafter for every target pass, 0.30 of an ordinary pass")
+    assert said["Tokens"] == "3.00 for every target pass; 75% of judged drafts were accepted."
     assert "takes an acceptance of about 86%" in said["To break even"]
     assert (
-        said["What would help most"] == "it would be 1.88 times as fast if a check cost no more than an ordinary pass."
+        said["What would help most"]
+        == "it would be 1.88 times as fast if verification cost no more than an ordinary pass."
     )
     slow = why([ordinary(), drafted(cost=8)])
-    assert "with 2.0 guesses a check no acceptance is enough" in slow["To break even"]
+    assert "with 2.0 drafts a verification no acceptance is enough" in slow["To break even"]
 
 
 def test_what_cannot_be_compared_is_said() -> None:

@@ -36,7 +36,6 @@ def test_both_rates_counted_by_hand() -> None:
     assert rates is not None
     assert rates.passes == 5
     assert [(place.judged, place.accepted) for place in rates.places] == [(5, 4), (4, 3), (2, 1), (1, 1)]
-    assert [place.conditional for place in rates.places] == [4 / 5, 3 / 4, 1 / 2, 1.0]
     assert [place.marginal for place in rates.places] == [4 / 5, 3 / 5, 1 / 5, 1 / 5]
     assert rates.mean_accepted_length == pytest.approx(9 / 5)
     assert by_place([handmade.ar().steps]) is None
@@ -52,8 +51,7 @@ def test_a_coarse_trace_gives_what_it_can(window: bool) -> None:
     assert rates is not None
     assert [place.marginal for place in rates.places] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
     assert rates.mean_accepted_length == 2
-    conditional = [place.conditional for place in rates.places]
-    assert conditional == ([3 / 4, 2 / 3, 1.0, 1 / 2] if window else [None] * 4)
+    assert [place.judged for place in rates.places] == ([4, 3, 2, 2] if window else [None] * 4)
     figure = FIGURES["by-place"].draw([trace])
     assert len(figure.data) == (2 if window else 1)
     assert list(figure.data[-1].y) == [75, 50, 50, 25]

@@ -79,7 +79,6 @@ def test_race_is_cumulative_and_starts_at_zero() -> None:
     line = race(handmade.s2d2().steps)
     assert line.tokens == (0, 0, 2, 4, 4)
     assert line.forwards == (0, 1, 2, 3, 4)
-    assert line.query_tokens == (0, 4, 12, 16, 20)
     assert line.milliseconds == (0, 5, 10, 15, 20)
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from visualizers.figures.bias import BIAS, Bias, Judged
+from visualizers.figures.bias import BIAS, Bias, Density
 
 NAMES = ("vanilla", "exact", "paper", "release", "distance-only")
 
 
-def judged(name: str, first: float) -> Judged:
-    return Judged(name=name, cells=((first, 0.1), (0.2, 0.7 - first)), total_variation=abs(first - 0.4))
+def judged(name: str, first: float) -> Density:
+    return Density(name=name, cells=((first, 0.1), (0.2, 0.7 - first)), total_variation=abs(first - 0.4))
 
 
 def test_below_each_density_stands_what_it_has_over_the_target_on_one_scale() -> None:

@@ -9,7 +9,7 @@ from support.raster import decoded
 
 from traces.schema import Trace
 from visualizers import FIGURES
-from visualizers.figures.rates import BINS, Judged, by_detail, correlation, local_detail
+from visualizers.figures.rates import BINS, PlaceTally, by_detail, correlation, local_detail
 from visualizers.picture import data_url
 
 
@@ -38,12 +38,12 @@ def test_every_verdict_counts_where_it_was_given() -> None:
 
 
 def test_detail_and_verdict_go_together_or_do_not() -> None:
-    rejected, kept = Judged(8, 3, 0), Judged(2, 3, 3)
+    rejected, kept = PlaceTally(8, 3, 0), PlaceTally(2, 3, 3)
     assert correlation([rejected, kept]) == pytest.approx(-1)
-    assert correlation([Judged(8, 3, 3), Judged(2, 3, 0)]) == pytest.approx(1)
-    assert correlation([Judged(2, 2, 1), Judged(8, 4, 2)]) == pytest.approx(0)
-    assert correlation([kept, Judged(8, 1, 1)]) is None  # nothing was rejected
-    assert correlation([rejected, Judged(8, 3, 3)]) is None
+    assert correlation([PlaceTally(8, 3, 3), PlaceTally(2, 3, 0)]) == pytest.approx(1)
+    assert correlation([PlaceTally(2, 2, 1), PlaceTally(8, 4, 2)]) == pytest.approx(0)
+    assert correlation([kept, PlaceTally(8, 1, 1)]) is None  # nothing was rejected
+    assert correlation([rejected, PlaceTally(8, 3, 3)]) is None
 
 
 def test_groups_have_as_many_drafts_and_their_own_rate() -> None:

@@ -43,7 +43,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     # As many figures as it takes to tell the coin from the probability.
     expect(panel.locator(".ds-formula")).to_have_text("min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected")
     assert HOSTILE in panel.inner_text() and page.locator(".ds-worked script, .ds-worked img").count() == 0
-    check = panel.locator(".ds-part-check li").all_inner_texts()
+    check = panel.locator(".ds-part-verify li").all_inner_texts()
     assert [row.split()[0] for row in check] == ["#7", "#5", "#6"]
     assert "drawn" in check[0] and "draft" in check[2] and "q is 0.5" in check[2]
     left = panel.locator(".ds-part-left li").all_inner_texts()
@@ -77,7 +77,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     expect(panel.locator(".ds-where")).to_have_text("pass 2 of 2 · row 1, column 1")
     expect(panel.locator(".ds-formula")).to_contain_text("= 1coin 0.2 < 1: accepted")
 
-    term = panel.locator(".ds-part-check .ds-term").first
+    term = panel.locator(".ds-part-verify .ds-term").first
     term.focus()
     tip = page.get_by_role("tooltip")
     expect(tip).to_contain_text("under the distribution that verifies it")

@@ -9,11 +9,12 @@ from statistics import fmean, stdev
 import pytest
 from support.results import row, sweep
 
+from traces.tradeoffs import on_frontier
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results, read_rows
 from visualizers.__main__ import main
 from visualizers.boxes import place_labels
 from visualizers.figures.sweep_results import curves, swept
-from visualizers.groups import SPEEDS, as_csv, gathered, on_frontier, records, speeds
+from visualizers.groups import SPEEDS, as_csv, gathered, records, speeds
 
 ROWS = read_rows(sweep())
 

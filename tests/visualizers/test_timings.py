@@ -55,7 +55,7 @@ def test_drafters_and_verdicts_are_told_apart_beside_what_drafts_may_cost() -> N
 
 def test_passes_by_window_are_drawn_with_their_errors() -> None:
     rows = [WINDOW | {"window": None}, WINDOW, WINDOW | {"window": 16, "nfe_ratio": 4.0}, WINDOW | {"kind": "<b>x</b>"}]
-    figure = TIMING_FIGURES["windows"].draw_file(written(rows))
+    figure = TIMING_FIGURES["windows"].draw(TIMING_FIGURES["windows"].read(written(rows)))
     video = [line for line in figure.data if line.name == "GS-SJD, video"]
     assert [(list(line.x), list(line.y)) for line in video] == [([16, 64], [4.0, 8.5]), ([16, 64], [3.0, 3.0])]
     assert list(video[0].error_y.array) == [0.5, 0.5]

@@ -23,8 +23,9 @@ from traces.schema import Trace
 from visualizers import FIGURES, FigureError, supported, themed
 from visualizers.bundle.table import as_csv
 from visualizers.bundle.widths import PRESETS, Preset, laid_out
-from visualizers.bundle.words import caption, commands, numbered, stem
+from visualizers.bundle.words import caption, commands, stem
 from visualizers.export import FORMATS, Print, printed
+from visualizers.figure import numbered
 from visualizers.style import Theme
 
 __all__ = ["MOST_BYTES", "PRESETS", "BundleError", "Options", "stem", "write_zip"]
@@ -55,17 +56,6 @@ class Options:
     extra: Mapping[str, bytes] = field(default_factory=dict)
     """Further files, by name."""
 
-    @property
-    def preset(self) -> Preset:
-        """The width.
-
-        Raises:
-            BundleError: There is none of that name.
-        """
-        if self.width not in PRESETS:
-            raise BundleError(f"width: {self.width!r} is not valid; choose one of {', '.join(PRESETS)}")
-        return PRESETS[self.width]
-
 
 def write_zip(
     traces: Sequence[Trace],
@@ -93,13 +83,15 @@ def write_zip(
         OSError: The file cannot be written.
     """
     options, path = options or Options(), Path(path)
-    preset = options.preset
+    if options.width not in PRESETS:
+        raise BundleError(f"width: {options.width!r} is not valid; choose one of {', '.join(PRESETS)}")
+    preset = PRESETS[options.width]
     if unknown := set(figures or ()) - FIGURES.keys():
         raise FigureError(f"figure: there is no {min(unknown)!r}; choose one of {', '.join(FIGURES)}")
     chosen = [FIGURES[name] for name in figures] if figures is not None else list(supported(traces))
     drawn = [figure.draw(traces, step=step if figure.stepped else None) for figure in chosen]
-    stems = numbered([stem(traces, figure.name) for figure in chosen])
-    runs = numbered([stem([trace]) for trace in traces])
+    stems = numbered([stem(traces, figure.name) for figure in chosen], "{}-{}")
+    runs = numbered([stem([trace]) for trace in traces], "{}-{}")
     kept = [f"traces/{name}.json.gz" if options.traces else "" for name in runs]
     files = dict(options.extra)
     files |= {file: compress(dumps(trace), mtime=0) for file, trace in zip(kept, traces, strict=True) if file}

@@ -59,17 +59,14 @@ def _cells(trace: Any) -> Iterator[dict[str, Any]]:
 
 def _points(trace: Any) -> Iterator[dict[str, Any]]:
     columns = {name: _listed(getattr(trace, name, None)) for name in ("x", "y", "text")}
-    columns |= {f"{name}_error": _listed(_errors(trace, name)) for name in ("x", "y")}
+    for name in ("x", "y"):
+        bars = getattr(trace, f"error_{name}", None)
+        columns[f"{name}_error"] = _listed(bars.array if bars is not None and bars.visible is not False else None)
     for index in range(max(map(len, columns.values()), default=0)):
         row = {name: column[index] if index < len(column) else None for name, column in columns.items()}
         row |= {name: worded(row[name]) for name in ("x", "y", "text") if isinstance(row[name], str)}
         if row["x"] is not None or row["y"] is not None:
             yield row
-
-
-def _errors(trace: Any, name: str) -> Any:
-    bars = getattr(trace, f"error_{name}", None)
-    return bars.array if bars is not None and bars.visible is not False else None
 
 
 def _listed(values: Any) -> Sequence[Any]:

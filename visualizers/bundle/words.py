@@ -1,7 +1,6 @@
 """What a zip says of itself: what each figure shows, which runs it draws, and the commands that make them again."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from shlex import quote
 from typing import Final
@@ -37,16 +36,6 @@ def stem(traces: Sequence[Trace], figure: str = "") -> str:
     seeds = sorted({trace.seed for trace in traces if trace.seed is not None})
     end = [f"seed{seeds[0]}"] if len(seeds) == 1 else [f"{len(seeds)}-seeds"] if seeds else []
     return "-".join([*named, *([_slug(figure)] if figure else []), *end]) or "figure"
-
-
-def numbered(stems: Sequence[str]) -> list[str]:
-    """Return the names, each once: a name that was there already gets a number."""
-    seen: Counter[str] = Counter()
-    names = []
-    for one in stems:
-        seen[one] += 1
-        names.append(one if seen[one] == 1 else f"{one}-{seen[one]}")
-    return names
 
 
 def caption(figures: Sequence[tuple[str, Figure, go.Figure]], traces: Sequence[Trace], files: Sequence[str]) -> str:

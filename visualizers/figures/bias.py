@@ -1,8 +1,7 @@
 """What ways of judging drafts make of a distribution in the plane: densities over a grid, and what they differ by."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -18,8 +17,7 @@ COLUMNS: Final = 3
 _ROW_HEIGHT: Final = 200
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class Density(NamedTuple):
     """What one way of judging draws."""
 
     name: str
@@ -28,22 +26,21 @@ class Judged:
     """To the target."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bias:
+class Bias(NamedTuple):
     """Distributions over one grid: the target's and the draft's, and what was drawn."""
 
     edges: Sequence[float]
     """Of the cells along either side."""
     target: Cells
-    draft: Judged
-    drawn: Sequence[Judged]
+    draft: Density
+    drawn: Sequence[Density]
     said: str
     """How they came to be, in words."""
 
 
 def _draw(bias: Bias) -> go.Figure:
     # Over each difference stands the density that it is of; under the target, the draft's difference has that place.
-    densities = [Judged(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
+    densities = [Density(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
     below = [bias.draft, *bias.drawn]
     bands = -(-len(densities) // COLUMNS)
     spacing = {"horizontal_spacing": 0.03, "vertical_spacing": 0.05, "shared_xaxes": "all", "shared_yaxes": "all"}
@@ -73,7 +70,7 @@ def _draw(bias: Bias) -> go.Figure:
     )
 
 
-def _titles(densities: Sequence[Judged], below: Sequence[Judged], bands: int) -> list[str]:
+def _titles(densities: Sequence[Density], below: Sequence[Density], bands: int) -> list[str]:
     """Titles row by row: names over densities, total variations over differences."""
     empty = [""] * (bands * COLUMNS - len(densities))
     names = [plain(one.name) for one in densities] + empty

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Final
 
@@ -25,7 +26,7 @@ FEWEST_IN_A_BIN: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptShare:
     """Drafts whose distribution moved by about the same total variation, and the share that stayed as it was."""
 
     tv: float
@@ -33,7 +34,7 @@ class Kept:
     drafts: int
 
 
-def kept_by_distance(steps: Sequence[Step], bins: int = DISTANCE_BINS) -> tuple[Kept, ...]:
+def kept_by_distance(steps: Sequence[Step], bins: int = DISTANCE_BINS) -> tuple[KeptShare, ...]:
     """Count, per bin of total variation, the pending drafts that stayed; bins with hardly any draft are left out."""
     binned: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
     for step in steps:
@@ -42,7 +43,7 @@ def kept_by_distance(steps: Sequence[Step], bins: int = DISTANCE_BINS) -> tuple[
             if tv is not None and not guess and fate in (Fate.KEPT, Fate.CHANGED):
                 binned[min(int(tv * bins), bins - 1)].append((tv, fate is Fate.KEPT))
     enough = [here for here in binned if len(here) >= FEWEST_IN_A_BIN]
-    return tuple(Kept(fmean(tv for tv, _ in here), fmean(kept for _, kept in here), len(here)) for here in enough)
+    return tuple(KeptShare(fmean(tv for tv, _ in here), fmean(kept for _, kept in here), len(here)) for here in enough)
 
 
 def shares(values: Sequence[float], bins: int = BINS) -> tuple[float, ...]:
@@ -116,28 +117,28 @@ def _histograms(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_layout(height=560, bargap=0.1, margin={"t": 112 if len(traces) > 1 else 84})
 
 
+_of_collisions = partial(
+    Figure,
+    needs=lambda trace: bool(_recorded(trace)),
+    needed="total variation and collision probabilities",
+    at_most="panels",
+)
 FIGURES: Final = (
-    Figure(
+    _of_collisions(
         name="collision",
         title="Agreement of successive draws by total variation",
         paper="SCD, Fig. 4 (c)",
         caption="Every draft of the window is drawn anew in each iteration, from a distribution that moved by the "
         "total variation (TV) on the x axis. Points are probabilities of agreement, computed from the two "
         "distributions; stars are shares of pending drafts that stayed as they were. Initial guesses are left out.",
-        needs=lambda trace: bool(_recorded(trace)),
-        needed="total variation and collision probabilities",
-        at_most="panels",
         drawing=_scatter,
     ),
-    Figure(
+    _of_collisions(
         name="collision-histogram",
         title="How likely successive draws are to agree",
         paper="SCD, Fig. 4 (a), (b)",
         caption="The probabilities that successive draws agree, over all judged and pending drafts: for independent "
         "draws, shared Gumbel noise and maximal coupling. Initial guesses are left out.",
-        needs=lambda trace: bool(_recorded(trace)),
-        needed="total variation and collision probabilities",
-        at_most="panels",
         drawing=_histograms,
     ),
 )

@@ -27,17 +27,13 @@ _ROOM: Final = 1.75
 """Length of an axis over its longest bar, so that the number fits beside the bar."""
 
 
-def _timed(trace: Trace) -> bool:
-    return any(step.call.milliseconds.total > 0 for step in trace.steps)
-
-
 def _race(traces: Traces, step: int | None) -> go.Figure:
-    timed = any(map(_timed, traces))
+    timed = any(trace.summary.seconds for trace in traces)
     heads = ["By forward passes", "By time"] if timed else [""]
     figure = side_by_side(heads, shared_yaxes=True, horizontal_spacing=0.05)
     for i, (name, trace) in enumerate(zip(labels(traces), traces, strict=True)):
         run = race(trace.steps)
-        clocks = [(run.forwards, "forward passes")] + ([(run.milliseconds, "ms")] if _timed(trace) else [])
+        clocks = [(run.forwards, "forward passes")] + ([(run.milliseconds, "ms")] if trace.summary.seconds else [])
         for panel, (clock, unit) in enumerate(clocks, start=1):
             hover, place = f"%{{y}} tokens after %{{x:.4~g}} {unit}", in_panel(panel, i)
             steps: Look = {"mode": "lines", "line": {**series(i).line, "shape": "hv"}}
@@ -157,7 +153,7 @@ FIGURES: Final = (
         paper="SCD, Table 4",
         caption="Mean milliseconds of a forward pass by stage, as measured in the run. Forward and logits are the "
         "model; preparing and deciding are the method. Times hold for this machine and batch.",
-        needs=_timed,
+        needs=lambda trace: trace.summary.seconds > 0,
         needed="measured times",
         at_most="runs",
         drawing=_latency,

@@ -5,7 +5,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.foresight import MECHANISMS, STAGES, contributions, forecasts, foresight
-from traces.schema import Fate, Trace
+from traces.schema import Fate
 from visualizers.figure import Figure, Traces, grouped
 from visualizers.plot import axes, curve, in_panel, side_by_side
 from visualizers.style import Look, fate_color, series
@@ -67,14 +67,6 @@ def _contributions(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(range=[0, 100])
 
 
-def _predicts(trace: Trace) -> bool:
-    return trace.canvas.kind == "text" and any(len(one.candidates) >= SIZES[0] for one in forecasts(trace.steps))
-
-
-def _by_blocks(trace: Trace) -> bool:
-    return trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps]))
-
-
 FIGURES: Final = (
     Figure(
         name="foresight",
@@ -83,7 +75,9 @@ FIGURES: Final = (
         caption="After each pass the most confident open positions are candidates. Coverage: the share of what the "
         "next passes made final that was among them. Precision: the share of candidates that were final by then. "
         "Dashed: the best set of that size, chosen in hindsight. Passes near the end of their block are left out.",
-        needs=_predicts,
+        needs=lambda trace: (
+            trace.canvas.kind == "text" and any(len(one.candidates) >= SIZES[0] for one in forecasts(trace.steps))
+        ),
         needed="a text with ranked open positions",
         refuses=_one_group,
         drawing=_foresight,
@@ -96,7 +90,9 @@ FIGURES: Final = (
         "verifier drew in place of a draft (corrected), and that were revealed although nothing was confident "
         "(fallback), in per cent of the block's positions for each twentieth of its passes. Of three or more blocks, "
         "the one in which the text ended is left out.",
-        needs=_by_blocks,
+        needs=lambda trace: (
+            trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps]))
+        ),
         needed="tokens revealed in blocks of several",
         refuses=_one_group,
         drawing=_contributions,

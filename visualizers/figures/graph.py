@@ -6,7 +6,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Node, Step, Trace
-from visualizers.figure import Figure, Traces, at_moments
+from visualizers.figure import Figure, Traces, at_moments, moment_of
 from visualizers.palette import BLUE
 from visualizers.plot import plain
 from visualizers.style import NEUTRAL, Look
@@ -20,11 +20,9 @@ Place = tuple[int, int]
 def graphed_pass(trace: Trace, step: int | None) -> int | None:
     """Return the pass whose graph to show: the last up to `step`, else the first whose drafts went deepest."""
     graphs = {number: each.graph for number, each in enumerate(trace.steps, start=1) if each.graph}
-    if not graphs:
-        return None
-    if step is None:
-        return max(graphs, key=lambda number: max(len(node.positions) * node.accepted for node in graphs[number]))
-    return max((number for number in graphs if number <= step), default=min(graphs))
+    return moment_of(
+        {n: max(len(node.positions) * node.accepted for node in graph) for n, graph in graphs.items()}, step
+    )
 
 
 def places(graph: Sequence[Node]) -> list[Place]:

@@ -24,7 +24,7 @@ COMPARED: Final = {
 """Measures of a judged draft, and the axis of each."""
 
 
-class Judged(NamedTuple):
+class Verdict(NamedTuple):
     """One verdict on a draft."""
 
     position: int
@@ -35,7 +35,7 @@ class Judged(NamedTuple):
     tries: float | None
 
 
-def judged(trace: Trace, measure: str) -> list[Judged]:
+def judged(trace: Trace, measure: str) -> list[Verdict]:
     """Return the verdicts of a run whose drafts have a measure."""
     verdicts = []
     for step in trace.steps:
@@ -43,11 +43,11 @@ def judged(trace: Trace, measure: str) -> list[Judged]:
         columns = step.numbers.get(measure, empty), step.coin or empty, step.numbers.get("tries", empty)
         for position, fate, value, *rest in zip(step.position, step.fate, *columns, strict=True):
             if fate.judged and value is not None:
-                verdicts.append(Judged(position, fate, value, *rest))
+                verdicts.append(Verdict(position, fate, value, *rest))
     return verdicts
 
 
-def _accepted_share(verdicts: list[Judged]) -> float:
+def _accepted_share(verdicts: list[Verdict]) -> float:
     return sum(one.fate is Fate.ACCEPTED for one in verdicts) / len(verdicts)
 
 

@@ -6,7 +6,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Mask, Trace
-from visualizers.figure import Figure, Traces, at_moments
+from visualizers.figure import Figure, Traces, at_moments, moment_of
 from visualizers.palette import BLUE
 from visualizers.plot import plain, thinned
 from visualizers.style import NEUTRAL, Look, levels, translucent
@@ -22,12 +22,7 @@ def cells(mask: Mask) -> list[list[int]]:
 
 def masked_pass(trace: Trace, step: int | None) -> int | None:
     """Return the pass whose mask to show: the last up to `step`, else the first that has the most queries."""
-    masks = {number: each.mask for number, each in enumerate(trace.steps, start=1) if each.mask is not None}
-    if not masks:
-        return None
-    if step is None:
-        return max(masks, key=lambda number: len(masks[number].queries))
-    return max((number for number in masks if number <= step), default=min(masks))
+    return moment_of({n: len(each.mask.queries) for n, each in enumerate(trace.steps, start=1) if each.mask}, step)
 
 
 def borders(names: Sequence[str]) -> list[float]:

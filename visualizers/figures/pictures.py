@@ -106,10 +106,12 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     for (row, column), trace in places.items():
         place = {"x": column + 0.04, "y": -row * _HEIGHT, "sizex": 0.92, "sizey": 0.92, "xref": "x", "yref": "y"}
         figure.add_layout_image(source=_sharp(_picture(trace) or ""), sizing="contain", **place)
+    drafted = [(trace.summary.forwards, draft_forwards(trace.steps)) for trace in places.values()]
+    costs = [f"NFE {every - drafts}" + (f"<br>+ {drafts} draft" if drafts else "") for every, drafts in drafted]
     figure.add_scatter(
         x=[column + 0.5 for _, column in places],
         y=[-row * _HEIGHT - 0.95 for row, _ in places],
-        text=[_cost(trace) for trace in places.values()],
+        text=costs,
         customdata=[[plain(rows[row][0]), rows[row][1], columns[column]] for row, column in places],
         mode="text",
         textposition="bottom center",
@@ -127,12 +129,6 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     figure.update_yaxes(range=[-len(rows) * _HEIGHT, 0.02], scaleanchor="x", constraintoward="top")
     wide = min(_ROOM / len(columns), _WIDEST)
     return figure.update_layout(height=round(160 + wide * _HEIGHT * len(rows)), margin={"t": 132})
-
-
-def _cost(trace: Trace) -> str:
-    """Say how many passes a picture took; those of a drafter apart."""
-    drafted = draft_forwards(trace.steps)
-    return f"NFE {trace.summary.forwards - drafted}" + (f"<br>+ {drafted} draft" if drafted else "")
 
 
 def _broken(text: str, wide: int) -> str:

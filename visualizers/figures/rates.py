@@ -80,7 +80,7 @@ def _along(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(range=[0, 100])
 
 
-class Judged(NamedTuple):
+class PlaceTally(NamedTuple):
     """Verdicts at one position, and the detail of the picture there."""
 
     detail: float
@@ -97,7 +97,7 @@ def local_detail(picture: Image.Image, rows: int, columns: int) -> np.ndarray:
     return detail
 
 
-def by_detail(trace: Trace) -> list[Judged]:
+def by_detail(trace: Trace) -> list[PlaceTally]:
     """Return the positions of a whole picture whose drafts were judged."""
     picture = final_picture(trace)
     if picture is None:
@@ -105,10 +105,10 @@ def by_detail(trace: Trace) -> list[Judged]:
     detail = local_detail(picture_of(picture), *grid(trace.canvas))
     tallies = acceptance_by_position(trace.steps, prod(trace.canvas.shape))
     places = zip(cells(trace.canvas), tallies, strict=True)
-    return [Judged(float(detail[place]), tally.judged, tally.accepted) for place, tally in places if tally.judged]
+    return [PlaceTally(float(detail[place]), tally.judged, tally.accepted) for place, tally in places if tally.judged]
 
 
-def correlation(verdicts: list[Judged]) -> float | None:
+def correlation(verdicts: list[PlaceTally]) -> float | None:
     """Return the correlation of detail and acceptance over drafts; None where one of them does not vary."""
     detail = np.repeat([one.detail for one in verdicts], [one.judged for one in verdicts])
     passed = np.concatenate([np.arange(one.judged) < one.accepted for one in verdicts]).astype(float)
@@ -127,7 +127,7 @@ def _detail(traces: Traces, step: int | None) -> go.Figure:
     for i, (name, runs) in enumerate(grouped(traces).items()):
         verdicts = sorted((one for run in runs for one in by_detail(run)), key=lambda one: one.detail)
         total, before = sum(one.judged for one in verdicts), 0
-        bins: list[list[Judged]] = [[] for _ in range(BINS)]
+        bins: list[list[PlaceTally]] = [[] for _ in range(BINS)]
         for one in verdicts:  # about as many judged drafts in every bin
             bins[min(BINS - 1, BINS * before // total)].append(one)
             before += one.judged

@@ -3,22 +3,22 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import plotly.graph_objects as go
 
 from traces.results import ResultRow, SweepError
+from traces.tradeoffs import on_frontier
 from visualizers.boxes import place_labels
 from visualizers.figure import Worded, titled
-from visualizers.groups import SPEEDS, Group, baseline_of, canonical, gathered, on_frontier, speeds, varied
+from visualizers.groups import SPEEDS, Group, baseline_of, canonical, gathered, speeds, varied
 from visualizers.plot import axes, curve, guide, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed
 
 MOST_CURVES: Final = 12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepView:
+class SweepView(NamedTuple):
     """What a reader chooses of a sweep."""
 
     speed: str = "tokens-per-forward"

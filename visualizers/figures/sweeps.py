@@ -1,6 +1,7 @@
 """Complete runs that differ in one setting: passes, cost and accepted drafts by its value."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from statistics import correlation, fmean
 from typing import Any, Final
 
@@ -188,6 +189,7 @@ def _by_setting(traces: Traces, step: int | None) -> go.Figure:
     return axes(figure, plain(setting), "Drafts accepted (%)", "Tries per replacement", height=460)
 
 
+_of_whole_runs = partial(Figure, needs=lambda trace: trace.summary.complete, needed="complete runs")
 FIGURES: Final = (
     Figure(
         name="difference",
@@ -211,36 +213,30 @@ FIGURES: Final = (
         needed="drafts that wait from one forward pass to the next",
         drawing=_hamming,
     ),
-    Figure(
+    _of_whole_runs(
         name="strength",
         title="Forward passes by coupling strength",
         paper="SCD, Fig. 5",
         caption="Each redraft is coupled to the old draft with probability α and independent otherwise; α = 0 is plain "
         "speculative Jacobi decoding. Means over runs, error bars one standard deviation.",
-        needs=lambda trace: trace.summary.complete,
-        needed="complete runs",
         refuses=_needs("alpha"),
         drawing=_strength,
     ),
-    Figure(
+    _of_whole_runs(
         name="window",
         title="Forward passes by window",
         paper="SCD, Table 1 (window L)",
         caption="Forward passes to the last token by the length of the window; level lines are runs without a window. "
         "Means over runs, error bars one standard deviation.",
-        needs=lambda trace: trace.summary.complete,
-        needed="complete runs",
         refuses=_needs("window"),
         drawing=_window,
     ),
-    Figure(
+    _of_whole_runs(
         name="depth",
         title="What deeper drafts gain and cost",
         paper="PSD, section 4.2",
         caption="Left: tokens per forward pass by depth of the drafts. Right: tokens fed to the model for each token "
         "decoded, over all rows of a pass. Means over runs, error bars one standard deviation.",
-        needs=lambda trace: trace.summary.complete,
-        needed="complete runs",
         refuses=_needs("depth"),
         drawing=_depth,
     ),

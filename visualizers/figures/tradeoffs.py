@@ -1,9 +1,8 @@
 """Speed against quality of every method and model, what was measured above what papers report."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import log10
-from typing import Final
+from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -23,8 +22,7 @@ _ROW: Final = 26
 _PLOT: Final = 340
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TradeoffView:
+class TradeoffView(NamedTuple):
     """What to draw, and what a reader asks for."""
 
     measured: Sequence[Tradeoff]
@@ -36,7 +34,7 @@ class TradeoffView:
 
 
 def _drawn(view: TradeoffView) -> go.Figure:
-    rows = _reported_rows(view.reported)
+    rows = list(dict.fromkeys(f"{one.method}, {one.kind}" for one in view.reported))
     below = _ROW * len(rows) if rows else 0
     figure = make_subplots(
         rows=2 if rows else 1,
@@ -117,14 +115,10 @@ def _labels(view: TradeoffView, ends: Box) -> Mapping[int, tuple[str, str]]:
     chosen = [(n, one) for n, one in enumerate(view.measured) if id(one) in best and (one.height or 0) >= ends.bottom]
     order = sorted(range(len(chosen)), key=lambda i: (chosen[i][1] is not view.best, -chosen[i][1].speed))
     wanted = [(i, chosen[i][1].setting, "top right") for i in order]
-    placed = place_labels([_share(one, ends) for _, one in chosen], wanted)
+    wide, high = log10(ends.right / ends.left), ends.top - ends.bottom
+    points = [(log10(one.speed / ends.left) / wide, ((one.height or 0.0) - ends.bottom) / high) for _, one in chosen]
+    placed = place_labels(points, wanted)
     return {chosen[i][0]: (plain(chosen[i][1].setting), place) for i, place in placed.items()}
-
-
-def _share(one: Tradeoff, ends: Box) -> tuple[float, float]:
-    """Where a point lies, in shares of the panel."""
-    across = log10(one.speed / ends.left) / log10(ends.right / ends.left)
-    return across, ((one.height or 0.0) - ends.bottom) / (ends.top - ends.bottom)
 
 
 def _hover(one: Tradeoff) -> str:
@@ -141,10 +135,6 @@ def _hover(one: Tradeoff) -> str:
     where = ", ".join(part for part in (one.model, one.hardware, batch, kept) if part)
     speed = f"{one.speed:.2f} times as fast{spread}{how}"
     return "<br>".join(map(plain, (f"{one.method}: {one.setting}", speed, quality, where, one.source)))
-
-
-def _reported_rows(reported: Sequence[Tradeoff]) -> list[str]:
-    return list(dict.fromkeys(f"{one.method}, {one.kind}" for one in reported))
 
 
 def _strip(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[str]) -> None:

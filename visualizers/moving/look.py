@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from traces.schema import Trace
 from visualizers.style import Theme
@@ -61,8 +61,7 @@ class Look:
                 raise MovingError(f"{name} {value:g}", f"choose a number from {low:g} to {high:g}")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """One frame: what it shows and for how long."""
 
     counts: tuple[int, ...]

@@ -53,7 +53,7 @@ def style() -> str:
 
 @cache
 def page() -> str:
-    """Return the `string.Template` of a standalone page."""
+    """Return the `string.Template` of what a standalone page shows."""
     return _read("page.html")
 
 

@@ -8,19 +8,13 @@ class Readout {
   constructor(theme, paths) {
     this.theme = theme;
     this.hint = make("p", { class: "ds-hint" }, "Point at a token in any view, or move there with the arrow keys, to see what happened to it.");
-    this.tiles = make("canvas", { class: "ds-tiles", "aria-hidden": "true" });
     this.place = make("p", { class: "ds-place" });
     this.chip = make("span", { class: "ds-chip" });
     this.fate = make("span", {});
     this.token = make("p", { class: "ds-change" });
-    this.verdict = make("p", { class: "ds-verdict" });
-    this.meter = make("div", { class: "ds-meter", "aria-hidden": "true" }, make("i", {}), make("b", {}));
     this.before = make("p", { class: "ds-before" });
     this.numbers = make("dl", { class: "ds-numbers" });
-    this.top = make("ol", { class: "ds-top" });
-    const story = make("div", { class: "ds-story" }, this.place, make("p", { class: "ds-fate" }, this.chip, this.fate), this.token, this.verdict, this.meter, this.before);
-    this.alternatives = make("div", { class: "ds-alternatives" }, make("p", { class: "ds-place" }, "Likeliest tokens"), this.top);
-    this.body = make("div", { class: "ds-readout-body" }, this.tiles, story, this.alternatives);
+    this.body = make("div", { class: "ds-story" }, this.place, make("p", { class: "ds-fate" }, this.chip, this.fate), this.token, this.before);
     this.node = make("section", { class: "ds-readout", "aria-label": "Chosen token" }, this.hint, this.body, paths.figure, this.numbers);
     this.body.hidden = this.numbers.hidden = true;
     this.key = "";
@@ -40,7 +34,6 @@ class Readout {
     this.showFate(scene, step);
     this.showBefore(scene);
     this.showNumbers(scene, step);
-    this.showTop(scene, step);
   }
 
   /** What happened to the position in earlier passes, the latest first. */
@@ -55,7 +48,7 @@ class Readout {
 
   sentence() {
     if (this.body.hidden) return "no token chosen";
-    return [this.place, this.fate, this.token, this.verdict].map((node) => node.textContent).filter(Boolean).join(". ");
+    return [this.place, this.fate, this.token].map((node) => node.textContent).filter(Boolean).join(". ");
   }
 
   showPlace({ replay, position, entry, pinned }) {
@@ -76,35 +69,6 @@ class Readout {
     const changed = draft !== undefined && replay.tokenText(draft) !== replay.tokenText(token);
     const before = changed ? `draft ${replay.tokenText(draft)} → ` : "";
     say(this.token, token === undefined ? "" : `${before}token ${replay.tokenText(token)}`);
-    this.showTiles(scene, changed ? [draft, token] : [token]);
-    this.showCoin(step, entry, fate);
-  }
-
-  showTiles({ pictures, theme }, tokens) {
-    const ids = tokens.filter(Number.isInteger);
-    const [side, gap] = [56, 6];
-    this.tiles.hidden = !(loaded(pictures?.sheet?.image) && ids.length);
-    if (this.tiles.hidden) return;
-    const height = side * ids.length + gap * (ids.length - 1);
-    const context = sized(this.tiles, side, height);
-    this.tiles.style.height = `${height}px`;
-    ids.forEach((id, index) => {
-      drawTile(context, pictures, id, 0, index * (side + gap), side);
-      if (index + 1 < ids.length) {
-        fillBox(context, hatch(context, theme.dark ? "#ffffff90" : "#00000078"), 0, index * (side + gap), side, side);
-      }
-    });
-  }
-
-  showCoin(step, entry, fate) {
-    const acceptProb = step?.acceptProb?.[entry.entry];
-    const coin = step?.coin?.[entry.entry];
-    const judged = Number.isFinite(acceptProb) && Number.isFinite(coin);
-    say(this.verdict, judged ? `coin ${coinText(coin, acceptProb)}: ${fate?.name ?? ""}` : "");
-    this.meter.hidden = !judged;
-    if (!judged) return;
-    this.meter.firstChild.style.width = `${100 * Math.min(1, acceptProb)}%`;
-    this.meter.lastChild.style.left = `${100 * coin}%`;
   }
 
   /** p, q, the accept probability and every number of the method, each with its label and unit. */
@@ -127,16 +91,6 @@ class Readout {
       return make("div", {}, make("dt", {}, meaning ? term(label, label, meaning) : label), number);
     });
     this.numbers.replaceChildren(...items);
-  }
-
-  showTop({ replay, entry, pictures }, step) {
-    const top = step?.top?.[entry.entry] ?? [];
-    this.alternatives.hidden = top.length === 0;
-    const items = top.slice(0, 5).map(([token, share]) => {
-      const meter = make("span", { class: "ds-share", "aria-hidden": "true" }, make("i", { style: `width: ${100 * share}%` }));
-      return make("li", {}, thumbnail(pictures, token, 20), make("span", {}, replay.tokenText(token)), meter, make("span", {}, formatNumber(share)));
-    });
-    this.top.replaceChildren(...items);
   }
 }
 

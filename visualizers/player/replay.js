@@ -360,10 +360,3 @@ function formatNumber(value) {
   }
   return String(Number(value.toPrecision(3)));
 }
-
-/** The verdict of a coin, with as many decimals as it takes to tell the two numbers apart. */
-function coinText(coin, acceptProb) {
-  let digits = 2;
-  while (digits < 7 && coin.toFixed(digits) === acceptProb.toFixed(digits)) digits += 1;
-  return `${coin.toFixed(digits)} ${coin < acceptProb ? "<" : "≥"} ${acceptProb.toFixed(digits)}`;
-}

@@ -18,7 +18,7 @@ class Worked {
     this.key = "";
     this.where = make("p", { class: "ds-where" });
     this.hint = make("p", { class: "ds-wait" }, "Step on by one pass, or point at a token, to see how its verdict came about.");
-    this.parts = Object.fromEntries(["guess", "check", "verdict", "left"].map((name) => [name, make("li", { class: `ds-part ds-part-${name}` })]));
+    this.parts = Object.fromEntries(["draft", "verify", "verdict", "left"].map((name) => [name, make("li", { class: `ds-part ds-part-${name}` })]));
     this.list = make("ol", { class: "ds-parts" }, ...Object.values(this.parts));
     const goes = NEXT.map(([kind, label, key, title]) => makeButton({ title: `${title} (${key})`, "aria-keyshortcuts": key }, () => this.go(kind), label));
     const buttons = make("div", { class: "ds-goes", role: "group", "aria-label": "Go on to" }, ...goes);
@@ -81,8 +81,8 @@ class Worked {
     this.sayWhere();
     if (!this.moment) return;
     this.rule = ruleOf(this.moment);
-    this.showGuess();
-    this.showCheck();
+    this.showDraft();
+    this.showVerification();
     this.showVerdict();
     this.showLeft();
   }
@@ -99,12 +99,12 @@ class Worked {
     part.replaceChildren(...(part.hidden ? [] : [make("h4", {}, ...title), ...children.filter(Boolean)]));
   }
 
-  showGuess() {
+  showDraft() {
     const { moment } = this;
     const draft = moment.token("draft");
     const token = draft ?? moment.token("token");
     const words = draft === undefined ? this.withoutDraft() : [this.named(draft), this.origin()].filter(Boolean).join(", ");
-    this.fillPart("guess", [draft === undefined ? "The token" : "The draft"], make("div", { class: "ds-line" }, this.picture(token, moment.index), make("p", {}, words)));
+    this.fillPart("draft", [draft === undefined ? "The token" : "The draft"], make("div", { class: "ds-line" }, this.picture(token, moment.index), make("p", {}, words)));
   }
 
   /** A picture of a token: its tile, or what stood there in the picture of that moment. */
@@ -139,17 +139,17 @@ class Worked {
     return `${name}${moment.fate?.meaning ?? ""}.`;
   }
 
-  showCheck() {
+  showVerification() {
     const { moment } = this;
     const { pictures, theme } = this.scene;
     const over = ["Verification: ", this.term("p"), " over ", this.term("q")];
     const bells = bellsOf(moment);
     const [p, q, token] = [moment.number("p"), moment.number("q"), moment.token("draft")];
-    if (moment.likely) this.fillPart("check", over, likeliestRows(moment, pictures, moment.likely));
+    if (moment.likely) this.fillPart("verify", over, likeliestRows(moment, pictures, moment.likely));
     else if (bells) this.showBells(bells, theme);
-    else if (moment.top && q === undefined) this.fillPart("check", ["What the model finds likely: ", this.term("confidence")], topRows(moment, pictures));
-    else if (p !== undefined && q !== undefined) this.fillPart("check", over, likeliestRows(moment, pictures, [{ token, p, q }]), make("p", { class: "ds-note" }, moment.fate?.judged ? NOT_RECORDED : NOT_KEPT));
-    else this.fillPart("check", []);
+    else if (moment.top && q === undefined) this.fillPart("verify", ["What the model finds likely: ", this.term("confidence")], topRows(moment, pictures));
+    else if (p !== undefined && q !== undefined) this.fillPart("verify", over, likeliestRows(moment, pictures, [{ token, p, q }]), ...(moment.top ? [make("p", { class: "ds-note" }, "Likeliest by p"), topRows(moment, pictures)] : [make("p", { class: "ds-note" }, moment.fate?.judged ? NOT_RECORDED : NOT_KEPT)]));
+    else this.fillPart("verify", []);
   }
 
   showBells(bells, theme) {
@@ -159,7 +159,7 @@ class Worked {
     const words = `Means ${figure(bells.distance)} apart; widths ${figure(bells.draft)} (q) and ${figure(bells.target)} (p).`;
     const densities = p === undefined || q === undefined ? "" : ` Log densities of the draft: ${figure(q)} (q), ${figure(p)} (p).`;
     canvas.setAttribute("aria-label", words);
-    this.fillPart("check", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities));
+    this.fillPart("verify", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities));
     drawBells(canvas, bells, theme, moment.fate?.name === "resampled" && bells.token !== undefined);
   }
 
