@@ -108,13 +108,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def served(
-    variables: Mapping[str, str] | None = None, errors: IO[bytes] | None = None
+    variables: Mapping[str, str] | None = None,
+    errors: IO[bytes] | None = None,
+    command: Sequence[str] = ("app.py",),
 ) -> Iterator[tuple[str, float, subprocess.Popen[bytes]]]:
     """The running app: its address, the seconds until it was ready, its process.
 
     Args:
         variables: Of its environment, beside ours.
         errors: Where its standard error goes; ours when left out.
+        command: What Python is started with.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -122,7 +125,7 @@ def served(
     place = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port), **(variables or {})}
     address, start = f"http://127.0.0.1:{port}", time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "app.py"], cwd=ROOT, env={**os.environ, **place}, stdout=subprocess.DEVNULL, stderr=errors
+        [sys.executable, *command], cwd=ROOT, env={**os.environ, **place}, stdout=subprocess.DEVNULL, stderr=errors
     )
     try:
         while not answers(f"{address}/healthz"):

@@ -1,11 +1,10 @@
 """What the training of the small drafter rests on: the sequences it learns from and what it promises."""
 
-import pytest
 import torch
 
 from engines.models.bundled.networks import Transformer, TransformerSize
 from training.image_ar import inputs
-from training.image_draft import compare, draw, inherit, speedup
+from training.image_draft import compare, draw, inherit
 
 LABELS = torch.tensor([[3, 1, 2], [-1, -1, -1]])
 
@@ -42,13 +41,3 @@ def test_a_drafter_as_deep_as_the_target_starts_out_equal_to_it() -> None:
     with torch.inference_mode():
         assert compare(same, codes, LABELS, logits)[1].max() < 1e-2
         assert compare(small, codes, LABELS, logits)[1].mean() > 0.05
-
-
-@pytest.mark.parametrize(
-    ("acceptance", "cost", "expected"),
-    [(0.5, 0.0, (511 / 256, 8)), (0.0, 0.25, (0.8, 1)), (0.7, 0.2, (2.533 / 1.6, 3))],
-)
-def test_the_predicted_speedup_is_that_of_the_best_number_of_drafts(
-    acceptance: float, cost: float, expected: tuple[float, int]
-) -> None:
-    assert speedup(acceptance, cost) == pytest.approx(expected)

@@ -36,9 +36,3 @@ def test_loops_written_by_hand_decode_what_the_engine_decodes() -> None:
         patched.setattr(torch, "multinomial", lambda probs, count, generator: probs.argmax(-1, keepdim=True))
         drawn = _by_hand.picture(model, ordinary.prompt, ordinary.config, 0)
     assert tuple(drawn[0].tolist()) == decode([ordinary]).tokens[0]
-
-
-def test_a_cost_says_beside_how_long_a_pass_it_would_be_within_the_target() -> None:
-    runs = [(0.30, 0.20), (0.33, 0.22), (0.36, 0.24)]  # 100 passes: 1.1 ms more beside 2.2
-    assert lean.cost(runs, 100, 0.5, "the loop") == "1.10 ms a pass beside 2.20 of the loop"
-    assert lean.cost(runs, 100, 0.1, "the loop").endswith("; within the target beside 11.0 or more")

@@ -62,10 +62,3 @@ def test_every_preset_is_a_sound_choice_that_leaves_nothing_of_the_one_before() 
             assert make_config(method.config, values) == make_config(method.config, named)
         with pytest.raises(ConfigError, match=r"preset: .* has no 'none such'; there are "):
             controls.preset_values(method, "none such")
-
-
-def test_a_bad_value_names_setting_value_and_remedy() -> None:
-    for value, said in ((None, "window: ''"), (0, "window: 0"), ("many", "window: 'many'")):
-        with pytest.raises(ConfigError, match="from 1 to 256") as caught:
-            controls.read_config(METHODS["scd"].config, {"window": value})
-        assert said in str(caught.value)

@@ -68,22 +68,6 @@ def notice_of(recorded: tuple[Recording, ...], gone: list[str]) -> list[str]:
     return [box.value["text"] for box in boxes]  # type: ignore[union-attr]
 
 
-def test_memory_does_not_grow_with_every_visitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session takes over a megabyte, and gradio keeps ten thousand of them unless it is told."""
-    asked: dict[str, object] = {}
-
-    def launch(**options: object) -> tuple[None, str, None]:
-        asked.update(options)
-        return None, "", None
-
-    with gr.Blocks() as blocks:
-        gr.Markdown("a page")
-    monkeypatch.setattr(blocks, "launch", launch)
-    server._launched(blocks, [tmp_path], {})
-    most = asked["state_session_capacity"]
-    assert isinstance(most, int) and 50 < most <= 100
-
-
 def test_what_is_no_port_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("abc", "-1", "0", "65536", "7860 ", "7" * 10000, "7.5", "\u0667"):
         monkeypatch.setenv("GRADIO_SERVER_PORT", text)

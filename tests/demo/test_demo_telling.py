@@ -18,7 +18,7 @@ from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
 from traces.schema import Trace
-from visualizers import FIGURES, player
+from visualizers import player
 
 
 def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
@@ -91,17 +91,6 @@ def test_a_drafter_is_counted_apart_and_whether_it_pays_is_said() -> None:
     assert said[1].note.endswith("where drafting pays")
     slow = replace(base, summary=replace(base.summary, seconds=made.summary.seconds / 2))
     assert outcome([slow, made])[1].note.endswith("where drafting does not pay")
-
-
-@pytest.mark.slow
-def test_the_beta_figure_pools_seeds() -> None:
-    runs = [decoded("scd", window=16, seed=seed) for seed in range(4)]
-    assert FIGURES["beta"].supports(runs) is None
-    one, many = (FIGURES["beta"].draw(traces).data[-1] for traces in (runs[:1], runs))
-    counts = [sum(count for _, count in figure.customdata) for figure in (one, many)]
-    assert counts[1] > 3 * counts[0] > 0
-    assert "4 runs" in many.name
-    assert FIGURES["beta"].supports([decoded("scd", window=window) for window in (4, 6, 8, 10, 12, 14, 16)])
 
 
 def test_stop_is_there_while_something_is_under_way() -> None:

@@ -4,7 +4,6 @@ import gzip
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 from statistics import fmean, median, quantiles, stdev
 from typing import Any
 
@@ -147,8 +146,3 @@ def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], mos
     assert band.y0 == -most_lost
     labels = [text for trace in figure.data for text in trace.text or () if text]
     assert len(labels) == len(set(labels)) and 3 <= len(labels) <= 8
-
-
-def test_results_that_are_not_there_add_nothing(tmp_path: Path) -> None:
-    (tmp_path / "text.jsonl.gz").write_bytes(b"nothing")
-    assert measured_tradeoffs(tmp_path) == ()

@@ -12,7 +12,7 @@ from engines.config import ConfigError, make_config
 from engines.continuous import rejection
 from engines.continuous.paths import plane
 from engines.continuous.rejection import DensityRatio
-from engines.methods import METHODS, cspd, cspd_block, ordinary
+from engines.methods import METHODS, cspd, cspd_block
 from engines.methods.cspd import Config, decode
 from engines.models.errors import ModelError
 from engines.models.toy_field import MODELS, ToyField, Weights, load
@@ -320,16 +320,7 @@ def test_a_trace_from_before_the_methods_parted_still_opens(method: str, config:
     assert "whole" in standalone([old], "An old run")
 
 
-def test_the_baseline_shares_the_settings_of_sampling() -> None:
-    method, config = ordinary("continuous-ar", {"steps": 7, "temperature": 0.9, "gamma": 4})
-    assert (method.name, config.steps, config.temperature) == ("continuous", 7, 0.9)
-
-
 # ---------------------------------------------------------------- refusals
-
-
-def test_a_deterministic_sampler_may_decode_without_drafts() -> None:
-    assert finish(job(sampler="ddim", eta=0, gamma=0)).summary.complete
 
 
 def test_models_of_different_tokens_are_refused() -> None:

@@ -178,13 +178,10 @@ def test_greedy_takes_a_pass_for_every_token_that_no_draft_added(kind: str) -> N
         ]
 
 
-def test_a_literal_loop_asks_once_more_between_verifications() -> None:
+def test_a_literal_loop_asks_once_more_and_rows_are_drafts_that_share_what_is_finished() -> None:
     modes = [step.call.mode for step in finish(job(policy="greedy", loop="literal")).steps]
     assert "verify" in modes
     assert all((a, b) != ("verify", "verify") for a, b in pairwise(modes))
-
-
-def test_rows_are_drafts_that_share_what_is_finished() -> None:
     trace = finish(job(policy="greedy", depth=3, graph="dag", block="8"))
     full = next(step for step in trace.steps if step.call.mode == "verify" and step.signals["open"] == 7)
     assert full.call.rows == 7
@@ -259,13 +256,6 @@ def test_a_run_goes_by_the_name_of_the_variant_whose_settings_it_has(name: str) 
     assert finish(job(depth=1, **preset)).variant == name
     if name == "Spiffy":
         assert finish(job(**{**preset, "acceptance": "policy"})).variant == ""  # greedy alone is not Spiffy
-
-
-def test_settings_for_a_checkpoint_are_no_variant() -> None:
-    for name in ("s2d2", "editing", "blockwise"):
-        method = METHODS[name]
-        for values in [{}, *method.presets.values()]:
-            assert method.variant(make_config(method.config, values)) == ""
 
 
 def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

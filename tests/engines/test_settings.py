@@ -51,12 +51,8 @@ def test_settings_are_read_from_text() -> None:
         ({"coupling": "tight"}, "coupling: 'tight' is not allowed; use one of maximal, gumbel, none"),
         ({"stale": "perhaps"}, "stale: 'perhaps' is not allowed; use true or false"),
         ({"windw": "3"}, "windw: no such setting; there are"),
-        ({"window": True}, "window: True"),
         ({"window": DEEP}, "window: [[[[[...]]]]] is not allowed"),
-        ({"window": list(range(100_000))}, "window: [0, 1, 2, 3, 4, 5, ...] is not allowed"),
-        ({"window": "9" * 10**6}, "window: '999"),
         ({"win\ndow": 3}, "'win\\ndow': no such setting"),
-        ({"w" * 10**6: 3}, "www': no such setting"),
     ],
 )
 def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], named: str) -> None:

@@ -241,14 +241,11 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
 # ---------------------------------------------------------------- on a model
 
 
-def test_who_drafts_for_itself_is_always_right() -> None:
+def test_who_drafts_for_itself_is_always_right_and_writes_its_own_greedy_text() -> None:
+    """Self-drafting one token at a time is that text by definition, whatever is judged at once."""
     trace = finish(job(drafter="itself", verifier="exact"))
     assert trace.summary.acceptance == 1.0
     assert trace.draft_model == trace.model
-
-
-def test_matching_is_the_targets_own_greedy_text_in_the_drafters_order() -> None:
-    """Self-drafting one token at a time is that text by definition, whatever is judged at once."""
     texts = {
         (gamma, rest): finish(job(drafter="itself", verifier="exact", gamma=gamma, rest=rest)).output.tokens
         for gamma in (1, 2, 4)

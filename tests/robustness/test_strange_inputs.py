@@ -1,7 +1,6 @@
 """Settings, addresses, calls, rows and timings of strangers are taken or refused in a line, and stall nothing."""
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from itertools import islice
@@ -28,7 +27,6 @@ from robustness.strategies import (
 
 from benchmarks._rows import Rows, RowsError
 from demo.addresses import fragment_of, read_address
-from demo.pages.api import methods, refusal
 from demo.panels.controls import read_config
 from engines.config import ConfigError, settings
 from engines.methods import METHODS
@@ -106,21 +104,6 @@ def test_addresses_are_read_or_refused(data: st.DataObject) -> None:
             return
         if opened and opened.request is not None:
             assert read_address(fragment_of(opened.request, opened.beside)) is not None
-
-
-CALL = {"method": "scd", "prompt": "a red boot", "seed": 0, "model": None, "settings": {}, "preset": None}
-
-
-@examples(50, 1000)
-@given(st.sampled_from(("run", "summary", "methods")), changed(CALL), changed({"method": "scd"}))
-def test_calls_are_answered_or_refused(tool: str, call: object, listing: object) -> None:
-    given_ = listing if tool == "methods" else call
-    arguments: Mapping[str, Any] = given_ if isinstance(given_, dict) else {"method": given_}
-    with within(1.0):
-        message = refusal(tool, arguments)
-        if message is None and tool == "methods":
-            json.dumps(methods(**arguments))
-        assert message is None or (message and "\n" not in message)
 
 
 ROWS = [

@@ -14,7 +14,7 @@ from support.film import EACH, film
 from support.handmade import ALL
 from support.synthetic import Size, jacobi, ordinary, written
 
-from traces import read, states
+from traces import states
 from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
 from visualizers.moving import Film, Look, MovingError, fitting, moments, write_clip, write_moving
@@ -58,16 +58,6 @@ def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: 
             row, column = divmod(token, tiles.columns)
             own = atlas.getpixel((column * tiles.size + 1, row * tiles.size + 1))
             assert (color == own) is (fate not in PENDING)
-
-
-def test_recorded_pictures_and_texts_have_open_positions_where_nothing_is_decoded() -> None:
-    for name in ("scd-boot", "text-s2d2"):
-        trace = read(RECORDED / f"{name}.json.gz")
-        film_, frames = drawn([trace], Look(width=720))
-        for step in (0, len(trace.steps) // 2, len(trace.steps)):
-            state = list(states(trace))[step]
-            there = [color == rgb(LIGHT.panel) for color in middles(film_, frames[step])]
-            assert there == [token is None for token in state.tokens[: len(there)]]
 
 
 def test_runs_of_different_length_wait_for_one_another() -> None:

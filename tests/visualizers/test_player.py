@@ -18,8 +18,6 @@ from traces.io import dumps
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Frame, Legend, Trace
 
-pytestmark = pytest.mark.browser
-
 SMALL = Size()
 
 

@@ -11,8 +11,6 @@ from support.playing import chips, go, pixels, settle, show, snapshot
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Trace
 
-pytestmark = pytest.mark.browser
-
 
 def passes(trace: Trace, mode: str) -> list[int]:
     """Numbers of the forward passes of a mode, from 1."""

@@ -17,8 +17,6 @@ from traces import Canvas, Legend, Output, Step, Trace, filled
 from traces.coarse import summary_of
 from visualizers.page import standalone
 
-pytestmark = pytest.mark.browser
-
 VIEWS: dict[str, tuple[Callable[[], Trace], Callable[[], Trace]]] = {
     "acceptance": (jacobi, ordinary),
     "agreement": (jacobi, ordinary),

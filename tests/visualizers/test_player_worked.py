@@ -1,6 +1,5 @@
 """The worked-out step in a browser: a verdict with its own numbers, and what another coin would have done."""
 
-import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 from support import handmade
@@ -9,8 +8,6 @@ from support.synthetic import HOSTILE, Size, ordinary
 
 from traces.schema import Canvas, Fate, Rule, Trace
 from visualizers.page import standalone
-
-pytestmark = pytest.mark.browser
 
 RATIO = "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
 
