@@ -35,6 +35,12 @@ def browser() -> Iterator[Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    met = set[str]()
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker("browser")
+        if item.get_closest_marker("one_quick"):
+            name = item.nodeid.partition("[")[0]
+            if name in met:
+                item.add_marker("slow")
+            met.add(name)

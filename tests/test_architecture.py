@@ -88,6 +88,7 @@ def test_assets_stay_small_and_no_file_is_larger_than_a_space_takes() -> None:
     assert large == {}
 
 
+@pytest.mark.slow
 def test_no_file_names_a_path_of_somebodys_machine() -> None:
     paths = []
     for path in tracked():

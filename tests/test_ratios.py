@@ -26,6 +26,7 @@ def test_no_ratio_has_fallen_by_a_quarter() -> None:
     assert done.stdout.count("met: ") == 5
 
 
+@pytest.mark.slow
 def test_loops_written_by_hand_decode_what_the_engine_decodes() -> None:
     words: Any = load_model("text-target")
     one = lean.text_job(lean.ORDINARY, words, lean.held_out()[0], length=16)

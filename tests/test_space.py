@@ -68,6 +68,7 @@ def distributions(file: str) -> set[str]:
     return names
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("package", ["app.py", "demo", "engines", "traces", "visualizers"])
 def test_the_requirements_bring_what_is_imported(package: str) -> None:
     brought, own = distributions("requirements.txt"), packages_distributions()

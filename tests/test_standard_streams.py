@@ -12,12 +12,9 @@ import pytest
 from support import handmade
 from support.results import row
 
-from benchmarks import sweep
-from benchmarks._grid import GridError, read_grid
 from benchmarks._rows import rows_of
 from engines.diffusion_lm import calibration
 from traces import dumps
-from traces.__main__ import main as traces_main
 from traces.results import read_results, read_rows
 from traces.streams import piped
 from visualizers.__main__ import main as draw
@@ -36,6 +33,7 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Any:
     return put
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("options", "begins"), [([], b"<!doctype html>"), (["--format", "gif"], b"GIF89a")])
 def test_a_trace_or_results_from_standard_input_are_drawn_to_standard_output(
     options: list[str], begins: bytes, stdin: Any, capfdbinary: BINARY
@@ -49,16 +47,6 @@ def test_a_trace_or_results_from_standard_input_are_drawn_to_standard_output(
     stdin(json.dumps(rows).encode())
     assert draw(["--sweep", "-", "--figure", "frontier", "-o", "-"]) == 0
     assert b"frontier" in capfdbinary.readouterr().out.lower()
-
-
-def test_what_is_broken_on_standard_input_is_said_in_a_line(stdin: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    stdin(b"{}")
-    assert traces_main(["validate", "-"]) == 1
-    assert capsys.readouterr().err.startswith("-: ")
-    stdin(b"no grid")
-    with pytest.raises(GridError, match="-: is no JSON"):
-        read_grid(Path("-"))
-    assert sweep.main(["-", "-o", "-"]) == sweep.USAGE
 
 
 def test_prompts_of_calibrate_and_the_rows_of_a_sweep(stdin: Any, capfdbinary: BINARY) -> None:

@@ -77,6 +77,7 @@ def opened(opening: Opening, fragment: str) -> Update:
     return opening.open({opening.fragment: fragment})
 
 
+@pytest.mark.slow
 def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -> None:
     compare = opening.compare
     own = asked("scd", MODEL, window=8)
@@ -107,6 +108,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -
     assert fragment_of_tray(["x" * 9000]) == ""  # too long to be opened
 
 
+@pytest.mark.slow
 def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(opening: Opening) -> None:
     page = opening.run
     update = opened(opening, f"#method=scd&model={MODEL}&seed=5&set.window=8&step=7")

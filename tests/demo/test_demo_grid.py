@@ -103,6 +103,7 @@ def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:
     assert [row["seed"] for row in value["rows"]] == ["seed 0", "seed 1"]
 
 
+@pytest.mark.slow
 def test_a_cell_plays_its_row_and_leaves_the_columns_as_they_were(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -43,6 +43,7 @@ def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
     library: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

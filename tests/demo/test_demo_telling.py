@@ -8,7 +8,6 @@ from support import handmade
 from support.raster import decoded
 
 from demo.pages import run
-from demo.pages import trace as trace_page
 from demo.panels.start_stop import StartStop
 from demo.runs.naming import ORDINARY, is_ordinary, title_of, titles_of
 from demo.runs.outcome import outcome
@@ -52,15 +51,6 @@ def test_runs_are_named_by_what_sets_them_apart_and_ordinary_decoding_of_text_is
     assert title_of(replace(text, method="psd", variant="Spiffy")) == "Spiffy"
     assert title_of(replace(text, method="of somebody else")) == "of somebody else"
     assert f'"{ORDINARY}"' in player.script()
-
-
-def test_the_licence_of_a_model_stands_beside_its_name() -> None:
-    plain, said = handmade.ar(), "S-Lab License 1.0: for research, not for commercial use"
-    licensed = replace(plain, model=replace(plain.model, licence=said))
-    rows = dict(map(tuple, trace_page.details_of(licensed)["rows"]))
-    assert [*rows][1:3] == ["Model", "Licence"]
-    assert rows["Licence"] == said
-    assert "Licence" not in dict(map(tuple, trace_page.details_of(plain)["rows"]))
 
 
 @pytest.mark.slow

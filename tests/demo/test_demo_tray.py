@@ -74,6 +74,7 @@ def opened(parts: Parts, *files: bytes) -> Update:
     return parts.compare.open(parts.values(tray=Tray(), upload=list(files)), MINE)
 
 
+@pytest.mark.slow
 def test_opened_files_play_at_once_and_every_page_speaks_of_them(parts: Parts, page: ComparePage) -> None:
     update = opened(parts, dumps(SHORT), dumps(ORDINARY))
     assert [trace.method for trace in update[page.site.shown].traces()] == ["scd", "ar"]

@@ -28,6 +28,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return list(json.loads((FOLDER / f"{name}.json").read_text("utf-8"))["rows"])
 
 
+@pytest.mark.slow
 def test_the_answer_for_pictures_is_what_the_rows_say(alone: list[Tradeoff]) -> None:
     fast = max(
         (row for row in rows_of("speed") if row["guidance"] == 1.0 and row["method"] == "scd"),
@@ -117,6 +118,7 @@ def test_reported_numbers_stand_in_the_prose_with_their_table() -> None:
     assert all(one.reported and not one.exact for one in reported_tradeoffs())
 
 
+@pytest.mark.slow
 def test_a_point_opens_the_recording_with_the_nearest_settings(alone: list[Tradeoff]) -> None:
     shipped = recordings()
     opened = {}

@@ -43,6 +43,7 @@ def assisted(amount: float, **options: Any) -> tuple[ds.Trace, list[int]]:
     return recorded(target, noisy(target, amount), **options)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("amount", "sampled"), [(0.0, False), (0.05, False), (0.3, False), (1.0, False), (0.1, True)])
 def test_a_recorded_assisted_generate_agrees_with_what_it_returned(amount: float, sampled: bool) -> None:
     torch.manual_seed(5)

@@ -80,8 +80,6 @@ def test_figures_by_name() -> None:
     assert set(ds.figures(trace)) < set(ds.figures())
     with pytest.raises(FigureError, match="figure: there is no 'chrun'; choose one of canvas, "):
         ds.figure("chrun", trace)
-    with pytest.raises(FigureError, match="figure routing: needs"):
-        ds.figure("routing", trace)
     with pytest.raises(FigureError, match="step 9: choose a step from 0 to 3"):
         ds.figure("canvas", trace, step=9)
 

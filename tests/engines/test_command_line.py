@@ -139,6 +139,7 @@ def test_check_says_what_holds(mine: str, capsys: pytest.CaptureFixture[str]) ->
     assert re.fullmatch(said, claim)
 
 
+@pytest.mark.slow
 def test_check_of_a_method_that_says_it_is_lossy(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "blockwise"]) == 0
     assert "lossy, as declared: 8 of 8 texts" in capsys.readouterr().out
@@ -146,6 +147,7 @@ def test_check_of_a_method_that_says_it_is_lossy(capsys: pytest.CaptureFixture[s
     assert "8 of 8 texts of likeliest tokens are those of one token a pass" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     assert main(["check", "scd", "--set", "coupling=none"]) == 1
@@ -184,6 +186,7 @@ ENGINES = [sys.executable, "-m", "engines"]
 TOY = ["run", "ar", "--model", "toy-raster", "--prompt", ""]
 
 
+@pytest.mark.slow
 def test_the_trace_goes_to_standard_output_and_into_the_next_command() -> None:
     written = subprocess.run([*ENGINES, *TOY, "-o", "-"], cwd=ROOT, capture_output=True)
     assert loads(written.stdout).method == "ar"

@@ -133,6 +133,7 @@ def test_without_drafts_it_is_ordinary_decoding_bit_for_bit(values: dict[str, ob
     assert "gamma" not in values or one.method.deviation(one.config) == ""
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("method", EXACT)
 @pytest.mark.parametrize(("gamma", "prefill"), [(3, 0.0), (5, 0.0), (8, 0.25)])
 def test_a_target_that_drafts_for_itself_keeps_everything(method: str, gamma: int, prefill: float) -> None:
@@ -296,6 +297,7 @@ def test_a_mixture_drafts_without_denoising_and_where_it_cannot_says_who_does() 
             Run(wrong)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("method", "config"),
     [

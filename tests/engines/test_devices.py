@@ -1,6 +1,5 @@
 """Where models run: what names a device, and that a method keeps to its model's."""
 
-import argparse
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -8,22 +7,19 @@ from pathlib import Path
 import pytest
 import torch
 from support import elsewhere
-from support.checkpoints import write, write_json
 from torch.utils._pytree import tree_leaves
 
 from engines.__main__ import main
 from engines.config import ConfigError
 from engines.methods import METHODS
-from engines.models import catalog, devices, loading, memory
+from engines.models import catalog, devices
 from engines.models.catalog import MODELS, default_model, load_model
-from engines.models.checkpoints import assembling
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
 from traces import read
 from traces.schema import Step
 
 PASSES = 6
-ONE_A_FAMILY = ("scd", "psd", "cspd")
 
 
 @pytest.fixture
@@ -50,13 +46,8 @@ MODEL_OF = {name: default_model(method.family) for name, method in METHODS.items
 MODEL_OF |= {name: "text-target" for name, method in METHODS.items() if method.family == "diffusion-lm"}
 
 
-@pytest.mark.parametrize(
-    ("method", "model"),
-    [
-        ("scd", "text-draft"),
-        *(pytest.param(*one, marks=() if one[0] in ONE_A_FAMILY else pytest.mark.slow) for one in MODEL_OF.items()),
-    ],
-)
+@pytest.mark.one_quick
+@pytest.mark.parametrize(("method", "model"), [("scd", "text-draft"), *MODEL_OF.items()])
 @pytest.mark.usefixtures("there")
 def test_a_method_keeps_to_its_models_device(method: str, model: str) -> None:
     """No operation mixes devices, each pass reads once, and the tokens are those of the CPU."""
@@ -139,23 +130,6 @@ def test_several_devices_are_named_each_once(asked: str, problem: str) -> None:
         devices.resolve_several(asked)
 
 
-def test_several_devices_take_accelerate_and_a_model_that_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    several, text, picture = "cuda:0,cuda:1", write(tmp_path / "text", "qwen3"), tmp_path / "picture"
-    picture.mkdir()
-    write_json(picture / "config.json", {"model_type": "mar"})
-    for module in (memory, assembling):
-        monkeypatch.setattr(module, "free_bytes", lambda _: 10**9)
-    monkeypatch.setattr(assembling, "is_accelerate_available", lambda: False)
-    for folder, problem in (
-        (text, "several devices, .*, with accelerate; do: pip install"),
-        (picture, "one device, and .* names several; name one"),
-    ):
-        with pytest.raises(ModelError, match=f"{folder.name}: runs on {problem}"):
-            loading.load_folder(folder, several)
-
-
 # ---------------------------------------------------------------- commands
 
 
@@ -177,8 +151,3 @@ def test_commands_refuse_what_is_no_device(
     assert main(command) == 2
     assert capsys.readouterr().err.startswith("DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, ")
     assert main([*command, "--device", "cpu"]) == 0
-    parser = argparse.ArgumentParser()
-    devices.add_option(parser)
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--device", "gpu"])
-    assert "argument --device: device: 'gpu' is no device" in capsys.readouterr().err

@@ -132,6 +132,7 @@ def native_pixels(family: str, codes: Tensor) -> Tensor:
     return pixels
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("family", CODED)
 def test_logits_are_transformers_own_with_and_without_the_prompt_and_with_rollback(home: Path, family: str) -> None:
     model, codes = loading.load_folder(home / family), torch.arange(SIDE**2) * 7 % CODES
@@ -149,6 +150,7 @@ def test_logits_are_transformers_own_with_and_without_the_prompt_and_with_rollba
         torch.testing.assert_close(logits, expected[:, done:last], rtol=0, atol=1e-4)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("family", CODED)
 def test_scd_draws_the_picture_that_the_native_classes_make_of_its_tokens(home: Path, family: str) -> None:
     model, method = loading.load_folder(home / family), METHODS["scd"]
@@ -204,10 +206,9 @@ def test_a_vqgan_inside_a_checkpoint_is_anoles(home: Path, tmp_path: Path, monke
 # ---------------------------------------------------------------- latents
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("family", LATENT)
-@pytest.mark.parametrize(
-    "method", ["continuous", "cspd", *(pytest.param(f"cspd-{k}", marks=pytest.mark.slow) for k in ("block", "release"))]
-)
+@pytest.mark.parametrize("method", ["continuous", "cspd", "cspd-block", "cspd-release"])
 def test_cspd_draws_from_the_folder_to_pixels(home: Path, family: str, method: str) -> None:
     model, small = (loading.load_folder(home / name) for name in (family, f"{family}-small"))
     given = {"steps": 4, "guidance": 3.0} | ({} if method == "continuous" else {"gamma": 3, "prefill": 0.0})
@@ -422,6 +423,7 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
     assert refused(copied(home / family, tmp_path / family), change, problem).startswith(family)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("family", "file", "content", "problem"),
     [

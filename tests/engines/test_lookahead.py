@@ -34,6 +34,7 @@ def final(trace: Trace) -> list[dict[int, Any]]:
     ]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("method", LIMITS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_limit_is_decoding_by_confidence_and_every_pass_settles_something(kind: str, method: str) -> None:

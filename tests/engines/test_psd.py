@@ -59,6 +59,7 @@ def counted(trace: Trace, like: Trace) -> bool:
 # ---------------------------------------------------------------- the policy's own text
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,6 +70,7 @@ def test_without_drafts_it_is_the_policy(kind: str, policy: str, loop: str) -> N
     assert len(trace.steps) == len(plain.steps)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("graph", ["chain", "dag"])
 @pytest.mark.parametrize("kind", ["aligned", "full"])
@@ -83,6 +85,7 @@ def test_greedy_text_comes_out_in_the_same_order(kind: str, graph: str, loop: st
     assert passes[-1] < len(plain.steps)  # else there was nothing to test
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("policy", ["confidence", "localleap"])
 @pytest.mark.parametrize(("kind", "seed"), [("aligned", 0), ("aligned", 3), ("full", 0), ("shift", 1)])
 def test_strict_acceptance_follows_the_policy_step_by_step(kind: str, seed: int, policy: str) -> None:
@@ -98,6 +101,7 @@ def test_strict_acceptance_follows_the_policy_step_by_step(kind: str, seed: int,
     assert next(single, None) is None
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_fed_where_they_pay_and_the_text_is_the_policys(kind: str, loop: str) -> None:
@@ -131,6 +135,7 @@ def decode(model: Conditionals, method: str = "psd", **values: object) -> tuple[
     return tokens.tolist(), len(made)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("acceptance", ["policy", "token", "strict"])
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("graph", ["chain", "dag"])
@@ -149,6 +154,7 @@ def test_spiffy_loses_nothing_whatever_the_model_says(graph: str, loop: str, acc
 # ---------------------------------------------------------------- accounting
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_passes_and_tokens_add_up(kind: str, policy: str) -> None:
@@ -167,6 +173,7 @@ def test_passes_and_tokens_add_up(kind: str, policy: str) -> None:
     assert sum(map(len, sets(trace))) == sum(step.signals["committed"] for step in trace.steps)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["aligned", "full"])
 def test_greedy_takes_a_pass_for_every_token_that_no_draft_added(kind: str) -> None:
     """Apart from passes whose draft filled the whole block, which leaves the policy nothing to reveal."""

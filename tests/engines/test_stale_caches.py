@@ -61,6 +61,7 @@ CACHES: list[tuple[str, dict[str, object]]] = [
 SUB_BLOCKS = ("Fast_dLLM_Qwen", {"cache": "dual", "sub_block": "4"})
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("family", "values"), [*CACHES, SUB_BLOCKS])
 def test_a_stale_cache_gives_what_an_independent_forward_with_that_memory_gives(
     tmp_path: Path, family: str, values: dict[str, object]

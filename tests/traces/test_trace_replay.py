@@ -47,6 +47,7 @@ def test_the_iterator_agrees_with_single_states_and_ends_in_the_output(name: str
     assert trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("path", OLD, ids=lambda path: path.name)
 def test_an_old_trace_opens_replays_and_is_drawn(path: Path) -> None:
     trace = read(path)

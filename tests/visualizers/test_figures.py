@@ -153,14 +153,6 @@ def test_runs_are_named_by_what_differs() -> None:
     assert labels([run(), run()]) == ("jacobi", "jacobi (2)")
 
 
-def test_text_from_a_trace_is_shown_as_it_is() -> None:
-    odd = replace(run(), method='<a href="javascript:x">m</a> & co')
-    assert labels([odd]) == ('&lt;a href="javascript:x"&gt;m&lt;/a&gt; &amp; co',)
-    for name in ("race", "canvas", "latency", "churn"):
-        text = FIGURES[name].draw([odd, run()]).to_json()
-        assert "<a href" not in text and "\\u003ca href" not in text
-
-
 class TestCanvas:
     def test_final_tokens_are_solid_drafts_faded_and_open_positions_faint(self) -> None:
         trace = run()

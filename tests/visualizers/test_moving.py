@@ -98,6 +98,7 @@ def decoded(path: Path, size: tuple[int, int]) -> list[Image.Image]:
     return [Image.frombytes("RGB", size, data[at : at + length]) for at in range(0, len(data), length)]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("ending", ["gif", "webp", "mp4"])
 def test_what_is_read_back_is_what_was_drawn(tmp_path: Path, ending: str) -> None:
     traces = [ordinary(Size(4, 4)), jacobi(Size(4, 4, 6))]
@@ -146,15 +147,12 @@ def test_what_has_no_room_or_cannot_be_read_or_written_is_refused(
         write_moving([RUN], tmp_path / "run.gif", SMALL)
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
-    with pytest.raises(FileNotFoundError):
-        write_moving([RUN], tmp_path / "no" / "run.gif", SMALL)
-    with pytest.raises(MovingError, match=r"run\.avi: choose a file that ends in \.gif, \.mp4, \.webp"):
-        write_moving([RUN], tmp_path / "run.avi", SMALL)
     legend = replace(RUN.legend, tiles=replace(RUN.legend.tiles, png="data:image/png;base64,AAAA"))  # type: ignore[type-var]
     with pytest.raises(MovingError, match="a picture in the trace is damaged"):
         write_moving([replace(RUN, legend=legend)], tmp_path / "run.gif", SMALL)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("ending", ["gif", "webp", "mp4"])
 def test_a_file_that_is_there_stays_when_drawing_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
