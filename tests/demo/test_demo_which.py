@@ -49,6 +49,7 @@ def test_the_answer_for_pictures_is_what_the_rows_say(alone: list[Tradeoff]) -> 
     )
 
 
+@pytest.mark.slow
 def test_the_answer_for_text_is_what_the_rows_say(alone: list[Tradeoff]) -> None:
     lines = [json.loads(line) for line in gzip.decompress((FOLDER / "text.jsonl.gz").read_bytes()).splitlines()]
     by_label: dict[str, dict[int, dict[str, float]]] = {}
