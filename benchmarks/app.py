@@ -28,7 +28,7 @@ from traces.streams import piped
 ROOT: Final = Path(__file__).parents[1]
 MODEL: Final = "studio-image"
 """The page opens with it."""
-MOST_SECONDS_TO_START: Final = 180.0
+MOST_SECONDS_TO_START: Final = 240.0
 LEAST_FRAMES_A_SECOND: Final = 50.0
 READY_SECONDS: Final = 5.0
 FIRST_STEP_MILLISECONDS: Final = 150.0
