@@ -28,7 +28,7 @@ from traces.streams import piped
 ROOT: Final = Path(__file__).parents[1]
 MODEL: Final = "studio-image"
 """The page opens with it."""
-MOST_SECONDS_TO_START: Final = 180.0
+MOST_SECONDS_TO_START: Final = 240.0
 LEAST_FRAMES_A_SECOND: Final = 50.0
 READY_SECONDS: Final = 5.0
 FIRST_STEP_MILLISECONDS: Final = 150.0
@@ -111,13 +111,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 @contextmanager
 def served(
-    variables: Mapping[str, str] | None = None, errors: IO[bytes] | None = None
+    variables: Mapping[str, str] | None = None,
+    errors: IO[bytes] | None = None,
+    command: Sequence[str] = ("app.py",),
 ) -> Iterator[tuple[str, float, subprocess.Popen[bytes]]]:
     """The running app: its address, the seconds until it was ready, its process.
 
     Args:
         variables: Of its environment, beside ours.
         errors: Where its standard error goes; ours when left out.
+        command: What Python is started with.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -125,7 +128,7 @@ def served(
     place = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port), **(variables or {})}
     address, start = f"http://127.0.0.1:{port}", time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, "app.py"], cwd=ROOT, env={**os.environ, **place}, stdout=subprocess.DEVNULL, stderr=errors
+        [sys.executable, *command], cwd=ROOT, env={**os.environ, **place}, stdout=subprocess.DEVNULL, stderr=errors
     )
     try:
         while not answers(f"{address}/healthz"):

@@ -1,6 +1,8 @@
 """What holds for every test: nothing leaves the machine, and torch keeps to one thread, faster for tiny tensors."""
 
 import os
+from collections.abc import Iterator
+from typing import Any
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
 os.environ["GRADIO_ANALYTICS_CACHE_FREQUENCY"] = "1000000000"
@@ -20,3 +22,25 @@ shapes.install()
 @pytest.fixture(autouse=True)
 def _every_shape_is_checked() -> None:
     shapes.begin()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, for the tests of a module: where it stays open, what prints figures cannot start an event loop."""
+    from support.browser import chromium
+
+    with chromium() as running:
+        yield running
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    met = set[str]()
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("browser")
+        if item.get_closest_marker("one_quick"):
+            name = item.nodeid.partition("[")[0]
+            if name in met:
+                item.add_marker("slow")
+            met.add(name)

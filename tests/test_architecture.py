@@ -2,7 +2,6 @@
 
 import ast
 import gzip
-import hashlib
 import json
 import re
 import subprocess
@@ -72,17 +71,13 @@ def test_every_method_is_described(method: str) -> None:
     assert "!docs/methods\n" in (ROOT / ".dockerignore").read_text(encoding="utf-8"), "the page shows these texts"
 
 
-def test_weights_are_those_of_the_manifest_which_says_how_each_was_made() -> None:
+def test_the_manifest_names_all_weights_and_says_how_each_was_made() -> None:
+    """Its hashes are checked by tests/engines/test_shipped.py."""
     models = ROOT / "assets" / "models"
     manifest = json.loads((models / "MANIFEST.json").read_text(encoding="utf-8"))
-    recorded = {entry["file"]: entry["sha256"] for entry in manifest.values() if "file" in entry}
-    for folder, entry in manifest.items():
-        recorded |= {f"{folder}/{file}": digest for file, digest in entry.get("files", {}).items()}
-    shipped = {
-        str(path.relative_to(models)): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in models.rglob("*.safetensors")
-    }
-    assert shipped == recorded
+    recorded = {entry["file"] for entry in manifest.values() if "file" in entry}
+    recorded |= {f"{folder}/{file}" for folder, entry in manifest.items() for file in entry.get("files", {})}
+    assert {path.relative_to(models).as_posix() for path in models.rglob("*.safetensors")} == recorded
     needed = ("data", "command", "metrics", "seed")
     assert [(key, one) for key, entry in manifest.items() for one in needed if entry.get(one) in (None, "", {})] == []
 
@@ -93,6 +88,7 @@ def test_assets_stay_small_and_no_file_is_larger_than_a_space_takes() -> None:
     assert large == {}
 
 
+@pytest.mark.slow
 def test_no_file_names_a_path_of_somebodys_machine() -> None:
     paths = []
     for path in tracked():

@@ -58,11 +58,3 @@ def test_one_that_fails_is_named_and_the_others_go_on(
         bench.main(["speeds", "-o", str(tmp_path)])
     assert ended.value.code == 2
     assert "name: 'speeds' is no benchmark; use continuous," in capsys.readouterr().err
-
-
-def test_without_names_all_run_but_that_of_a_gpu(
-    commands: list[list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    bench.main(["-o", str(tmp_path)])
-    assert {command[1].partition(".")[2] for command in commands} == set(bench.BRIEF) - {"gpu"}

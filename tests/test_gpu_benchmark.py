@@ -36,12 +36,6 @@ def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Pa
     assert all(fed > 1 for fed in windows)
 
 
-def test_a_family_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        gpu.main(["--families", "GPT"])
-    assert "there is no 'GPT'; use Janus-Pro 1B, " in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("name", "listed", "beside"),
     [

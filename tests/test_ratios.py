@@ -26,6 +26,7 @@ def test_no_ratio_has_fallen_by_a_quarter() -> None:
     assert done.stdout.count("met: ") == 5
 
 
+@pytest.mark.slow
 def test_loops_written_by_hand_decode_what_the_engine_decodes() -> None:
     words: Any = load_model("text-target")
     one = lean.text_job(lean.ORDINARY, words, lean.held_out()[0], length=16)
@@ -36,9 +37,3 @@ def test_loops_written_by_hand_decode_what_the_engine_decodes() -> None:
         patched.setattr(torch, "multinomial", lambda probs, count, generator: probs.argmax(-1, keepdim=True))
         drawn = _by_hand.picture(model, ordinary.prompt, 0)
     assert tuple(drawn[0].tolist()) == decode([ordinary]).tokens[0]
-
-
-def test_a_cost_says_beside_how_long_a_pass_it_would_be_within_the_target() -> None:
-    runs = [(0.30, 0.20), (0.33, 0.22), (0.36, 0.24)]  # 100 passes: 1.1 ms more beside 2.2
-    assert lean.cost(runs, 100, 0.5, "the loop") == "1.10 ms a pass beside 2.20 of the loop"
-    assert lean.cost(runs, 100, 0.1, "the loop").endswith("; within the target beside 11.0 or more")

@@ -12,13 +12,9 @@ import pytest
 from support import handmade
 from support.results import row
 
-from benchmarks import _results, sweep
-from benchmarks._grid import GridError, read_grid
-from benchmarks._results import Claim, Options, finish
 from benchmarks._rows import rows_of
 from engines.diffusion_lm import calibration
 from traces import dumps
-from traces.__main__ import main as traces_main
 from traces.results import read_results, read_rows
 from traces.streams import piped
 from visualizers.__main__ import main as draw
@@ -37,6 +33,7 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Any:
     return put
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("options", "begins"), [([], b"<!doctype html>"), (["--format", "gif"], b"GIF89a")])
 def test_a_trace_or_results_from_standard_input_are_drawn_to_standard_output(
     options: list[str], begins: bytes, stdin: Any, capfdbinary: BINARY
@@ -52,23 +49,6 @@ def test_a_trace_or_results_from_standard_input_are_drawn_to_standard_output(
     assert b"frontier" in capfdbinary.readouterr().out.lower()
 
 
-def test_a_format_that_the_name_contradicts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        draw([str(tmp_path / "a.json"), "-o", "a.html", "--format", "gif"])
-    assert left.value.code == 2
-    assert "--format gif: -o a.html ends otherwise" in capsys.readouterr().err
-
-
-def test_what_is_broken_on_standard_input_is_said_in_a_line(stdin: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    stdin(b"{}")
-    assert traces_main(["validate", "-"]) == 1
-    assert capsys.readouterr().err.startswith("-: ")
-    stdin(b"no grid")
-    with pytest.raises(GridError, match="-: is no JSON"):
-        read_grid(Path("-"))
-    assert sweep.main(["-", "-o", "-"]) == sweep.USAGE
-
-
 def test_prompts_of_calibrate_and_the_rows_of_a_sweep(stdin: Any, capfdbinary: BINARY) -> None:
     stdin(b'["one", "two"]')
     assert calibration.prompts(Path("-"), 1) == ["two"]
@@ -81,16 +61,6 @@ def test_prompts_of_calibrate_and_the_rows_of_a_sweep(stdin: Any, capfdbinary: B
     assert json.loads(lines.splitlines()[0]) == {"about": {"grid": "a"}}
     assert read_results(lines).rows == (one,)
     assert not Path("-").exists()
-
-
-def test_a_benchmark_writes_its_result_alone(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(_results, "environment", lambda *_: handmade.scd().environment)
-    finish(Options("toy", "").read(["--json", "-"]), "Title", [Claim(name="a", measured=1.0)], [{"x": 1}])
-    out, err = capfd.readouterr()
-    assert json.loads(out)["rows"] == [{"x": 1}]
-    assert "-: a: 1" in err
 
 
 @pytest.mark.parametrize(
@@ -120,15 +90,9 @@ def test_what_the_machine_lacks_is_one_line(
 @pytest.mark.parametrize(
     "command",
     [
-        "traces schema",
         "traces show assets/traces/speculative-juice.json.gz",
-        "visualizers --list",
         "visualizers assets/traces/speculative-juice.json.gz -o -",
-        "engines list --json",
         "engines run ar --model toy-raster -o -",
-        "draftscope list",
-        "draftscope view assets/traces/speculative-juice.json.gz -o -",
-        "benchmarks.report --help",
         "benchmarks.sweep --help",
     ],
 )

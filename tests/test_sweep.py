@@ -115,18 +115,13 @@ class TestGrids:
         [
             ({"model": "studio-image"}, r"^model: 'studio-image' is not valid; name one of text-target"),
             ({"problems": 10**4}, r"^problems: 10000 is not valid; give a whole number from 1 to \d"),
-            ({"problems": True}, r"^problems: True should be a valid integer; correct it, see benchmarks/grids"),
-            ({"seeds": []}, r"^seeds: a list of 0"),
             ({"seeds": [1, 1]}, r"^seeds: \(1, 1\) is not valid; give a list of different"),
             ({"length": 7}, r"^configurations\[0\]\.config: length: 7 is not allowed; use a whole number from 8"),
             ({"speed": 1}, r"^speed: is no field of this record; remove it"),
-            ({"configurations": [3]}, r"^configurations\[0\]: 3 should be an object"),
-            ({"label": ""}, r"^configurations\[0\]\.label: ''"),
             ({"method": "scd"}, r"^configurations\[0\]\.method: 'scd' is not valid; name one of blockwise"),
             ({"preset": "fast"}, r"^configurations\[0\]\.config: preset: blockwise has no 'fast'; there are Fast"),
             ({"config": {"blok": "8"}}, r"^configurations\[0\]\.config: blok: no such setting; there are"),
             ({"config": {"block": ["8", "8"]}}, r"^configurations\[0\]\.block: .* list different values"),
-            ({"curve": 3}, r"^configurations\[0\]\.curve: 3 should be a valid string"),
             (again("again", "4"), r"'again' has the settings of 'confidence, block 4, threshold 0.5'"),
             (again("confidence, block 4, threshold 0.5", "2"), r"label: .* used twice"),
         ],
@@ -252,12 +247,9 @@ class TestFiles:
         ("name", "content", "said"),
         [
             ("rows.json", None, "must end in .jsonl or .jsonl.gz"),
-            ("missing/rows.jsonl", None, "make it first"),
             ("rows.jsonl", b"a diary\n", "rows.jsonl, line 1: is no JSON"),
-            ("rows.jsonl", line(key="a" * 10**6), "line 1.key: 'aaaa"),
             ("rows.jsonl", line(), "line 1.key: is missing, so no sweep wrote the row; name another file with -o"),
             ("rows.jsonl", line(key="a"), "line 1.weights: is missing"),
-            ("rows.jsonl.gz", b"no gzip", "cannot be unpacked"),
             ("rows.jsonl.gz", gzip.compress(b"{}\n", mtime=0)[:12] + b"a", "cannot be unpacked"),
         ],
     )
@@ -271,15 +263,6 @@ class TestFiles:
             Rows(path)
         assert len(str(caught.value)) < 500
         assert content is None or path.read_bytes() == content
-
-    def test_what_could_not_be_read_again_is_not_written(self, tmp_path: Path) -> None:
-        path = tmp_path / "rows.jsonl"
-        writer = Rows(path)
-        writer.begin({})
-        with pytest.raises(SweepError, match=r"row 'b'\.seconds: "):
-            writer.append([self.row("a"), replace(self.row("b"), seconds=float("nan"))])
-        writer.release()
-        assert Rows(path).rows == {}
 
 
 @pytest.mark.usefixtures("letters")
@@ -323,43 +306,17 @@ class TestCommandLine:
         assert self.run(tmp_path, data) == 2
         assert "holds rows of other weights of tiny; name another file" in capsys.readouterr().err
 
-    @pytest.mark.parametrize(
-        ("error", "code", "message"),
-        [
-            (KeyboardInterrupt(), 130, "stopped; 1 rows are kept, the same command goes on from there"),
-            (OSError(28, "No space left on device"), 74, "(No space left on device); make room: 1 rows are kept"),
-        ],
-    )
-    def test_an_interruption_and_a_full_disk_keep_what_is_there(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-        error: BaseException, code: int, message: str,
-    ) -> None:  # fmt: skip
+    def test_a_full_disk_keeps_what_is_there(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         def interrupted(chunks: Any, jobs: int, backend: str) -> Any:
             yield solve(chunks[0])
-            raise error
+            raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(sweep, "solve_all", interrupted)
-        assert self.run(tmp_path, grid()) == code
-        assert message in capsys.readouterr().err
+        assert self.run(tmp_path, grid()) == 74
+        assert "(No space left on device); make room: 1 rows are kept" in capsys.readouterr().err
         assert len(self.lines(tmp_path)) == 2
-
-    @pytest.mark.parametrize(
-        ("arguments", "said"),
-        [
-            (["--backend", "ray"], "argument --backend: ray needs the package ray: pip install ray"),
-            (["--problems", "9999"], "argument --problems: 9999 is not valid; there are"),
-            (["--jobs", "0"], "use a whole number from 1"),
-        ],
-    )
-    def test_mistakes_are_named(
-        self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
-        arguments: list[str], said: str,
-    ) -> None:  # fmt: skip
-        monkeypatch.setattr(sweep, "find_spec", lambda name: None if name == "ray" else name)
-        with pytest.raises(SystemExit) as left:
-            self.run(tmp_path, grid(), *arguments)
-        assert left.value.code == 2
-        assert said in capsys.readouterr().err
 
 
 def started(command: list[str], said: IO[bytes]) -> subprocess.Popen[bytes]:

@@ -1,43 +1,27 @@
 """The parts of the page, and servers, for all tests of the app, with two recorded runs of the closed-form raster."""
 
 import os
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
-from support.browser import chromium
 from support.parts import Parts
 from support.raster import decoded
 
+from benchmarks.app import served
 from demo.runs.recordings import FOLDER, Recording, recordings
 from traces import write
 
 ROOT = Path(__file__).parents[2]
-MOST_SECONDS_TO_START = 120.0
-MOST_SECONDS_TO_END = 40.0
-"""Generous: a busy machine takes four times as long as an idle one."""
-
-
-SERVERS = {"server", "shipped_server", "small"}
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What starts the app takes seconds, and so does what opens a browser."""
     for item in items:
-        needed = set(getattr(item, "fixturenames", ()))
-        if needed & {"browser", *SERVERS}:
+        if {"browser", "server", "shipped_server", "small"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
-        if "browser" in needed:
-            item.add_marker("browser")
 
 
 @pytest.fixture(scope="session")
@@ -93,46 +77,8 @@ def serving(library: Path, temporary: Path, **variables: str) -> Iterator[str]:
 
     Told to end, it takes its visitors' files with it.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]),
-        "GRADIO_SERVER_NAME": "127.0.0.1",
-        "GRADIO_SERVER_PORT": str(port),
-        "TMPDIR": str(temporary),
-        **variables,
-    }
-    address = f"http://127.0.0.1:{port}"
-    process = subprocess.Popen([sys.executable, "-m", "support.served", str(library)], env=environment, cwd=ROOT)
-    try:
-        wait_until_ready(address, process)
+    place = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "TMPDIR": str(temporary), **variables}
+    with served(place, command=("-m", "support.served", str(library))) as (address, _, process):
         yield address
-    finally:
-        process.terminate()
-        process.wait(MOST_SECONDS_TO_END)
     assert process.returncode == 0
     assert not list(temporary.glob("draftscope-*"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as running:
-        yield running
-
-
-def wait_until_ready(address: str, process: subprocess.Popen[bytes]) -> None:
-    late = time.monotonic() + MOST_SECONDS_TO_START
-    while time.monotonic() < late:
-        assert process.poll() is None, "the app ended before it was ready"
-        try:
-            with urllib.request.urlopen(f"{address}/healthz") as answer:
-                assert answer.status == 200
-                return
-        except urllib.error.HTTPError as error:
-            error.close()
-        except urllib.error.URLError:
-            pass
-        time.sleep(0.2)
-    pytest.fail(f"the app was not ready after {MOST_SECONDS_TO_START:.0f} s")

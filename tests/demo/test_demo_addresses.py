@@ -50,13 +50,9 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
         ("method=nothing", "method: 'nothing' is not here, or not any more; choose one of speculative"),
         ("method=scd&model=toy-field", "model: 'toy-field' is not here for scd; choose one of"),
         ("method=scd&seed=-1", "seed: '-1' is not allowed; use a whole number from 0"),
-        ("method=scd&seed=1e3", "seed: '1e3' is not allowed"),
-        ("method=scd&seed=99999999999999999999", "seed: "),
         ("method=scd&set.window=0", "window: "),
-        ("method=scd&set.nothing=1", "nothing: no such setting"),
         ("method=scd&more=1", "address: 'more' is no part of one; remove it"),
         ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; 1000 are the most"),
-        ("compare=method%3Dnothing", "method: 'nothing' is not here, or not any more"),
         ("&".join(["compare=a"] * 7), "compare: names 7 runs; 6 are the most"),
         ("method=" + "x" * 9000, "address: has 9007 characters"),
     ],
@@ -81,6 +77,7 @@ def opened(opening: Opening, fragment: str) -> Update:
     return opening.open({opening.fragment: fragment})
 
 
+@pytest.mark.slow
 def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -> None:
     compare = opening.compare
     own = asked("scd", MODEL, window=8)
@@ -111,6 +108,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -
     assert fragment_of_tray(["x" * 9000]) == ""  # too long to be opened
 
 
+@pytest.mark.slow
 def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(opening: Opening) -> None:
     page = opening.run
     update = opened(opening, f"#method=scd&model={MODEL}&seed=5&set.window=8&step=7")

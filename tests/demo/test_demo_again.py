@@ -35,10 +35,8 @@ def test_one_thing_is_changed_at_a_time_and_nothing_is_offered_twice() -> None:
     "elsewhere",
     [
         replace(AT_HAND, method="mine"),
-        replace(AT_HAND, seed=None),
         replace(AT_HAND, model=replace(AT_HAND.model, id="theirs")),
         replace(AT_HAND, config={**AT_HAND.config, "window": -1}),
-        replace(AT_HAND, config={**AT_HAND.config, "more": 1}),
         replace(AT_HAND, prompt="x" * 5000),
         handmade.s2d2(),
     ],

@@ -20,7 +20,6 @@ from support.raster import MODEL, decoded
 from demo.pages.api import FILE_FORMAT, methods, run, summary, validate
 from demo.server.limits import PROMPT_CHARACTERS, UPLOAD_BYTES
 from engines.__main__ import main
-from engines.config import ConfigError
 from engines.methods import METHODS
 from traces import dumps, loads
 
@@ -54,17 +53,6 @@ def check(answer: str, field: str) -> None:
 
 
 # ---------------------------------------------------------------- without a server
-
-
-def test_a_preset_names_settings_and_settings_overrule_it() -> None:
-    asked = {"method": "psd", "model": "text-target", "prompt": "How many?", "preset": "Spiffy"}
-    answer = summary(**asked, settings={"length": 8})
-    assert (answer["variant"], answer["config"]["length"]) == ("Spiffy", 8)
-    blocks = {"method": "blockwise", "model": "text-draft", "prompt": "How many?"}
-    assert summary(**blocks, settings={"block": 8, "length": 8})["config"]["block"] == "8"  # a choice among numbers
-    for wrong in ({**asked, "preset": "Spify"}, {**blocks, "settings": {"block": 7}}):
-        with pytest.raises(ConfigError, match=r"(preset: psd has no 'Spify'|block: 7 is not allowed); "):
-            summary(**wrong)
 
 
 def test_a_summary_and_the_trace_are_those_of_the_same_run_anywhere() -> None:
@@ -153,15 +141,11 @@ FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
         ("nope", {"data": []}, "endpoint: there is no /nope; there are /run, /summary, /methods, /validate."),
         ("run", None, "data: stands in no JSON object"),
         ("run", {}, "data: is missing; send a JSON object"),
-        ("run", {"data": 3}, "data: is no list"),
         ("v2/run", {}, "arguments: do not fit /run; it takes method (needed), prompt, seed, model, settings, preset"),
         ("v2/run", [], 'arguments: stands in no JSON object; send a JSON object such as {"method"'),
-        ("v2/summary", SOUND | {"seed": -1}, "seed: -1 is not allowed"),
         ("run", {"data": []}, "method: there is no None; there are"),
         ("run", {"data": ["scd", "", 0, MODEL, {}, None, "more"]}, "data: 7 values are too many for /run; send at"),
-        ("methods", {"data": [["scd"]]}, "method: there is no ['scd']"),
         ("validate", {"data": [FILE]}, "file: it is none that was uploaded here; upload it first"),
-        ("validate", {"data": [{"path": 3}]}, "file: it is none that was uploaded here"),
     ],
 )
 def test_a_request_that_cannot_be_served_hears_why(path: str, body: object, sentence: str, server: str) -> None:
@@ -239,14 +223,10 @@ def test_every_tool_is_described_and_answers_with_json(server: str) -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [
-        ("nothing", {}, "tool: there is no 'nothing'; there are run, summary, methods, validate."),
         ("run", {}, "method: is missing; run needs it."),
         ("run", {"method": "ar", "bogus": 4}, "bogus: run takes no such argument; there are method, prompt"),
         ("summary", SOUND | {"prompt": "a boot"}, "prompt: toy-raster draws without a prompt"),
-        ("summary", SOUND | {"settings": {"width": 3}}, "width: no such setting; there are"),
-        ("summary", SOUND | {"seed": -1}, "seed: -1 is not allowed; use a whole number"),
         ("methods", {"method": [1]}, "method: there is no [1]; there are"),
-        ("validate", {}, "file: is missing; validate needs it."),
         ("validate", {"file": "/etc/passwd"}, "file: '/etc/passwd' is not read from elsewhere"),
         ("validate", {"file": "http://127.0.0.1:1/x.json"}, "file: 'http://127.0.0.1:1/x.json' is not read"),
     ],

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageSequence
 from playwright.sync_api import Browser, Page, expect
-from support.browser import press_once
+from support.browser import press_once, visit
 
 from demo.panels.clip import OFFERED, ClipPanel, drawn
 from demo.panels.widgets import Card
 from engines.models.catalog import load_model
 
 MODEL = "studio-video"
-SEEN = "globalThis.draftscopePlayers?.viewer?.snapshot()"
 
 
 def gif(frames: int = 12, side: int = 60) -> bytes:
@@ -88,18 +87,15 @@ def bring(page: Page, name: str, data: bytes) -> None:
 
 @pytest.mark.timed
 def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shipped_server: str) -> None:
-    page = browser.new_page(reduced_motion="reduce")
-    page.goto(shipped_server)
-    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
-    page.locator("#clip-cards button").nth(2).click()
-    expect(page.locator("#prompt textarea")).to_have_value("clip 3")
-    bring(page, "${1}.gif", b"GIF89a nothing")
-    expect(page.locator("#problem [role=alert]")).to_contain_text("clip:")
-    expect(page.locator("#prompt textarea")).to_have_value("clip 3")
-    bring(page, "own.gif", gif())
-    expect(page.locator("#clip-cards button")).to_have_count(OFFERED + 1)
-    page.get_by_role("button", name="Run", exact=True).click()
-    expect(page.get_by_text("Decoding. Both decoders take turns")).to_be_visible(timeout=60_000)
-    press_once(page, "#stop")
-    expect(page.locator("#problem")).to_contain_text("is kept below", timeout=60_000)
-    page.close()
+    with visit(browser, shipped_server) as page:
+        page.locator("#clip-cards button").nth(2).click()
+        expect(page.locator("#prompt textarea")).to_have_value("clip 3")
+        bring(page, "${1}.gif", b"GIF89a nothing")
+        expect(page.locator("#problem [role=alert]")).to_contain_text("clip:")
+        expect(page.locator("#prompt textarea")).to_have_value("clip 3")
+        bring(page, "own.gif", gif())
+        expect(page.locator("#clip-cards button")).to_have_count(OFFERED + 1)
+        page.get_by_role("button", name="Run", exact=True).click()
+        expect(page.get_by_text("Decoding. Both decoders take turns")).to_be_visible()
+        press_once(page, "#stop")
+        expect(page.locator("#problem")).to_contain_text("is kept below")

@@ -96,7 +96,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.get_by_label("number input for Seeds for each prompt").press("Tab")
     expect(page.locator("#grid-plan")).to_contain_text("2 seeds × 2 settings: 4 runs")
     page.locator("#grid-run").click()
-    expect(page.locator("#grid img")).to_have_count(4, timeout=60_000)  # one by one
+    expect(page.locator("#grid img")).to_have_count(4)  # one by one
     expect(page.locator("#grid-zip")).to_be_visible()
     page.locator("#grid button").last.click()
     expect(page.get_by_role("tab", name="Play", exact=True)).to_have_attribute("aria-selected", "true")
@@ -112,7 +112,7 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     page.goto(server)
     page.wait_for_function(f"{SEEN}?.lanes.length === 2")
     page.locator("#again").get_by_role("button", name="Window L: 8").click()
-    page.wait_for_function(f"{COMPARED}?.lanes.length === 3", timeout=60_000)
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
     expect(page.get_by_role("tab", name="Compare", exact=True)).to_have_attribute("aria-selected", "true")
     with page.expect_download(timeout=180_000) as download:
         page.locator("#tray-zip").click()
@@ -127,7 +127,7 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     tokens = [lane["tokens"] for lane in page.evaluate(COMPARED)["lanes"]]
     page.goto("about:blank")
     page.goto(f"{server}{address}")
-    page.wait_for_function(f"{COMPARED}?.lanes.length === 3", timeout=60_000)
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
     assert [lane["tokens"] for lane in page.evaluate(COMPARED)["lanes"]] == tokens
 
 
@@ -136,7 +136,6 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
     page.wait_for_function(
         f"{SEEN}?.now === 7 && document.querySelector('#outcome')?.innerText.includes('for') "
         "&& location.hash.includes('clock=passes')",
-        timeout=60_000,
     )
     tokens = page.evaluate(SEEN)["lanes"][1]["tokens"]
     assert page.evaluate("location.hash").startswith("#method=scd&model=toy-raster&seed=5&set.window=8&step=7")
@@ -146,7 +145,7 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
 
     page.goto("about:blank")
     page.goto(f"{server}#gallery=scd&step=3")
-    page.wait_for_function("globalThis.draftscopePlayers?.['gallery-viewer']?.snapshot().now === 3", timeout=60_000)
+    page.wait_for_function("globalThis.draftscopePlayers?.['gallery-viewer']?.snapshot().now === 3")
     page.goto("about:blank")
     page.goto(f"{server}#gallery=gone")
     expect(page.locator("#problem [role=alert]")).to_contain_text("'gone' is not here, or not any more")
@@ -156,16 +155,16 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
 @pytest.mark.timed
 def test_a_run_is_repeated_with_seeds_and_stopped(page: Page, server: str) -> None:
     page.goto(f"{server}#method=scd&model=toy-raster&set.window=8")
-    page.wait_for_function("location.hash.includes('set.window=8') && location.hash.includes('step=')", timeout=60_000)
+    page.wait_for_function("location.hash.includes('set.window=8') && location.hash.includes('step=')")
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.get_by_role("tab", name="Repeat with many seeds").click()
     page.get_by_label("number input for Seeds").first.fill("32")
     page.get_by_label("number input for Seeds").first.press("Tab")
     page.locator("#repeat-run").click()
-    expect(page.locator("#repeat-problem")).to_contain_text("left", timeout=60_000)
-    expect(page.locator("#repeat-facts")).to_contain_text("seed by seed", timeout=60_000)
+    expect(page.locator("#repeat-problem")).to_contain_text("left")
+    expect(page.locator("#repeat-facts")).to_contain_text("seed by seed")
     press_once(page, "#repeat-stop")
-    expect(page.locator("#repeat-problem")).to_contain_text("were decoded whole and are kept", timeout=60_000)
+    expect(page.locator("#repeat-problem")).to_contain_text("were decoded whole and are kept")
     expect(page.locator("#repeat-run")).to_be_enabled()
     expect(page.locator("#repeat-rows")).to_be_visible()
     expect(page.locator("[aria-label='Empty value']:visible")).to_have_count(0)  # gradio's, until a plot is there

@@ -7,11 +7,10 @@ import pytest
 import torch
 from support.raster import MODEL, decoded, job
 
-from demo.pages.figures import _fitting
 from demo.panels import viewer
 from demo.panels.viewer import Passes
 from demo.runs import decoding
-from demo.runs.decoding import LiveRuns, plain
+from demo.runs.decoding import LiveRuns
 from demo.runs.experiments import EXPERIMENTS, conduct
 from demo.server.limits import EXPERIMENT_RUNS
 from engines.config import make_config
@@ -21,7 +20,7 @@ from engines.models.bundled.image import StudioImage
 from engines.models.bundled.networks import PictureDecoder, Tokenizer, Transformer
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, mentioned
-from traces import ModelCard, Trace, dumps
+from traces import ModelCard, Trace
 from visualizers import FIGURES
 
 
@@ -85,13 +84,6 @@ def test_one_message_is_enough_for_a_page_that_missed_the_others(monkeypatch: py
         assert told(short.message(turn))[-len(turn) :] == [(one.lane, one.sequence) for one in turn]
 
 
-def test_a_step_travels_as_the_trace_writes_it() -> None:
-    trace = decoded("scd", window=16)
-    written = json.loads(dumps(trace))["steps"][3]
-    sent = json.loads(json.dumps(plain(trace.steps[3])))
-    assert {name: sent[name] for name in written} == written
-
-
 def test_experiments_fit_the_limit_and_name_a_figure() -> None:
     for experiment in EXPERIMENTS.values():
         assert experiment.figure in FIGURES
@@ -113,13 +105,6 @@ def test_an_experiment_answers_with_its_figure(name: str) -> None:
     if not vectors:
         couplings = {(trace.seed, trace.config["coupling"]) for trace in last}
         assert couplings == {(seed, coupling) for seed in (0, 1) for coupling in ("none", "gumbel")}
-
-
-def test_an_experiment_takes_the_model_of_the_run_page_where_it_fits() -> None:
-    experiment = EXPERIMENTS["gamma"]
-    chosen, prompt = _fitting(experiment, "studio-image", "a red ankle boot on grass")
-    assert (chosen.id, prompt) == (experiment.model, "")
-    assert _fitting(EXPERIMENTS["strength"], MODEL, "") == (MODELS[MODEL], "")
 
 
 def test_an_experiment_stops_within_a_pass() -> None:

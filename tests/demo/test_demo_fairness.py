@@ -142,7 +142,7 @@ def posted(server: str, name: str, data: list[Any], **headers: str) -> dict[str,
         json.dumps({"data": data}).encode(),
         {"Content-Type": "application/json", **{key.replace("_", "-"): value for key, value in headers.items()}},
     )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=60) as answer:
         return dict(json.load(answer))
 
 
@@ -157,13 +157,12 @@ def waiting(server: str) -> int:
         return int(json.load(answer)["waiting"])
 
 
-def until(true: Any, seconds: float) -> float:
-    """How long until something is so."""
-    started = time.monotonic()
+def until(true: Any) -> None:
+    """Wait until something is so."""
+    late = time.monotonic() + 60
     while not true():
-        assert time.monotonic() - started < seconds
+        assert time.monotonic() < late
         time.sleep(0.02)
-    return time.monotonic() - started
 
 
 def test_a_full_line_refuses_runs_alone_and_those_who_hang_up_make_room(small: str) -> None:
@@ -171,19 +170,17 @@ def test_a_full_line_refuses_runs_alone_and_those_who_hang_up_make_room(small: s
     slow = ["cspd", "", 0, "toy-field", {"gamma": 64, "steps": 250}]
     with begun(small, slow) as running, ThreadPoolExecutor() as pool:
         second, third = begun(small, quick), begun(small, quick)
-        until(lambda: waiting(small) == 2, 10)
+        until(lambda: waiting(small) == 2)
         with begun(small, quick) as refused:
             assert b"queue: 2 wait for the model already; try again" in refused.read()
-        started = time.monotonic()
         with urllib.request.urlopen(small) as page:
             assert page.status == 200
-        verdict = pool.submit(answer, small, "validate", [None]).result(10)
-        assert "none was given" in verdict and time.monotonic() - started < 5
+        assert "none was given" in pool.submit(answer, small, "validate", [None]).result(60)
         assert waiting(small) == 2  # all that in front of them was answered while they waited
         second.close()
-        until(lambda: waiting(small) == 1, 2)
+        until(lambda: waiting(small) == 1)
         running.close()
-        until(lambda: waiting(small) == 0, 2.5)
+        until(lambda: waiting(small) == 0)
         assert b"event: complete" in third.read()
         third.close()
 
@@ -219,5 +216,5 @@ def test_the_page_is_sent_compressed_and_a_trace_as_it_is(small: str, library: P
 
 def answer(server: str, name: str, data: list[Any]) -> str:
     event = posted(server, f"call/{name}", data)["event_id"]
-    with urllib.request.urlopen(f"{server}/gradio_api/call/{name}/{event}", timeout=30) as told:
+    with urllib.request.urlopen(f"{server}/gradio_api/call/{name}/{event}", timeout=60) as told:
         return str(told.read().decode())

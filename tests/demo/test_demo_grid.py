@@ -13,7 +13,6 @@ from support.raster import decoded
 
 from demo.panels import grid as grid_panel
 from demo.panels.grid import grid_value, preview
-from demo.runs import series
 from demo.runs.grid import Row, columns_of, fill, planned, rows_of
 from demo.runs.series import Progress
 from demo.runs.tray import Entry, Tray, entries_of, entry_of
@@ -87,23 +86,6 @@ def test_cells_come_one_by_one_and_equal_runs_of_their_own() -> None:
     assert shares == sorted(shares)
 
 
-def test_what_would_take_too_long_or_is_refused_by_a_model_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="the prompt 'nonsense'"):
-        next(fill(columns(SHORT), (Row("", 0), Row("nonsense", 0)), never))
-    monkeypatch.setattr(series, "tried", lambda job: 150.0)
-    with pytest.raises(ConfigError, match="4 would take about 20 min here, and the server gives 10 min; use at most 2"):
-        next(fill(columns(SHORT, LONG), tuple(Row("", seed) for seed in range(4)), never))
-
-
-def test_stop_keeps_the_cells_that_are_whole() -> None:
-    passes = iter(range(10**6))
-    messages: list[Progress] = list(
-        fill(columns(RUN), (Row("", 0), Row("", 1), Row("", 2)), lambda: next(passes) > len(RUN.steps) + 3)
-    )
-    assert messages[-1].ended == "Stopped." and messages[-1].done == 1
-    assert sum(one.trace is not None for one in messages) == 1
-
-
 def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:
     text = handmade.s2d2()
     text = replace(text, output=replace(text.output, text="<b>10</b>"))
@@ -118,6 +100,7 @@ def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:
     assert [row["seed"] for row in value["rows"]] == ["seed 0", "seed 1"]
 
 
+@pytest.mark.slow
 def test_a_cell_plays_its_row_and_leaves_the_columns_as_they_were(
     parts: Parts, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,7 +14,7 @@ def test_progress_arrives_while_the_work_goes_on_and_its_error_at_the_end() -> N
 
     def work(report: Report) -> None:
         report(1, 2)
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         report(2, 2)
         raise MovingError("too long")
 
@@ -34,7 +34,7 @@ def test_work_ends_when_nobody_waits_for_it() -> None:
             report(number, 10_000)
             reported.append(number)
             if number == 3:
-                assert seen.wait(10)
+                assert seen.wait(60)
 
     said = reports(work)
     assert len(list(islice(said, 3))) == 3

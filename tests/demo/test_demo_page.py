@@ -56,7 +56,7 @@ def run(page: Page) -> None:
 
 
 def settled(page: Page) -> None:
-    expect(page.locator("#stop")).to_be_hidden(timeout=60_000)
+    expect(page.locator("#stop")).to_be_hidden()
     expect(page.locator("#run")).to_be_enabled()
 
 
@@ -129,8 +129,8 @@ def test_a_bad_prompt_is_answered_and_loses_nothing_and_the_keyboard_reaches_the
     prompt = page.get_by_label("Prompt", exact=True)
     prompt.fill("<img src=x onerror=alert(1)> boot")
     page.locator("#run").click()
-    expect(page.locator("#problem [role=alert]")).to_be_visible(timeout=20_000)
-    expect(page.locator("#run")).to_be_enabled(timeout=20_000)
+    expect(page.locator("#problem [role=alert]")).to_be_visible()
+    expect(page.locator("#run")).to_be_enabled()
     expect(prompt).to_have_value("<img src=x onerror=alert(1)> boot")
     assert steps(page) == before
     assert page.locator("#problem img").count() == 0
@@ -146,7 +146,7 @@ def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -
     page.wait_for_function("draftscopePlayers['gallery-viewer']?.snapshot().lanes.length === 2")
     expect(page.locator("#gallery-outcome")).to_contain_text("ordinary: 256")
     page.get_by_role("tab", name="Figures").click()
-    expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible(timeout=20_000)
+    expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible()
     page.get_by_label("The race to the last token").check()
     expect(page.locator("#figure-plot")).to_contain_text("The race to the last token")
     expect(page.get_by_text(FIGURES["race"].caption[:40])).to_be_visible()
@@ -157,8 +157,8 @@ def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -
     page.set_viewport_size({"width": 1280, "height": 900})
     expect(page.locator("#figure-plot")).to_contain_text("The race to the last token")
     page.get_by_role("button", name="Export PDF").first.click()
-    with page.expect_download(timeout=60_000) as download:
-        page.locator("a[download='figure.pdf']").click(timeout=60_000)
+    with page.expect_download() as download:
+        page.locator("a[download='figure.pdf']").click()
     assert Path(download.value.path()).read_bytes().startswith(b"%PDF")
 
 
@@ -169,7 +169,7 @@ def test_the_runs_at_hand_can_be_taken_away_in_motion(page: Page, tmp_path: Path
     page.get_by_role("tab", name=place.capitalize(), exact=True).click()
     passes = max(count for count, _ in steps(page))
     page.locator(f"#{place}-moving-gif").click()
-    expect(page.locator(f"#{place}-moving-progress")).to_contain_text(f"of {passes + 1} is drawn", timeout=60_000)
+    expect(page.locator(f"#{place}-moving-progress")).to_contain_text(f"of {passes + 1} is drawn")
     with page.expect_download(timeout=120_000) as download:
         page.locator(f"#{place}-moving-file a[download$='.gif']").click(timeout=120_000)
     assert download.value.suggested_filename == "scd-seed-0.gif"
@@ -185,7 +185,7 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     page.get_by_role("tab", name="Experiments").click()
     page.locator("#run-experiment").click()
     press_once(page, "#stop-experiment", there="#experiment-plot .js-plotly-plot")
-    expect(page.locator("#run-experiment")).to_be_enabled(timeout=20_000)
+    expect(page.locator("#run-experiment")).to_be_enabled()
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 
 
@@ -194,7 +194,7 @@ def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> 
     page.get_by_role("tab", name="Bias of published variants").click()
     page.locator("#run-bias").click()
     press_once(page, "#stop-bias")
-    expect(page.locator("#bias-progress")).to_contain_text("Stopped.", timeout=60_000)
+    expect(page.locator("#bias-progress")).to_contain_text("Stopped.")
     expect(page.locator("#bias-plot")).to_be_hidden()
     page.get_by_label("number input for Draft's variances").fill("1")
     page.get_by_label("number input for Draft's shift").fill("0")
@@ -223,19 +223,19 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
     sound.write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in [about, *renamed]).encode()))
     upload.set_input_files(sound)
     plot = page.locator("#results-plot .js-plotly-plot")
-    expect(plot).to_be_visible(timeout=20_000)
-    expect(page.locator("#results-problem")).to_be_hidden(timeout=20_000)
+    expect(plot).to_be_visible()
+    expect(page.locator("#results-problem")).to_be_hidden()
     expect(page.locator("#results-table tbody tr")).to_have_count(13)
     expect(page.get_by_text("<b>here</b>, 3 threads a process, commit <b>0123</b>")).to_be_visible()
     assert page.locator("#results-table i, #results-plot i").count() == 0
 
     page.get_by_label("Speed", exact=True).click()
     page.get_by_role("option", name="Speed-up in time").click()
-    expect(plot).to_contain_text("speed-up against <i>AR</i>", timeout=20_000)  # block size 1 is found
+    expect(plot).to_contain_text("speed-up against <i>AR</i>")  # block size 1 is found
     page.get_by_label("Accuracy and speed by one setting").check()
-    expect(plot).to_contain_text("Accuracy and speed by one setting", timeout=20_000)
+    expect(plot).to_contain_text("Accuracy and speed by one setting")
     page.get_by_label("dynamic", exact=True).uncheck()
-    expect(page.locator("#results-table tbody tr")).to_have_count(9, timeout=20_000)
+    expect(page.locator("#results-table tbody tr")).to_have_count(9)
     with page.expect_download() as download:
         page.locator("#results-csv").click()
     lines = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
@@ -244,17 +244,17 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
 
     page.get_by_role("tab", name="What drafting gains").click()
     plot = page.locator("#timings-plot .js-plotly-plot")
-    expect(plot).to_contain_text("SJD, video", timeout=20_000)  # of what ships
+    expect(plot).to_contain_text("SJD, video")  # of what ships
     upload, own = page.locator("#timings-upload input[type=file]"), tmp_path / "own.json"
     timing = {"gamma": 3, "batch": 7, "tokens_per_verification": 2.5, "tokens_expected": 2.75}
     timing |= {f"faster_{name}": 1.25 for name in ("median", "low_quartile", "high_quartile")}
     timing |= {f"share_{name}": 0.25 for name in ("draft", "target", "head", "deciding")}
     own.write_text(json.dumps({"title": "<b>Mine</b>", "rows": [timing]}))
     upload.set_input_files(own)
-    expect(page.locator("#timings-table tbody tr")).to_have_text(["371.252.502.75"], timeout=20_000)
+    expect(page.locator("#timings-table tbody tr")).to_have_text(["371.252.502.75"])
     expect(page.locator("#timings-problem")).to_be_hidden()
     page.get_by_label("Where the time of drafting goes").check()
-    expect(plot).to_contain_text("<b>Mine</b>", timeout=20_000)
+    expect(plot).to_contain_text("<b>Mine</b>")
     accessible(page, 1280, 390)
 
 
@@ -281,6 +281,6 @@ def test_every_page_is_accessible_and_fits(page: Page, width: int) -> None:
     for tab in TABS:
         page.get_by_role("tab", name=tab, exact=True).click()
         if plot := {"Figures": "#figure-plot", "Which one?": "#which-plot"}.get(tab):
-            expect(page.locator(f"{plot} .js-plotly-plot")).to_be_visible(timeout=60_000)
+            expect(page.locator(f"{plot} .js-plotly-plot")).to_be_visible()
         unfold(page, tab)
         accessible(page)

@@ -23,6 +23,7 @@ def recording(*traces: Trace) -> Recording:
     return Recording(traces[-1].method, "", "", "", paths, traces)
 
 
+@pytest.mark.slow
 def test_there_is_a_pair_of_each_kind_that_was_recorded_videos_first(shipped: tuple[Recording, ...]) -> None:
     offer = pairs(shipped)
     assert [pair.kind for pair in offer if pair.kind != "video"] == ["picture", "text", "continuous"]

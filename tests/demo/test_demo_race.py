@@ -184,11 +184,11 @@ def test_a_run_replaces_the_race(page: Page) -> None:
     page.get_by_role("option", name="Toy raster, 16x16").click()
     expect(page.get_by_placeholder("Takes no prompt.")).to_be_disabled()
     page.locator("#run").click()
-    page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.tokens.length === 256", timeout=60_000)
+    page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.tokens.length === 256")
     expect(page.get_by_role("group", name="Recorded pairs")).to_be_hidden()
     page.set_viewport_size({"width": 390, "height": 844})  # a window made narrow while it runs
     expect(page.locator("#stop")).to_be_hidden(timeout=120_000)
-    page.wait_for_function(f"{SNAPSHOT}.lanes.every(lane => lane.finals === 256)", timeout=60_000)
+    page.wait_for_function(f"{SNAPSHOT}.lanes.every(lane => lane.finals === 256)")
     still(page, NOW)
     assert counters(page) == [256, 256]
     expect(page.locator("#viewer .ds-say")).to_contain_text("instead of 256")

@@ -43,6 +43,7 @@ def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
     library: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -66,22 +67,6 @@ def notice_of(recorded: tuple[Recording, ...], gone: list[str]) -> list[str]:
     blocks = build(Visitors(), recorded, gone)
     boxes = [block for block in blocks.blocks.values() if getattr(block, "elem_id", "") == "gallery-gone"]
     return [box.value["text"] for box in boxes]  # type: ignore[union-attr]
-
-
-def test_memory_does_not_grow_with_every_visitor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session takes over a megabyte, and gradio keeps ten thousand of them unless it is told."""
-    asked: dict[str, object] = {}
-
-    def launch(**options: object) -> tuple[None, str, None]:
-        asked.update(options)
-        return None, "", None
-
-    with gr.Blocks() as blocks:
-        gr.Markdown("a page")
-    monkeypatch.setattr(blocks, "launch", launch)
-    server._launched(blocks, [tmp_path], {})
-    most = asked["state_session_capacity"]
-    assert isinstance(most, int) and 50 < most <= 100
 
 
 def test_what_is_no_port_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

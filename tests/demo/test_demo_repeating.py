@@ -28,6 +28,7 @@ def never() -> bool:
     return False
 
 
+@pytest.mark.slow
 def test_every_seed_is_decoded_both_ways_and_means_are_paired() -> None:
     (first, *rest) = messages = list(repeat(asked("ar", "scd"), 3, never))
     traces = whole_seeds([one.trace for one in messages if one.trace], 2)
@@ -51,6 +52,7 @@ def test_every_seed_is_decoded_both_ways_and_means_are_paired() -> None:
     assert lines == [[a.summary.forwards, b.summary.forwards] for a, b in zip(ordinary, made, strict=True)]
 
 
+@pytest.mark.slow
 def test_stop_and_time_that_runs_out_keep_whole_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = iter(range(10**6))
     messages = list(repeat(asked("ar", "scd"), 4, lambda: next(calls) > 600))

@@ -5,7 +5,6 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from support import elsewhere
 from support.parts import Parts
 from support.raster import MODEL
 
@@ -14,7 +13,6 @@ from demo.pages.run import RunPage
 from demo.panels.controls import CUSTOM, DEFAULTS
 from demo.server.queue import queued
 from engines.methods import METHODS
-from engines.models import catalog
 from engines.models.bundled.snakes import EXAMPLE, LINE, read
 from engines.runtime.request import Request
 
@@ -40,15 +38,6 @@ def test_a_run_tells_the_viewer_of_every_pass_and_keeps_both_traces(page: RunPag
     traces = updates[-1][page.site.shown].traces()
     assert [trace.method for trace in traces] == ["ar", "scd"]
     assert len(kinds) == 2 + max(len(trace.steps) for trace in traces)
-
-
-@pytest.mark.slow
-def test_a_run_is_decoded_on_the_device_that_was_resolved(page: RunPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "resolve_several", lambda asked=None: elsewhere.NAME)
-    with elsewhere.device():
-        *_, last = page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine"))
-    devices = {trace.environment.device for trace in last[page.site.shown].traces()}
-    assert len(devices) == 1 and devices.pop().startswith(elsewhere.NAME)
 
 
 def test_what_is_wrong_with_the_form_is_said(page: RunPage) -> None:

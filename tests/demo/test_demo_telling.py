@@ -8,7 +8,6 @@ from support import handmade
 from support.raster import decoded
 
 from demo.pages import run
-from demo.pages import trace as trace_page
 from demo.panels.start_stop import StartStop
 from demo.runs.naming import ORDINARY, is_ordinary, title_of, titles_of
 from demo.runs.outcome import outcome
@@ -18,7 +17,7 @@ from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
 from traces.schema import Trace
-from visualizers import FIGURES, player
+from visualizers import player
 
 
 def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
@@ -54,15 +53,6 @@ def test_runs_are_named_by_what_sets_them_apart_and_ordinary_decoding_of_text_is
     assert f'"{ORDINARY}"' in player.script()
 
 
-def test_the_licence_of_a_model_stands_beside_its_name() -> None:
-    plain, said = handmade.ar(), "S-Lab License 1.0: for research, not for commercial use"
-    licensed = replace(plain, model=replace(plain.model, licence=said))
-    rows = dict(map(tuple, trace_page.details_of(licensed)["rows"]))
-    assert [*rows][1:3] == ["Model", "Licence"]
-    assert rows["Licence"] == said
-    assert "Licence" not in dict(map(tuple, trace_page.details_of(plain)["rows"]))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("prompt", run.EXAMPLES[MODELS["text-target"].default_prompt])
 def test_every_example_makes_psd_draft_as_the_page_runs_it(prompt: str) -> None:
@@ -91,17 +81,6 @@ def test_a_drafter_is_counted_apart_and_whether_it_pays_is_said() -> None:
     assert said[1].note.endswith("where drafting pays")
     slow = replace(base, summary=replace(base.summary, seconds=made.summary.seconds / 2))
     assert outcome([slow, made])[1].note.endswith("where drafting does not pay")
-
-
-@pytest.mark.slow
-def test_the_beta_figure_pools_seeds() -> None:
-    runs = [decoded("scd", window=16, seed=seed) for seed in range(4)]
-    assert FIGURES["beta"].supports(runs) is None
-    one, many = (FIGURES["beta"].draw(traces).data[-1] for traces in (runs[:1], runs))
-    counts = [sum(count for _, count in figure.customdata) for figure in (one, many)]
-    assert counts[1] > 3 * counts[0] > 0
-    assert "4 runs" in many.name
-    assert FIGURES["beta"].supports([decoded("scd", window=window) for window in (4, 6, 8, 10, 12, 14, 16)])
 
 
 def test_stop_is_there_while_something_is_under_way() -> None:

@@ -10,7 +10,6 @@ from support.parts import Parts
 from support.raster import decoded
 
 from demo.pages.compare import ComparePage
-from demo.panels import export as export_panel
 from demo.runs.tray import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
 from demo.server.sessions import Shown
 from demo.site import Update
@@ -75,6 +74,7 @@ def opened(parts: Parts, *files: bytes) -> Update:
     return parts.compare.open(parts.values(tray=Tray(), upload=list(files)), MINE)
 
 
+@pytest.mark.slow
 def test_opened_files_play_at_once_and_every_page_speaks_of_them(parts: Parts, page: ComparePage) -> None:
     update = opened(parts, dumps(SHORT), dumps(ORDINARY))
     assert [trace.method for trace in update[page.site.shown].traces()] == ["scd", "ar"]
@@ -129,15 +129,3 @@ def test_ticks_of_a_stranger_are_refused(parts: Parts) -> None:
     for chosen in (None, "x", [1], ["../../etc/passwd"], ["<b>"], ["0" * 16] * 1000):
         with pytest.raises(gr.Error, match="tick up to 6 of those shown"):
             tick(parts, Tray(), chosen)
-
-
-def test_a_zip_that_would_be_too_large_is_told_and_nothing_is_lost(
-    page: ComparePage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(export_panel, "ZIP_BYTES", 1000)
-    kept = page.site.visitor(MINE).keep([SHORT, LONG], "")
-    *_, last = page.zip({page.set: kept}, MINE)
-    said = last[page.out.problem]
-    assert said["kind"] == "error" and "MB that a zip may have" in said["text"] and "tick fewer runs" in said["text"]
-    assert page.set not in last and page.tray not in last  # what is ticked stays ticked
-    assert len(kept.traces()) == 2 and not list(page.site.visitor(MINE).folder.rglob("*.zip"))

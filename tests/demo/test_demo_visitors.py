@@ -18,16 +18,6 @@ def test_a_session_can_neither_choose_nor_guess_a_folder() -> None:
     assert visitors.of("me").folder.name != Visitors().of("me").folder.name
 
 
-def test_a_request_to_stop_concerns_one_visitor_and_one_run() -> None:
-    visitors = Visitors()
-    me, other = visitors.of("me"), visitors.of("other")
-    me.start()
-    me.stop()
-    assert me.stopped() and not other.stopped()
-    me.start()
-    assert not me.stopped()
-
-
 def test_kept_traces_can_be_read_until_the_visitor_leaves_and_choose_no_place() -> None:
     visitors, trace = Visitors(), decoded("scd", window=16)
     visitor = visitors.of("me")

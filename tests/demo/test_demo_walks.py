@@ -16,7 +16,7 @@ class Walk:
         self.clicks = 0
 
     def click(self, what: Locator) -> None:
-        what.click(timeout=60_000)
+        what.click()
         self.clicks += 1
 
 
@@ -28,7 +28,7 @@ def walk(browser: Browser, shipped_server: str) -> Iterator[Walk]:
 
 def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> None:
     page = walk.page
-    page.wait_for_function(f"{SNAPSHOT}.now > 2", timeout=60_000)  # the visitor: it plays
+    page.wait_for_function(f"{SNAPSHOT}.now > 2")  # the visitor: it plays
     assert walk.clicks == 0
 
     walk.click(page.get_by_role("button", name="Next rejection").first)  # the student: a token that was rejected
@@ -41,7 +41,7 @@ def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> No
     walk.click(page.get_by_role("tab", name="Which one?"))  # the engineer: a sentence, with its plot
     said = page.locator("#which-answer p")
     expect(said.first).to_contain_text(re.compile(r"for pictures.*: .*\d\.\d+ × \(\d\.\d+ to \d\.\d+\)"))
-    expect(page.locator("#which-plot .js-plotly-plot")).to_be_visible(timeout=60_000)  # plotly is fetched first
+    expect(page.locator("#which-plot .js-plotly-plot")).to_be_visible()  # plotly is fetched first
     walk.click(page.get_by_label("Continuous tokens"))
     expect(said).to_have_count(1)
     expect(said).to_contain_text("Nothing here is faster than ordinary decoding for continuous tokens")
@@ -74,5 +74,5 @@ def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:
 
     page.evaluate("location.hash = 'tour=5'")  # an address that somebody was sent
     page.reload(wait_until="load")
-    expect(card).to_contain_text("Coupled drafts settle", timeout=60_000)
-    page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && {SNAPSHOT}.now > 1", timeout=60_000)
+    expect(card).to_contain_text("Coupled drafts settle")
+    page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && {SNAPSHOT}.now > 1")

@@ -4,7 +4,6 @@ import gzip
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 from statistics import fmean, median, quantiles, stdev
 from typing import Any
 
@@ -29,6 +28,7 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return list(json.loads((FOLDER / f"{name}.json").read_text("utf-8"))["rows"])
 
 
+@pytest.mark.slow
 def test_the_answer_for_pictures_is_what_the_rows_say(alone: list[Tradeoff]) -> None:
     fast = max(
         (row for row in rows_of("speed") if row["guidance"] == 1.0 and row["method"] == "scd"),
@@ -49,6 +49,7 @@ def test_the_answer_for_pictures_is_what_the_rows_say(alone: list[Tradeoff]) -> 
     )
 
 
+@pytest.mark.slow
 def test_the_answer_for_text_is_what_the_rows_say(alone: list[Tradeoff]) -> None:
     lines = [json.loads(line) for line in gzip.decompress((FOLDER / "text.jsonl.gz").read_bytes()).splitlines()]
     by_label: dict[str, dict[int, dict[str, float]]] = {}
@@ -118,6 +119,7 @@ def test_reported_numbers_stand_in_the_prose_with_their_table() -> None:
     assert all(one.reported and not one.exact for one in reported_tradeoffs())
 
 
+@pytest.mark.slow
 def test_a_point_opens_the_recording_with_the_nearest_settings(alone: list[Tradeoff]) -> None:
     shipped = recordings()
     opened = {}
@@ -147,8 +149,3 @@ def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], mos
     assert band.y0 == -most_lost
     labels = [text for trace in figure.data for text in trace.text or () if text]
     assert len(labels) == len(set(labels)) and 3 <= len(labels) <= 8
-
-
-def test_results_that_are_not_there_add_nothing(tmp_path: Path) -> None:
-    (tmp_path / "text.jsonl.gz").write_bytes(b"nothing")
-    assert measured_tradeoffs(tmp_path) == ()

@@ -94,6 +94,7 @@ def test_pieces_show_a_strangers_text_as_it_is(page: Page) -> None:
     expect(scroller.locator("thead th[scope=col]")).to_have_text([EVERY, "second"])
     expect(scroller.locator("tbody td")).to_have_text([EVERY, "0", "", "0.25"])
     clips = page.locator("#grid td button")
+    expect(clips).to_have_count(2)
     assert [EVERY in (clip.get_attribute("aria-label") or "") for clip in clips.all()] == [True, True]
     assert "clip of 16 frames" in (clips.last.get_attribute("aria-label") or "")
     assert clips.locator("img").evaluate_all("all => all.every((one) => one.src.startsWith('data:image/webp'))")

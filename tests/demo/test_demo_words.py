@@ -1,9 +1,6 @@
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -141,11 +138,3 @@ def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     page = build(Visitors(), ())
     (masthead,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "masthead"]
     assert masthead.rstrip().endswith(f"Models run on {device_name(torch.device('cpu'))}.")
-
-
-@pytest.mark.slow
-def test_the_app_says_in_a_sentence_that_there_is_no_such_device() -> None:
-    environment = {**os.environ, "DRAFTSCOPE_DEVICE": "gpu"}
-    said = subprocess.run([sys.executable, "app.py"], cwd=ROOT, env=environment, capture_output=True, text=True)
-    assert said.returncode == 2
-    assert said.stderr == "DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, cpu, cuda, cuda:N or mps.\n"

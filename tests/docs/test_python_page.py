@@ -44,6 +44,7 @@ def namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]
     return {"__name__": "page"}
 
 
+@pytest.mark.slow
 def test_the_snippets_run(namespace: dict[str, Any]) -> None:
     assert len(SNIPPETS) >= 6
     for number, snippet in enumerate(SNIPPETS):
@@ -65,6 +66,7 @@ def test_what_the_page_names_is_there() -> None:
         assert f"\n{extra} = [" in (DOCS.parent / "pyproject.toml").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
 def test_a_notebook_is_sound_and_its_cells_run(path: Path, namespace: dict[str, Any]) -> None:
     notebook = json.loads(path.read_text(encoding="utf-8"))

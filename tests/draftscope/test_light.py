@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "assets" / "traces" / "speculative-juice.json.gz"
 
@@ -53,6 +55,7 @@ def python(code: str, *arguments: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_reading_replaying_and_drawing_need_no_torch_and_importing_loads_nothing_heavy(tmp_path: Path) -> None:
     python(READS, str(TRACE), str(tmp_path))
     python(IMPORTS)

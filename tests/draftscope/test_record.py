@@ -9,7 +9,6 @@ from support.llamas import PROMPT, Letters, greedy, llama, noisy
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import draftscope as ds
-from draftscope.recording import Drafted, Verified
 from traces import Fate, Step, check
 
 NEW = 40
@@ -44,6 +43,7 @@ def assisted(amount: float, **options: Any) -> tuple[ds.Trace, list[int]]:
     return recorded(target, noisy(target, amount), **options)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("amount", "sampled"), [(0.0, False), (0.05, False), (0.3, False), (1.0, False), (0.1, True)])
 def test_a_recorded_assisted_generate_agrees_with_what_it_returned(amount: float, sampled: bool) -> None:
     torch.manual_seed(5)
@@ -94,16 +94,6 @@ def test_p_and_q_are_those_of_the_networks() -> None:
             assert (p, q) == (pytest.approx(expected[0], abs=1e-4), pytest.approx(expected[1], abs=1e-4))
             checked += 1
     assert checked > 3
-
-
-def test_without_it_a_sampled_generate_lacks_its_last_token_and_says_so() -> None:
-    target = llama()
-    torch.manual_seed(5)
-    with ds.record(target) as recording:
-        target.generate(**inputs(), max_new_tokens=12, do_sample=True)
-    trace = recording.trace()
-    assert (trace.summary.tokens, trace.summary.complete) == (11, False)
-    assert "trace(output)" in trace.note
 
 
 @pytest.mark.parametrize("sampled", [False, True])
@@ -228,13 +218,6 @@ def test_recording_changes_nothing() -> None:
     with ds.record(target, draft):
         watched = target.generate(**inputs(), assistant_model=draft, max_new_tokens=20, do_sample=True)
     assert torch.equal(plain, watched)
-
-
-def test_an_assistant_of_another_vocabulary_has_no_part_in_the_verdicts() -> None:
-    logits = torch.zeros(1, 3, 8)
-    other, own = ([Drafted(1, torch.zeros(size), 0.0, 1.0)] * 2 for size in (9, 8))
-    assert Verified.of([[1, 2, 3]], 4, 3, logits, other, (0.0, 1.0)).q == ()
-    assert Verified.of([[1, 2, 3]], 4, 3, logits, own, (0.0, 1.0)).q == (0.125, 0.125)
 
 
 @pytest.mark.parametrize("sampled", [False, True])

@@ -49,6 +49,7 @@ def test_two_models_that_are_handed_over() -> None:
     assert not target._forward_hooks and not target.training
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
@@ -67,6 +68,7 @@ def test_other_methods_decode_what_generate_does(method: str, settings: dict[str
         assert [step.call.query_tokens for step in trace.steps] == [len(PROMPT)] + [1] * (LENGTH - 1)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["gpt2", "mistral", "mamba"])
 def test_other_networks_than_llama(kind: str) -> None:
     torch.manual_seed(0)

@@ -1,33 +1,20 @@
 """A trace as notebooks have it: one line, the player, a table."""
 
 import html
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Browser, Route, expect
 from support import handmade, synthetic
-from support.browser import chromium
+from support.browser import visit
 
 import draftscope as ds
 import traces
 from draftscope.trace import displayable
-from traces import TraceWarning
 from visualizers import FigureError
 from visualizers.page import POLICY
-
-
-@pytest.fixture
-def page() -> Any:
-    with chromium() as browser:
-        page = browser.new_page()
-        errors: list[str] = []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        yield page
-        assert errors == []
 
 
 def test_a_trace_to_show_equals_the_trace_and_says_itself_in_one_line() -> None:
@@ -42,16 +29,6 @@ def test_a_trace_to_show_equals_the_trace_and_says_itself_in_one_line() -> None:
     )
 
 
-def test_a_later_trace_keeps_what_is_not_known(tmp_path: Path) -> None:
-    document = json.loads(traces.dumps(handmade.scd())) | {"version": "1.9", "energy": 3}
-    (tmp_path / "a.json").write_text(json.dumps(document))
-    with pytest.warns(TraceWarning, match="energy"):
-        trace = ds.read(tmp_path / "a.json")
-    assert "<iframe" in trace._repr_html_()
-    ds.write(trace, tmp_path / "b.json")
-    assert json.loads((tmp_path / "b.json").read_text())["energy"] == 3
-
-
 def test_the_player_is_framed_with_the_pages_policy() -> None:
     frame = displayable(replace(handmade.scd(), prompt=synthetic.HOSTILE))._repr_html_()
     assert re.fullmatch(r"<iframe [^<>]*></iframe>", frame, re.DOTALL)
@@ -60,8 +37,7 @@ def test_the_player_is_framed_with_the_pages_policy() -> None:
     assert html.escape(POLICY) in html.unescape(inner)
 
 
-@pytest.mark.browser
-def test_the_player_runs_in_the_frame(page: Page) -> None:
+def test_the_player_runs_in_the_frame(browser: Browser) -> None:
     asked: list[str] = []
     frame = displayable(replace(synthetic.written(), prompt=synthetic.HOSTILE))._repr_html_()
 
@@ -69,14 +45,15 @@ def test_the_player_runs_in_the_frame(page: Page) -> None:
         asked.append(route.request.url)
         route.fulfill(body=f"<html>{frame}</html>", content_type="text/html")
 
-    page.route("**/*", answer)
-    page.goto("http://notebook.test/")
-    inside = page.frame_locator("iframe")
-    expect(inside.locator(".ds-tokens")).to_contain_text("The")
-    inside.locator("body").press("End")
-    inside.locator("body").press("Home")
-    assert asked == ["http://notebook.test/"]
-    assert page.evaluate("globalThis.pwned") is None
+    with visit(browser) as page:
+        page.route("**/*", answer)
+        page.goto("http://notebook.test/")
+        inside = page.frame_locator("iframe")
+        expect(inside.locator(".ds-tokens")).to_contain_text("The")
+        inside.locator("body").press("End")
+        inside.locator("body").press("Home")
+        assert asked == ["http://notebook.test/"]
+        assert page.evaluate("globalThis.pwned") is None
 
 
 def test_a_table_has_a_row_for_every_entry() -> None:
@@ -103,8 +80,6 @@ def test_figures_by_name() -> None:
     assert set(ds.figures(trace)) < set(ds.figures())
     with pytest.raises(FigureError, match="figure: there is no 'chrun'; choose one of canvas, "):
         ds.figure("chrun", trace)
-    with pytest.raises(FigureError, match="figure routing: needs"):
-        ds.figure("routing", trace)
     with pytest.raises(FigureError, match="step 9: choose a step from 0 to 3"):
         ds.figure("canvas", trace, step=9)
 

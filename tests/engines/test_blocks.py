@@ -63,6 +63,7 @@ CACHED: list[tuple[str, dict[str, object]]] = [
 ]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("kind", "method", "values"), on_every_kind(CACHED), ids=str)
 def test_rows_behind_a_cache_give_what_each_gives_from_its_whole_text(
     kind: str, method: str, values: dict[str, object]
@@ -89,6 +90,7 @@ TOGETHER: list[tuple[str, dict[str, object]]] = [
 ]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("kind", "method", "values"), on_every_kind(TOGETHER), ids=str)
 def test_sequences_of_a_batch_do_not_disturb_each_other(kind: str, method: str, values: dict[str, object]) -> None:
     jobs = [job(method, kind, "abc" * (i + 1), seed=i, **values) for i in range(3)]

@@ -67,6 +67,7 @@ def test_one_gaussian_draws_and_weighs_what_its_head_does(values: dict[str, Any]
         torch.testing.assert_close(getattr(drawn.whole, part), getattr(walked.whole, part))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("values", [{}, {"sampler": "ddim", "eta": 0.7, "temperature": 0.8}], ids=str)
 def test_a_mixtures_density_is_that_of_what_it_draws(values: dict[str, Any]) -> None:
     """Step by step and at once; and a density over it has the mean 1 on its own draws."""

@@ -55,15 +55,8 @@ def broken(method: Method, **values: object) -> dict[str, str]:
     return {f.check: f.said for f in found if not f.holds}
 
 
-def _quick(name: str, preset: str) -> bool:
-    """Presets, and vectors whose distribution is told from samples, take longer."""
-    return not preset and METHODS[name].family != "continuous-ar"
-
-
-@pytest.mark.parametrize(
-    ("name", "preset"),
-    [pytest.param(*case, marks=() if _quick(*case) else pytest.mark.slow) for case in CASES.values()],
-)
+@pytest.mark.one_quick
+@pytest.mark.parametrize(("name", "preset"), CASES.values())
 def test_a_method_keeps_its_promises(name: str, preset: str) -> None:
     assert broken(METHODS[name], **ALL[name, preset]) == {}
 
@@ -91,6 +84,7 @@ def altered(decode: Callable[..., Decoder], change: Callable[[Any], Any]) -> Cal
     return altering
 
 
+@pytest.mark.slow
 def test_replacements_drawn_from_the_target_are_caught_in_a_causal_method(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     result = broken(mutant("scd", scd.decode), coupling="none")
@@ -98,6 +92,7 @@ def test_replacements_drawn_from_the_target_are_caught_in_a_causal_method(monkey
     assert result[CLAIM].startswith("no, although the method says so: TV 0.")
 
 
+@pytest.mark.slow
 def test_replacements_drawn_from_the_target_are_caught_in_a_text_method(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"mode": "sample", "verdict": "ratio"}
     assert claims(METHODS["s2d2"], values)
@@ -242,6 +237,7 @@ def test_cheats_are_caught(cheat: type[Cheat]) -> None:
     assert not proof(subject(mutant("speculative", decode))).holds
 
 
+@pytest.mark.slow
 def test_vectors_of_another_model_are_caught() -> None:
     def ask_the_small_one(request: PathForward) -> PathForward:
         return replace(request, role="draft")
@@ -280,6 +276,7 @@ def test_randomness_of_ones_own_is_caught() -> None:
     assert result["draws the same tokens twice"].startswith("no, two runs of seed 0 differ")
 
 
+@pytest.mark.slow
 def test_drafts_that_are_called_cached_are_caught() -> None:
     fed = [0]
 

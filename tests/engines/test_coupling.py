@@ -23,6 +23,7 @@ def all_probs(seed: int, vocabulary: int = 6, rows: int = 1) -> Tensor:
     return probs / probs.sum(-1, keepdim=True)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
 def test_marginals_and_cost(coupling: str, seed: int) -> None:

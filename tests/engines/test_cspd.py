@@ -12,7 +12,7 @@ from engines.config import ConfigError, make_config
 from engines.continuous import rejection
 from engines.continuous.paths import plane
 from engines.continuous.rejection import DensityRatio
-from engines.methods import METHODS, cspd, cspd_block, ordinary
+from engines.methods import METHODS, cspd, cspd_block
 from engines.methods.cspd import Config, decode
 from engines.models.errors import ModelError
 from engines.models.toy_field import MODELS, ToyField, load
@@ -134,6 +134,7 @@ def test_without_drafts_it_is_ordinary_decoding_bit_for_bit(values: dict[str, ob
     assert "gamma" not in values or one.method.deviation(one.config) == ""
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("method", EXACT)
 @pytest.mark.parametrize(("gamma", "prefill"), [(3, 0.0), (5, 0.0), (8, 0.25)])
 def test_a_target_that_drafts_for_itself_keeps_everything(method: str, gamma: int, prefill: float) -> None:
@@ -297,6 +298,7 @@ def test_a_mixture_drafts_without_denoising_and_where_it_cannot_says_who_does() 
             Run(wrong)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("method", "config"),
     [
@@ -321,16 +323,7 @@ def test_a_trace_from_before_the_methods_parted_still_opens(method: str, config:
     assert "whole" in standalone([old], "An old run")
 
 
-def test_the_baseline_shares_the_settings_of_sampling() -> None:
-    method, config = ordinary("continuous-ar", {"steps": 7, "temperature": 0.9, "gamma": 4})
-    assert (method.name, config.steps, config.temperature) == ("continuous", 7, 0.9)
-
-
 # ---------------------------------------------------------------- refusals
-
-
-def test_a_deterministic_sampler_may_decode_without_drafts() -> None:
-    assert finish(job(sampler="ddim", eta=0, gamma=0)).summary.complete
 
 
 def test_models_of_different_tokens_are_refused() -> None:

@@ -1,32 +1,25 @@
 """Where models run: what names a device, and that a method keeps to its model's."""
 
-import argparse
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from support import elsewhere
-from support.checkpoints import write, write_json
 from torch.utils._pytree import tree_leaves
-from transformers import Qwen3ForCausalLM
 
 from engines.__main__ import main
-from engines.config import ConfigError, make_config
+from engines.config import ConfigError
 from engines.methods import METHODS
-from engines.models import catalog, devices, loading, memory
+from engines.models import catalog, devices
 from engines.models.catalog import MODELS, default_model, load_model
-from engines.models.checkpoints import assembling
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
 from traces import read
 from traces.schema import Step
 
 PASSES = 6
-ONE_A_FAMILY = ("scd", "psd", "cspd")
-PRESETS = [(name, preset) for name, method in METHODS.items() for preset in method.presets]
 
 
 @pytest.fixture
@@ -42,48 +35,31 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
     yield asked
 
 
-def model_of(method: str, preset: str = "") -> str:
-    family = METHODS[method].family
-    if preset and METHODS[method].preset(preset).get("cache") in ("prefix", "delayed"):
-        return "text-full"  # which others have no use for
-    return "text-target" if family == "diffusion-lm" else default_model(family)
-
-
-def start(method: str, preset: str, device: str | None, model: str) -> Iterator[Step]:
+def start(method: str, model_id: str, device: str | None) -> Iterator[Step]:
     """The first steps of a run, whose models are loaded."""
-    chosen, model_id = METHODS[method], model or model_of(method, preset)
-    config = make_config(chosen.config, chosen.preset(preset) if preset else {})
-    return islice(Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, config)), PASSES)
+    chosen = METHODS[method]
+    run = Run(Job(chosen, load_model(model_id, device), MODELS[model_id].default_prompt, chosen.config()))
+    return islice(run, PASSES)
 
 
-def kept_there(method: str, preset: str = "", model: str = "") -> None:
+MODEL_OF = {name: default_model(method.family) for name, method in METHODS.items()}
+MODEL_OF |= {name: "text-target" for name, method in METHODS.items() if method.family == "diffusion-lm"}
+
+
+@pytest.mark.one_quick
+@pytest.mark.parametrize(("method", "model"), [("scd", "text-draft"), *MODEL_OF.items()])
+@pytest.mark.usefixtures("there")
+def test_a_method_keeps_to_its_models_device(method: str, model: str) -> None:
     """No operation mixes devices, each pass reads once, and the tokens are those of the CPU."""
     with elsewhere.device() as there:
-        run = start(method, preset, None, model)
+        run = start(method, model, None)
         there.reads.clear()
         steps = list(run)
         assert there.reads == {"_to_copy": len(steps)}
-    usual = list(start(method, preset, "cpu", model))
+    usual = list(start(method, model, "cpu"))
     assert [step.position for step in steps] == [step.position for step in usual]
     numbers, expected = ([value for step in one for value in tree_leaves(step.token)] for one in (steps, usual))
     assert numbers == pytest.approx(expected, abs=1e-4)  # vectors differ by rounding
-
-
-@pytest.mark.parametrize(
-    "method", [name if name in ONE_A_FAMILY else pytest.param(name, marks=pytest.mark.slow) for name in METHODS]
-)
-def test_a_method_keeps_to_its_models_device(method: str, there: list[str | None]) -> None:
-    kept_there(method)
-
-
-def test_text_from_left_to_right_stays_where_it_was_drawn(there: list[str | None]) -> None:
-    kept_there("scd", model="text-draft")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("method", "preset"), PRESETS)
-def test_every_preset_keeps_to_its_models_device(method: str, preset: str, there: list[str | None]) -> None:
-    kept_there(method, preset)
 
 
 def test_the_device_elsewhere_refuses_and_counts() -> None:
@@ -154,47 +130,16 @@ def test_several_devices_are_named_each_once(asked: str, problem: str) -> None:
         devices.resolve_several(asked)
 
 
-def test_several_devices_take_accelerate_and_a_model_that_writes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    several, text, picture = "cuda:0,cuda:1", write(tmp_path / "text", "qwen3"), tmp_path / "picture"
-    picture.mkdir()
-    write_json(picture / "config.json", {"model_type": "mar"})
-    for module in (memory, assembling):
-        monkeypatch.setattr(module, "free_bytes", lambda _: 10**9)
-    monkeypatch.setattr(assembling, "is_accelerate_available", lambda: False)
-    for folder, problem in (
-        (text, "several devices, .*, with accelerate; do: pip install"),
-        (picture, "one device, and .* names several; name one"),
-    ):
-        with pytest.raises(ModelError, match=f"{folder.name}: runs on {problem}"):
-            loading.load_folder(folder, several)
-    given: dict[str, Any] = {}
-
-    def from_pretrained(*_: Any, **options: Any) -> Any:
-        given.update(options)
-        raise RuntimeError("far enough")
-
-    monkeypatch.setattr(assembling, "is_accelerate_available", lambda: True)
-    monkeypatch.setattr(Qwen3ForCausalLM, "from_pretrained", from_pretrained)
-    with pytest.raises(ModelError, match="far enough"):
-        loading.load_folder(text, several)
-    assert (given["device_map"], given["max_memory"]) == ("auto", {0: 850_000_000, 1: 850_000_000})
-
-
 # ---------------------------------------------------------------- commands
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", [None, "cuda:1"])
-def test_the_command_line_runs_and_drafts_on_one_device(
-    asked: str | None, there: list[str | None], tmp_path: Path
-) -> None:
+def test_the_command_line_runs_and_drafts_on_one_device(there: list[str | None], tmp_path: Path) -> None:
     target = tmp_path / "t.json"
-    command = ["run", "speculative", "--model", "toy-raster", "--prompt", "", "-o", str(target)]
+    command = ["run", "speculative", "--model", "toy-raster", "--prompt", "", "-o", str(target), "--device", "cuda:1"]
     with elsewhere.device():
-        assert main([*command, *(("--device", asked) if asked else ())]) == 0
-    assert there[0] == asked and set(there[1:]) == {elsewhere.NAME}, "the drafter goes where its target is"
+        assert main(command) == 0
+    assert there[0] == "cuda:1" and set(there[1:]) == {elsewhere.NAME}, "the drafter goes where its target is"
     assert read(target).environment.device.startswith(elsewhere.NAME)
 
 
@@ -206,8 +151,3 @@ def test_commands_refuse_what_is_no_device(
     assert main(command) == 2
     assert capsys.readouterr().err.startswith("DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, ")
     assert main([*command, "--device", "cpu"]) == 0
-    parser = argparse.ArgumentParser()
-    devices.add_option(parser)
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--device", "gpu"])
-    assert "argument --device: device: 'gpu' is no device" in capsys.readouterr().err

@@ -18,13 +18,10 @@ from traces.schema import Canvas, ModelCard
 NOTHING = -torch.inf
 
 
-def test_a_chain_adds_one_rank_a_level() -> None:
+def test_a_chain_adds_one_rank_a_level_and_a_dag_a_sibling_that_skips_one() -> None:
     assert chain(3).nodes == ((), (1,), (1, 2), (1, 2, 3))
     assert chain(0) == dag(0) == ROOT
     assert (chain(7).depth, chain(7).reach) == (7, 7)
-
-
-def test_a_dag_has_a_sibling_that_skips_on_every_level() -> None:
     assert dag(2).nodes == ((), (1,), (2,), (1, 2), (1, 3))
     assert [len(dag(d).nodes) for d in (1, 3, 5, 7)] == [3, 7, 11, 15]
     assert dag(2).parents(3) == (0, 1, 2)

@@ -30,11 +30,13 @@ COUPLINGS = [
 ]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
 def test_a_window_of_one_is_ordinary_decoding_bit_for_bit(coupling: str) -> None:
     assert finish(job("scd", coupling=coupling, window=1)).output.tokens == finish(job("ar")).output.tokens
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("values", COUPLINGS, ids=lambda v: v["coupling"])
 def test_every_iteration_keeps_its_bounds(values: dict[str, object]) -> None:
     trace = finish(job("scd", window=9, **values))
@@ -89,6 +91,7 @@ def test_jobs_that_do_not_go_together_are_refused() -> None:
 # ---------------------------------------------------------------- the cached transformer
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
 def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
     model: Any = load_model("studio-image-draft")
@@ -101,6 +104,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
         torch.testing.assert_close(probs.log(), to_probs(logits, asked.config).log(), rtol=0, atol=3e-4)
 
 
+@pytest.mark.slow
 def test_sequences_of_different_lengths_do_not_disturb_each_other() -> None:
     model, prompts = load_model("studio-image-draft"), ("a red boot", "a blue bag", "a dress")
     jobs = [job("scd", model, seed, prompt, window=10, guidance=2.0) for seed, prompt in enumerate(prompts)]

@@ -26,6 +26,7 @@ def test_edits_are_confident_and_change_something() -> None:
     assert chosen.tolist() == [False, False, True]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
 @pytest.mark.parametrize("mode", ["greedy", "sample"])
 def test_a_threshold_of_one_is_ordinary_decoding(kind: str, mode: str) -> None:
@@ -35,6 +36,7 @@ def test_a_threshold_of_one_is_ordinary_decoding(kind: str, mode: str) -> None:
     assert len(off.steps) == len(plain.steps)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["aligned", "shift", "full"])
 def test_tokens_are_edited_while_a_block_fills_and_when_it_is_full(kind: str) -> None:
     trace = finish(job(kind=kind, edit=0.1, mode="sample", length=32))

@@ -47,6 +47,7 @@ def test_ordinary_decoding_draws_the_joint(length: int, vocabulary: int) -> None
     assert error("ar", Table(length, vocabulary, seed=0)) < EXACT
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("initial", ["random", "uniform", "repeat-left", "left-argmax"])
 @pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
 def test_scd_is_lossless(coupling: str, initial: str) -> None:
@@ -67,6 +68,7 @@ def test_scd_is_lossless_on_larger_tables(coupling: str, length: int, vocabulary
     assert error("scd", table, coupling=coupling, initial="uniform", window=window) < EXACT
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
 def test_mixtures_are_lossless(coupling: str) -> None:
     values = {"coupling": coupling, "alpha": 0.5, "initial": "uniform", "window": THREE_DRAFTS}
@@ -74,6 +76,7 @@ def test_mixtures_are_lossless(coupling: str) -> None:
     assert error("scd", Table(length, 2, seed=3), **values) < EXACT
 
 
+@pytest.mark.slow
 def test_alpha_zero_is_speculative_jacobi_decoding() -> None:
     table = Table(4, 2, seed=4)
     shared = {"window": THREE_DRAFTS, "initial": "left-argmax"}
@@ -86,6 +89,7 @@ def test_a_group_of_one_is_lossless() -> None:
     assert error("gsd", Table(4, 2, seed=5), group=0, window=THREE_DRAFTS, initial="left-argmax") < EXACT
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("ends", "expected"), [("cut", 0.125), ("clamp", 0.108)])
 def test_groups_change_the_distribution(ends: str, expected: float) -> None:
     table, values = Table(3, 3, seed=5), {"group": 1, "likeness": 0.5, "window": 3, "initial": "left-argmax"}
@@ -108,6 +112,7 @@ STALE = {
 }
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("window", "initial"), [(window, initial) for window in STALE for initial in STALE[window]])
 def test_the_stale_distribution_of_the_release_is_biased(window: int, initial: str) -> None:
     values = {"coupling": "maximal", "stale": True, "window": window, "initial": initial}
@@ -146,6 +151,7 @@ def test_sharing_a_coin_is_caught(key: Callable[[Draw, int], object]) -> None:
     assert defect(coupling="maximal", coin_key=key) > WRONG
 
 
+@pytest.mark.slow
 def test_reusing_gumbel_noise_for_the_residual_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     proper = Enumerator.categorical
 

@@ -54,6 +54,7 @@ def passes(asked: Sequence[Job]) -> list[float]:
     return counts
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("window", "coupling"), PASSES)
 def test_passes_on_the_raster_are_those_of_a_loop_that_keeps_every_draft(window: int, coupling: str) -> None:
     mean, standard_error = PASSES[window, coupling]
@@ -68,6 +69,7 @@ def recorded() -> list[Trace]:
     return [*scd, decoded("gsd", window=6)]
 
 
+@pytest.mark.slow
 def test_a_draft_stays_behind_the_window_after_every_rejection(recorded: list[Trace]) -> None:
     for trace in recorded:
         for step in trace.steps:

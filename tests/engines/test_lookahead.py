@@ -34,15 +34,11 @@ def final(trace: Trace) -> list[dict[int, Any]]:
     ]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("method", LIMITS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_limit_is_decoding_by_confidence(kind: str, method: str) -> None:
+def test_the_limit_is_decoding_by_confidence_and_every_pass_settles_something(kind: str, method: str) -> None:
     assert final(finish(job(method, kind, **LIMITS[method]))) == final(finish(job("blockwise", kind, threshold=0.9)))
-
-
-@pytest.mark.parametrize("method", LIMITS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_pass_that_looks_ahead_settles_something(kind: str, method: str) -> None:
     steps = finish(job(method, kind, "abcabc")).steps
     assert all(any(fate.final for fate in step.fate) for step in steps if step.call.mode != "draft")
 

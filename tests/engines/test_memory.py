@@ -7,11 +7,9 @@ import pytest
 import torch
 from support import drawing
 from support.checkpoints import job, write
-from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.__main__ import main
 from engines.models import loading, memory
-from engines.models.checkpoints import assembling
 from engines.models.errors import ModelError
 from engines.models.memory import Needs, Room
 from engines.models.weights import Source
@@ -26,18 +24,9 @@ EIGHT, LONG, PICTURE = Needs(8_200_000_000), Needs(GIGA, position=10**5), Needs(
 @pytest.mark.parametrize(
     ("needs", "room", "dtype", "free", "problem"),
     [
-        (
-            EIGHT,
-            Room(),
-            torch.float32,
-            20,
-            "32.8 GB in float32 on cpu, and 20.0 GB are free; --dtype bfloat16 takes 16",
-        ),
-        (EIGHT, Room(), torch.float32, 20, "takes 16.4 GB, Qwen/Qwen3-4B takes 16.0 GB, or use a device"),
+        (EIGHT, Room(), torch.float32, 20, "32.8 GB in float32 on cpu, and 20.0 GB .* takes 16.4 GB, Qwen/Qwen3-4B"),
         (EIGHT, Room(), torch.bfloat16, 1, "in bfloat16 on cpu, and 1.0 GB are free; use a device with more memory"),
-        (LONG, Room(10_000), torch.float32, 5, "on cpu, the KV cache of 1 sequence of 10,000 positions 4.0 GB, and"),
-        (LONG, Room(10_000, 4), torch.float32, 13, "of 4 sequences of 10,000 positions 16.0 GB, and 13.0 GB are"),
-        (LONG, Room(10_000, 4), torch.float32, 13, "takes 10.0 GB, 2 sequences fit, .*or use a device with more"),
+        (LONG, Room(10_000, 4), torch.float32, 13, "of 4 sequences of 10,000 positions 16.0 GB, .* 2 sequences fit, "),
         (PICTURE, Room(), torch.float32, 11, "weights take 8.0 GB .* 1 sequence of 10,000 positions 4.0 GB"),
     ],
 )
@@ -67,10 +56,8 @@ def test_other_devices_and_the_way_to_them(monkeypatch: pytest.MonkeyPatch) -> N
     assert "--device cuda:0 has room for it in bfloat16" in refused(Needs(GIGA), torch.float32, "cpu")
     assert "--device cuda:0,cuda:1 has room for it" in refused(Needs(4 * GIGA), half, "cuda:0")
     assert "cuda:0,cuda:1" not in refused(Needs(4 * GIGA, positions=576), half, "cuda:0"), "a picture lies on one"
-    assert "take 14.0 GB in bfloat16 on cuda:0,cuda:1, and 12.0" in refused(Needs(7 * GIGA), half, "cuda:0,cuda:1")
     assert "4.0 GB in bfloat16 on cpu on their way to cuda:0, and 2.0" in refused(Needs(2 * GIGA), half, "cuda:0")
     memory.check_room(source, Needs(2 * GIGA, stored=half), half, "cuda:0")  # which stay in their files until then
-    assert memory.usual("cuda:0,cpu") == half
     with pytest.raises(ModelError, match=r"the KV cache of 1 sequence takes 13.0 GB on cuda:0,cuda:1, and 12.0 GB"):
         memory.check_cache("it", 13 * GIGA, "cuda:0,cuda:1", 1)
 
@@ -101,24 +88,6 @@ def test_sequences_are_refused_whose_cache_does_not_fit(tmp_path: Path, monkeypa
         open_session([job(model, "ar", length=8) for _ in range(9)])
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").is_file(), reason="this system has no /proc")
-def test_a_network_is_read_without_a_copy_of_its_weights(tmp_path: Path) -> None:
-    def anonymous() -> int:
-        status = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-        return next(1024 * int(line.split()[1]) for line in status if line.startswith("RssAnon:"))
-
-    sizes = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 2, "num_attention_heads": 16}
-    config = Qwen3Config(vocab_size=10_000, **sizes)
-    Qwen3ForCausalLM(config).bfloat16().save_pretrained(tmp_path)
-    size = (tmp_path / "model.safetensors").stat().st_size
-    assert size > 10**8 / 2
-    source, before = Source("it", tmp_path, ""), anonymous()
-    state = source.tensors()
-    network = assembling.native_network(source, Qwen3ForCausalLM, config, state, torch.bfloat16)
-    assert anonymous() - before < size / 4
-    assert sum(weight.numel() * weight.itemsize for weight in network.parameters()) > 0.9 * size
-
-
 def test_what_is_free_is_the_lesser_of_machine_and_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine, limit, used = (tmp_path / name for name in ("meminfo", "max", "current"))
     for name, file in (("_MEMINFO", machine), ("_LIMIT", limit), ("_USED", used)):
@@ -139,8 +108,6 @@ def test_the_command_line_holds_weights_as_asked_and_says_what_they_take(
     command = ["run", "ar", "--set", "length=8", "--prompt", "a hero", "--dtype", "bfloat16", "-o", str(target)]
     assert main([*command, "--model", str(folder)]) == 0
     assert read(target).environment.dtype == "bfloat16"
-    assert main([*command, "--model", "toy-raster"]) == 2
-    assert "dtype: toy-raster ships in float32; leave it out.\n" in capsys.readouterr().err
     needs = loading.needs_of(str(folder))
     (folder / "model.safetensors").unlink()  # config.json alone tells
     for free, fits in ((10**9, "fits"), (10**4, "does not fit")):

@@ -5,18 +5,13 @@ import os
 from pathlib import Path
 
 import pytest
-from support.checkpoints import NETWORKS, write
+from support.checkpoints import NETWORKS
 
 from engines.models import catalog
 from engines.models.catalog import (
     MODELS,
     VARIABLE,
-    at_hand,
-    load_model,
-    models_for,
     offer_folders,
-    open_model,
-    terms_of,
 )
 from engines.models.checkpoints.table import CHECKPOINTS, COSMOS
 
@@ -64,17 +59,3 @@ def test_a_folder_that_cannot_be_offered_is_told_why(tmp_path: Path) -> None:
     assert "has no config.json that can be read; name the folder" in problems[0]
     assert "has 'mine' for 'model_type' in its config.json; use a causal language model" in problems[1]
     assert all("goes by a name that is taken or has other characters" in problem for problem in problems[2:])
-
-
-def test_a_folder_of_ones_own_is_a_model_like_others(tmp_path: Path) -> None:
-    assert not offered(write(tmp_path / "mine", "qwen3"))
-    info = catalog.MODELS["mine"]
-    assert info.text and at_hand("mine") and "mine" in models_for("discrete-ar")
-    assert load_model("mine", "cpu").card.id == open_model("mine", "cpu").card.id == "mine"
-    assert (info.label, str(tmp_path) in info.needs) == ("qwen3: mine (0.0 GB)", False)
-
-
-def test_a_licence_is_told_by_the_name_of_a_repository() -> None:
-    for name in ("meta-llama/Llama-3.2-1B-Instruct", "models/Llama-3.2-1B-Instruct/", "Llama-3.2-1B-Instruct"):
-        assert "Built with Llama" in terms_of(name)
-    assert not terms_of("my-llama") and not terms_of("Qwen/Qwen3-8B") and not terms_of("text-target")

@@ -59,6 +59,7 @@ def counted(trace: Trace, like: Trace) -> bool:
 # ---------------------------------------------------------------- the policy's own text
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", KINDS)
@@ -69,6 +70,7 @@ def test_without_drafts_it_is_the_policy(kind: str, policy: str, loop: str) -> N
     assert len(trace.steps) == len(plain.steps)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("graph", ["chain", "dag"])
 @pytest.mark.parametrize("kind", ["aligned", "full"])
@@ -83,6 +85,7 @@ def test_greedy_text_comes_out_in_the_same_order(kind: str, graph: str, loop: st
     assert passes[-1] < len(plain.steps)  # else there was nothing to test
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("policy", ["confidence", "localleap"])
 @pytest.mark.parametrize(("kind", "seed"), [("aligned", 0), ("aligned", 3), ("full", 0), ("shift", 1)])
 def test_strict_acceptance_follows_the_policy_step_by_step(kind: str, seed: int, policy: str) -> None:
@@ -98,6 +101,7 @@ def test_strict_acceptance_follows_the_policy_step_by_step(kind: str, seed: int,
     assert next(single, None) is None
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_fed_where_they_pay_and_the_text_is_the_policys(kind: str, loop: str) -> None:
@@ -131,6 +135,7 @@ def decode(model: Conditionals, method: str = "psd", **values: object) -> tuple[
     return tokens.tolist(), len(made)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("acceptance", ["policy", "token", "strict"])
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("graph", ["chain", "dag"])
@@ -149,6 +154,7 @@ def test_spiffy_loses_nothing_whatever_the_model_says(graph: str, loop: str, acc
 # ---------------------------------------------------------------- accounting
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_passes_and_tokens_add_up(kind: str, policy: str) -> None:
@@ -167,6 +173,7 @@ def test_passes_and_tokens_add_up(kind: str, policy: str) -> None:
     assert sum(map(len, sets(trace))) == sum(step.signals["committed"] for step in trace.steps)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["aligned", "full"])
 def test_greedy_takes_a_pass_for_every_token_that_no_draft_added(kind: str) -> None:
     """Apart from passes whose draft filled the whole block, which leaves the policy nothing to reveal."""
@@ -178,13 +185,10 @@ def test_greedy_takes_a_pass_for_every_token_that_no_draft_added(kind: str) -> N
         ]
 
 
-def test_a_literal_loop_asks_once_more_between_verifications() -> None:
+def test_a_literal_loop_asks_once_more_and_rows_are_drafts_that_share_what_is_finished() -> None:
     modes = [step.call.mode for step in finish(job(policy="greedy", loop="literal")).steps]
     assert "verify" in modes
     assert all((a, b) != ("verify", "verify") for a, b in pairwise(modes))
-
-
-def test_rows_are_drafts_that_share_what_is_finished() -> None:
     trace = finish(job(policy="greedy", depth=3, graph="dag", block="8"))
     full = next(step for step in trace.steps if step.call.mode == "verify" and step.signals["open"] == 7)
     assert full.call.rows == 7
@@ -259,13 +263,6 @@ def test_a_run_goes_by_the_name_of_the_variant_whose_settings_it_has(name: str) 
     assert finish(job(depth=1, **preset)).variant == name
     if name == "Spiffy":
         assert finish(job(**{**preset, "acceptance": "policy"})).variant == ""  # greedy alone is not Spiffy
-
-
-def test_settings_for_a_checkpoint_are_no_variant() -> None:
-    for name in ("s2d2", "editing", "blockwise"):
-        method = METHODS[name]
-        for values in [{}, *method.presets.values()]:
-            assert method.variant(make_config(method.config, values)) == ""
 
 
 def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def compare(asked: Job, plain: Released, *how: Any, **more: Any) -> int:
     return steps
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("block", [1, 8])
 @pytest.mark.parametrize("family", list(ATTENTION))
 def test_a_text_is_decoded_as_its_release_does(tmp_path: Path, family: str, block: int) -> None:
@@ -105,6 +106,7 @@ def test_a_drafter_that_reads_a_text_otherwise_is_refused(tmp_path: Path) -> Non
             open_session([job(target, "simsd", small=small, block=block)])
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("family", "method"), [("sdar", "simsd"), ("qwen3", "speculative")])
 @pytest.mark.parametrize("apart", [("cpu", elsewhere.NAME), (elsewhere.NAME, "cpu")])
 def test_a_drafter_may_live_on_another_device(tmp_path: Path, family: str, method: str, apart: tuple[str, str]) -> None:

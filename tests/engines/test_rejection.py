@@ -120,6 +120,7 @@ FEW = ContinuousSampling(steps=2, last=150)
 WIDE, NARROW, SHIFTED = HeadOf(0.0, factor=1.05), HeadOf(0.0, factor=0.95), HeadOf(0.08)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("tied", [0, 3])
 @pytest.mark.parametrize("align", [True, False])
 @pytest.mark.parametrize("draft", [WIDE, NARROW, SHIFTED, HeadOf(0.05, factor=1.05)], ids=str)
@@ -146,6 +147,7 @@ def test_tokens_judged_by_whole_paths_follow_the_target(draft: HeadOf) -> None:
     assert not out.capped.any()
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("tries", [1, 5, 31, 32, 40, 100])
 def test_a_race_ends_after_as_many_tries_as_are_allowed(tries: int) -> None:
     """Of a path of one step: every second try is a proposal, and each of those succeeds with the total variation."""
@@ -166,6 +168,7 @@ def test_a_race_ends_after_as_many_tries_as_are_allowed(tries: int) -> None:
     assert off(raced.state[raced.capped][:, 0]) > 1e-3
 
 
+@pytest.mark.slow
 def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     right = block_verification.log_weights
 

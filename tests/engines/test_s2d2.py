@@ -135,6 +135,7 @@ def deviation(model: Depth, length: int, prompt: tuple[int, ...] = (), **values:
     return variation(probs, model.joint(length, prompt))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("causal_draft", [False, True])
 @pytest.mark.parametrize("shift", [False, True])
 def test_always_verifying_on_a_causal_cache_draws_the_distribution_of_block_size_one(
@@ -146,6 +147,7 @@ def test_always_verifying_on_a_causal_cache_draws_the_distribution_of_block_size
     assert METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio"})) == ""
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("values", [{"sub_block": "1"}, {"carry": False}, {"block": "4", "sub_block": "2"}])
 @pytest.mark.parametrize("shift", [False, True])
 def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: bool, values: dict[str, object]) -> None:
@@ -153,6 +155,7 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
     assert METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio", **values})) == ""
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("values", "said"),
     [
@@ -193,6 +196,7 @@ def test_a_verdict_commits_the_verifiers_distribution_for_drawn_drafts_only() ->
 # ---------------------------------------------------------------- what must be the same
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["aligned", "shift"])
 @pytest.mark.parametrize("block", ["2", "4", "8"])
 def test_greedy_match_is_the_text_of_block_size_one(kind: str, block: str) -> None:
@@ -207,6 +211,7 @@ def test_greedy_match_is_the_text_of_block_size_one(kind: str, block: str) -> No
         )
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["aligned", "shift"])
 @pytest.mark.parametrize("mode", ["sample", "greedy"])
 @pytest.mark.parametrize("steps", [0, 2])
@@ -220,6 +225,7 @@ def test_never_verifying_is_ordinary_block_decoding(kind: str, mode: str, steps:
     assert beyond.output.tokens == plain.output.tokens
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("kind", ["aligned", "shift"])
 @pytest.mark.parametrize("values", [{}, {"mode": "sample", "verdict": "ratio"}, {"verdict": "ratio"}])
 def test_block_size_one_never_refuses(kind: str, values: dict[str, object]) -> None:

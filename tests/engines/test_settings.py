@@ -51,12 +51,8 @@ def test_settings_are_read_from_text() -> None:
         ({"coupling": "tight"}, "coupling: 'tight' is not allowed; use one of maximal, gumbel, none"),
         ({"stale": "perhaps"}, "stale: 'perhaps' is not allowed; use true or false"),
         ({"windw": "3"}, "windw: no such setting; there are"),
-        ({"window": True}, "window: True"),
         ({"window": DEEP}, "window: [[[[[...]]]]] is not allowed"),
-        ({"window": list(range(100_000))}, "window: [0, 1, 2, 3, 4, 5, ...] is not allowed"),
-        ({"window": "9" * 10**6}, "window: '999"),
         ({"win\ndow": 3}, "'win\\ndow': no such setting"),
-        ({"w" * 10**6: 3}, "www': no such setting"),
     ],
 )
 def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], named: str) -> None:
@@ -70,12 +66,9 @@ def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], n
     ("method", "values", "said"),
     [
         ("cspd", {"sampler": "ddim", "eta": 0}, "eta: 0 leaves nothing to chance"),
-        ("cspd", {"whole": True}, "whole: no such setting"),
         ("blockwise", {"block": "3"}, "block: '3' is not allowed"),
         ("blockwise", {"block": "4", "rule": "static", "steps": 8}, "steps: 8 is more than a block of 4"),
         ("blockwise", {"block": "4", "sub_block": "8"}, "sub_block: 8 does not divide a block of 4"),
-        ("s2d2", {"block": "1", "sub_block": "2"}, "sub_block: 2 does not divide a block of 1"),
-        ("s2d2", {"block": "4", "steps": 8}, "steps: 8 is more than a block of 4"),
         ("s2d2", {"router": "hysteresis", "switch_on": -5.0}, "switch_on: -5 must be above switch_off, -5"),
         ("simsd", {"block": "4", "gamma": 8}, "gamma: 8 is more than a block of 4"),
         ("psd", {"mode": "sample"}, "mode: 'sample' is not allowed; use one of greedy"),

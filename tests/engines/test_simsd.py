@@ -167,6 +167,7 @@ def pair(joint: bool, length: int = 3) -> dict[str, Conditionals]:
     return {role: Conditionals(length, 2, seed, joint) for seed, role in enumerate(("draft", "target"))}
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(
     ("values", "exact"),
     [
@@ -187,6 +188,7 @@ def test_judged_in_draft_order_by_the_ratio_the_distribution_is_the_targets(
     assert (METHODS["simsd"].deviation(settings(**{**drawn, **values})) == ANY_ORDER) == exact
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("rest", ["fallback", "truncate"])
 @pytest.mark.parametrize("gamma", [1, 2, 3])
 def test_any_window_and_any_rest_keep_a_joint_distribution(gamma: int, rest: str) -> None:
@@ -217,6 +219,7 @@ def surest_first(models: Mapping[str, Depth], length: int, block: int) -> dict[t
     return probs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("gamma", "exact"), [(1, True), (2, False)])
 def test_one_pass_verdicts_draw_the_targets_distribution_for_a_single_draft_only(gamma: int, exact: bool) -> None:
     models = deep(4)
@@ -241,14 +244,11 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
 # ---------------------------------------------------------------- on a model
 
 
-def test_who_drafts_for_itself_is_always_right() -> None:
+def test_who_drafts_for_itself_is_always_right_and_writes_its_own_greedy_text() -> None:
+    """Self-drafting one token at a time is that text by definition, whatever is judged at once."""
     trace = finish(job(drafter="itself", verifier="exact"))
     assert trace.summary.acceptance == 1.0
     assert trace.draft_model == trace.model
-
-
-def test_matching_is_the_targets_own_greedy_text_in_the_drafters_order() -> None:
-    """Self-drafting one token at a time is that text by definition, whatever is judged at once."""
     texts = {
         (gamma, rest): finish(job(drafter="itself", verifier="exact", gamma=gamma, rest=rest)).output.tokens
         for gamma in (1, 2, 4)

@@ -41,14 +41,11 @@ def test_training_never_meets_a_held_out_game_and_the_exam_asks_no_other() -> No
     ("prompt", "told"),
     [
         ("from 9 roll 634131613656", "there is no square 9; start from one of 10 to 99"),
-        ("from 100 roll 634131613656", "there is no square 100;"),
-        ("from 70 roll", "there are no rolls; give 8 to 24"),
         ("from 70 roll 634", "3 rolls are too few; give 8 to 24"),
         ("from 70 roll " + "1" * 25, "25 rolls are too many"),
         ("from 70 roll 6341316736", "a die does not show 7; roll numbers from 1 to 6"),
         ("from \u0667\u0660 roll 634131613656", "asks for no game"),
         ("How many pages?", "asks for no game; write a square and rolls of a die, such as 'from 70 roll"),
-        ("", "asks for no game"),
     ],
 )
 def test_an_impossible_prompt_is_one_sentence(prompt: str, told: str) -> None:

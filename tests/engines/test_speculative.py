@@ -87,19 +87,13 @@ def test_a_run_is_recorded_with_its_drafts() -> None:
     assert trace.summary.accepted == sum(fate is Fate.ACCEPTED for step in trace.steps for fate in step.fate)
 
 
-def test_drafts_of_the_target_itself_are_all_accepted() -> None:
+def test_own_drafts_are_all_accepted_and_without_drafts_it_is_ordinary_decoding() -> None:
     trace = decoded("speculative", gamma=3, drafter="itself")
     assert trace.summary.acceptance == 1
     assert sum(step.call.role == "target" for step in trace.steps) == 256 / 4
-
-
-def test_without_drafts_it_is_ordinary_decoding() -> None:
     trace = decoded("speculative", gamma=0)
     assert len(trace.steps) == 256
     assert {fate for step in trace.steps for fate in step.fate} == {Fate.SAMPLED}
-
-
-def test_adaptive_drafts_grow_while_all_are_accepted() -> None:
     trace = decoded("speculative", gamma=1, drafter="itself", adaptive=True)
     windows = [step.signals["window"] for step in trace.steps if step.call.role == "target"]
     assert windows[:4] == [1, 3, 5, 7]
@@ -157,18 +151,12 @@ def slowly(model: Any, prompt: Tensor, request: Forward, shift: bool) -> Tensor:
 # ---------------------------------------------------------------- what is refused
 
 
-def test_more_drafts_than_positions_are_refused() -> None:
+def test_too_many_drafts_a_missing_drafter_and_another_family_are_refused() -> None:
     with pytest.raises(ValueError, match=r"gamma: 40 drafts do not fit an output of 16 tokens; use 0 to 15\."):
         Run(text_job("speculative", gamma=40))
-
-
-def test_a_model_without_a_small_one_names_the_remedy() -> None:
     config = make_config(speculative.Config, {})
     with pytest.raises(RuntimeError, match="set drafter=itself"):
         Run(Job(METHODS["speculative"], load_model("toy-raster-small"), "", config))
-
-
-def test_a_model_of_another_family_is_refused_with_those_that_fit() -> None:
     config = make_config(METHODS["s2d2"].config, {})
     with pytest.raises(ConfigError, match=r"model: s2d2 runs on models of the family diffusion-lm.*use text-target"):
         Job(METHODS["s2d2"], load_model("toy-raster"), "", config)

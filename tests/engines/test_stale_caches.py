@@ -12,7 +12,6 @@ from support.checkpoints import Memory, job, write
 from support.running import passes
 from torch import Tensor
 
-from engines.config import ConfigError
 from engines.diffusion_lm.request import BlockForward
 from engines.models import loading
 from engines.runtime.driver import Job, Run
@@ -62,6 +61,7 @@ CACHES: list[tuple[str, dict[str, object]]] = [
 SUB_BLOCKS = ("Fast_dLLM_Qwen", {"cache": "dual", "sub_block": "4"})
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("family", "values"), [*CACHES, SUB_BLOCKS])
 def test_a_stale_cache_gives_what_an_independent_forward_with_that_memory_gives(
     tmp_path: Path, family: str, values: dict[str, object]
@@ -111,12 +111,3 @@ def test_feeding_all_again_in_every_pass_is_exact(tmp_path: Path, family: str) -
     exact, again = (run.trace() for run in runs)
     assert exact.output.tokens == again.output.tokens and len(exact.steps) == len(again.steps)
     assert exact.note and "approximate" not in exact.note and "an approximate cache" in again.note
-
-
-def test_a_block_causal_model_is_told_that_it_needs_no_approximation(tmp_path: Path) -> None:
-    model = loading.load_folder(write(tmp_path / "it", "sdar"))
-    for cache in ("prefix", "delayed"):
-        with pytest.raises(
-            ConfigError, match=f"^cache: {cache} is for models that look at the whole text at once.* use exact, or"
-        ):
-            list(Run(job(model, **SETTINGS, cache=cache)))

@@ -1,8 +1,6 @@
 """The shipped studio model: its files are whole, and it draws what it is asked for."""
 
 import json
-import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +11,8 @@ from engines.ar.request import Forward
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.bundled import image
-from engines.models.bundled.patch_networks import SIZES, PatchTransformer
 from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError
 from engines.models.catalog import MODELS, default_model, drafter_of, load_model
-from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run, sample_tokens
 from engines.testing.conformance import finish
 from traces import dumps, loads
@@ -56,6 +52,7 @@ def test_a_run_makes_a_picture_and_one_of_every_pass() -> None:
     assert loads(dumps(trace)) == trace
 
 
+@pytest.mark.slow
 def test_pictures_are_the_tokenizers_own_at_twice_the_size() -> None:
     model, tokenizer = image.load(), image.Tokenizer()
     image.load_weights(tokenizer, "image-tokenizer")
@@ -74,22 +71,6 @@ def test_pictures_are_the_tokenizers_own_at_twice_the_size() -> None:
 def test_a_prompt_that_cannot_be_drawn_is_refused_before_any_work() -> None:
     with pytest.raises(PromptError, match="'car' cannot be drawn"):
         Run(Job(METHODS["ar"], load_model("studio-image"), "a red car", make_config(METHODS["ar"].config, {})))
-
-
-def test_every_shard_is_checked_against_the_manifest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(image.FOLDER / "patch-target", tmp_path / "patch-target")
-    shutil.copy(image.FOLDER / "MANIFEST.json", tmp_path)
-    monkeypatch.setattr(image, "FOLDER", tmp_path)
-    network = PatchTransformer(SIZES["target"])
-    loaded = image.load_weights(network, "patch-target")
-    assert len(loaded) == 2 and all((tmp_path / file).is_file() for file in loaded)
-    last = tmp_path / list(loaded)[-1]
-    last.write_bytes(last.read_bytes()[:-1] + b"!")
-    with pytest.raises(ModelError, match=r"^patch-target: patch-target/model-00002-of-00002.safetensors is not the"):
-        image.load_weights(network, "patch-target")
-    last.unlink()
-    with pytest.raises(ModelError, match=r"model-00002-of-00002.safetensors is missing.*training.patch target$"):
-        image.load_weights(network, "patch-target")
 
 
 def log_probs(model: Any, prompt: str, codes: torch.Tensor, chunk: int) -> torch.Tensor:
@@ -114,6 +95,7 @@ def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice()
     assert drafter.card.weights.keys() & target.card.weights.keys() == SHARED
 
 
+@pytest.mark.slow
 def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> None:
     target, drafter = load_model("studio-image"), load_model("studio-image-draft")
     config = make_config(METHODS["ar"].config, {})

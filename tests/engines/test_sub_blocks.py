@@ -45,11 +45,11 @@ DECODERS: list[tuple[str, str, dict[str, object]]] = [
     *((kind, "blockwise", {"rule": "dynamic"}) for kind in ("shift", "aligned")),
     *((kind, "s2d2", {"router": "never", "ar_cache": False}) for kind in ("shift", "aligned")),
 ]
-LATER = [pytest.param(*sizes, marks=pytest.mark.slow) for sizes in ((8, 8), (8, 1), (4, 2))]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("kind", "method", "values"), DECODERS)
-@pytest.mark.parametrize(("size", "part"), [(8, 4), (1, 1), *LATER])
+@pytest.mark.parametrize(("size", "part"), [(8, 4), (1, 1), (8, 8), (8, 1), (4, 2)])
 def test_blocks_are_decoded_as_a_loop_without_caches_does(
     kind: str, method: str, values: dict[str, object], size: int, part: int
 ) -> None:
@@ -72,6 +72,7 @@ def test_blocks_are_decoded_as_a_loop_without_caches_does(
     assert left_off or part == 1 or kind != "shift", "carrying makes no difference here: nothing is tested"
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("method", ["editing", "psd", "lopa", "ete-style", "fdm-style"])
 def test_every_method_takes_a_blocks_first_token_from_the_pass_that_stores_the_block_before(method: str) -> None:
     model: Any = endless("shift")
@@ -114,6 +115,7 @@ def test_a_row_says_what_may_be_filled_next() -> None:
     assert Row(task, 8, carry=False).open.tolist() == list(range(8, 16))
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("Fast-dLLM")])
 def test_the_papers_presets_run_on_a_model_of_blocks_of_32_alone(name: str) -> None:
     model = endless("shift", sizes=(1, 32))

@@ -95,6 +95,7 @@ def test_tokenizers_in_other_forms(tmp_path: Path) -> None:
         load_folder(pangu)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("family", ["sdar", "llada", "qwen3"])
 def test_sequences_do_not_disturb_each_other_and_half_precision_decodes(tmp_path: Path, family: str) -> None:
     model: Any = load_folder(write(tmp_path / "it", family))
@@ -117,6 +118,7 @@ def test_the_head_of_a_tied_checkpoint_is_not_used(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- causal language models
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("family", CAUSAL)
 def test_a_causal_model_writes_what_transformers_generates(tmp_path: Path, family: str) -> None:
     """Greedily, with a drafter and without. GPT-2 has no row in the table; the text outgrows the window of Mistral."""
@@ -171,32 +173,19 @@ def indexed(name: str) -> Change:
     return lambda folder: write_json(folder / "model.safetensors.index.json", {"weight_map": {"a": name}})
 
 
-_Q = "model.transformer.blocks.0.q_proj.weight"
-
-
 @pytest.mark.parametrize(
     ("family", "change", "problem"),
     [
-        ("llada", lambda folder: (folder / "config.json").write_text("["), "config.json is not JSON"),
-        ("llada", configured(d_model=None), "config.json has no 'd_model'"),
         ("llada", configured(embedding_size=30), "config.json has 30 for the size of its vocabulary, its tokenizer 42"),
         ("llada", configured(mask_token_id=5), "config.json has 5 for 'mask_token_id', its tokenizer 38"),
         ("llada", configured(block_type="sequential"), "'sequential' for 'block_type'; LLaDA is built for 'llama'"),
-        ("llada", weighted(_Q, None), "tensor 'model.layers.0.self_attn.q_proj.weight' is missing in its weights"),
         ("llada2_moe", weighted("model.layers.1.mlp.experts.7.up_proj.weight", None), "experts.down_proj' is missing"),
         ("llada", cut, "model.safetensors cannot be read"),
         ("llada", indexed("../a.safetensors"), "lies outside the folder"),
         ("llada", removed("model.safetensors"), "model.safetensors is missing .* safetensors alone"),
-        ("llada", removed("tokenizer.json"), "tokenizer.json is missing, and so is vocab.json"),
         ("llada", lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
-        (
-            "llada",
-            lambda folder: tokenizer_of("llada", ["<|eot_id|>"]).save(str(folder / "tokenizer.json")),
-            r"its tokenizer has no <\|mdm_mask\|>",
-        ),
         ("llama", configured(rope_parameters={"rope_type": "yarn"}), "config.json is refused: .*yarn"),
         ("llama", configured(eos_token_id=10**6), "'eos_token_id' is 1000000, and its tokenizer has the ids 0 to"),
-        ("llama", configured(model_type="qwen3", rope_parameters=None), "norm.weight' is missing in its weights"),
     ],
 )
 def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
@@ -211,9 +200,7 @@ def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
     [
         (configured(model_type="bert"), "a bert is an encoder, which does not predict the next token"),
         (configured(model_type="mine"), "'mine' for 'model_type', which is no causal language model .* docs/models.md"),
-        (configured(model_type=["llada"]), r"\['llada'\] for 'model_type', which is no causal language model"),
         (configured(model_type="Emu3"), "is of the family Emu3-Gen, as BAAI .*, which is not read. .*BAAI/Emu3-Gen-hf"),
-        (configured(quantization_config={"bits": 4}), "its weights are quantized, which is not read"),
         (lambda folder: (folder / "config.json").rename(folder / "a.pth"), "has 'a.pth' and no config.json; pickles"),
     ],
 )

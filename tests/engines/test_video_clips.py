@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import imageio.v3 as iio
-import imageio_ffmpeg
 import numpy as np
 import pytest
 import torch
@@ -91,17 +90,13 @@ def foreign_codec() -> bytes:
 
 BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
     "nothing": (lambda: b"", "neither a GIF nor an MP4"),
-    "a text": (lambda: b"not a film at all" * 40, "neither a GIF nor an MP4"),
     "a playlist": (lambda: b"#EXTM3U\n#EXTINF:1,\nfile:///etc/hostname\n", "neither a GIF nor an MP4"),
     "a GIF that is cut off": (lambda: gif(12)[:400], "broken|frames; give one"),
-    "a header alone": (lambda: b"GIF89a", "0 x 0 pixels"),
     "a GIF of junk": (lambda: b"GIF89a" + bytes(range(256)) * 8, "broken|pixels"),
-    "an MP4 that is cut off": (lambda: mp4(12)[:600], "broken"),
     "an MP4 of junk": (lambda: b"\0\0\0\x18ftypisom" + bytes(range(256)) * 20, "broken"),
     "a codec that is not known": (foreign_codec, "codec"),
     "a short GIF": (lambda: gif(8), "has 8 frames; give one with at least 9"),
     "a picture": (lambda: gif(1), "has 1 frames"),
-    "a short MP4": (lambda: mp4(5), "has 5 frames"),
     "a long MP4": (lambda: mp4(70, fps=1), "lasts 70 s; cut it"),
     "enormous": (enormous, "60000 x 60000 pixels; shrink"),
     "tiny": (lambda: gif(9, height=8, width=8), "8 x 8 pixels; give at least 16"),
@@ -123,21 +118,6 @@ def test_size_is_checked_before_anything_is_read(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(video_clips, "_gif", None)
     with pytest.raises(ConfigError, match=r"20,000,001 bytes; cut it"):
         read_clip(b"GIF89a" + bytes(video_clips.MOST_BYTES - 5))
-
-
-def test_without_ffmpeg_a_gif_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing() -> str:
-        raise RuntimeError("No ffmpeg exe could be found.")
-
-    monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", missing)
-    with pytest.raises(ConfigError, match="ffmpeg is missing here; give a GIF"):
-        read_clip(mp4(9))
-
-
-def test_ffmpeg_does_not_hold_anybody_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(video_clips, "MOST_WAIT", 0.001)
-    with pytest.raises(ConfigError, match="took more than"):
-        read_clip(mp4(9))
 
 
 @pytest.mark.parametrize("make", [lambda: mp4(9), BROKEN["an MP4 of junk"][0], BROKEN["a long MP4"][0]])

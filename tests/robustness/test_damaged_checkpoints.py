@@ -1,10 +1,9 @@
-"""A checkpoint with one damaged or changed file decodes or ends in one sentence; a pickle of it runs nothing."""
+"""A checkpoint with one damaged or changed file decodes or ends in one sentence."""
 
-import io
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import redirect_stderr, suppress
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from robustness.strategies import as_json, changed, damaged, examples, names_field, one_line
 from support import checkpoints, drawing
 
-from engines.__main__ import main
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.errors import ModelError
@@ -29,12 +27,11 @@ FEW = {"diffusion-lm": {"length": 8}, "discrete-ar": {}, "continuous-ar": {"step
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny sound checkpoint of every family of language models, of Janus, and MAR's pickles."""
+    """A tiny sound checkpoint of every family of language models and of Janus."""
     folder = tmp_path_factory.mktemp("sound")
     for family in checkpoints.SPECIAL:
         checkpoints.write(folder / family, family, shards=1 + (family == "Dream"), pieces=family == "Dream")
     drawing.write("janus", folder / "janus")
-    drawing.pickles("mar", folder / "mar-published")
     return folder
 
 
@@ -72,29 +69,10 @@ def one_pass(folder: Path, prompt: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("family", [*checkpoints.SPECIAL, "janus"])
-@examples(3, 120)
-@given(data=st.data())
-def test_a_damaged_checkpoint_ends_in_a_sentence(home: Path, family: str, data: st.DataObject) -> None:
+@examples(25, 1500)
+@given(data=st.data(), family=st.sampled_from((*checkpoints.SPECIAL, "janus")))
+def test_a_damaged_checkpoint_ends_in_a_sentence(home: Path, data: st.DataObject, family: str) -> None:
     with TemporaryDirectory() as place:  # always another: models are kept by their path
         folder = Path(shutil.copytree(home / family, Path(place) / family))
         damage(folder, data.draw)
         one_pass(folder, "a red boot")
-
-
-@pytest.mark.slow
-@examples(5, 500)
-@given(data=st.data(), name=st.sampled_from(("checkpoint-last.pth", "kl16.ckpt")), head=st.sampled_from((4000, None)))
-def test_a_damaged_pickle_is_converted_or_refused(home: Path, data: st.DataObject, name: str, head: int | None) -> None:
-    with TemporaryDirectory() as place:
-        folder = Path(shutil.copytree(home / "mar-published", Path(place) / "mar"))
-        source, pixels = (folder / file for file in ("checkpoint-last.pth", "kl16.ckpt"))
-        (folder / name).write_bytes(data.draw(damaged((folder / name).read_bytes(), head)))
-        errors = io.StringIO()
-        with redirect_stderr(errors):
-            code = main(["convert", "mar", *map(str, (source, pixels, folder / "out")), "--heads", "2"])
-        assert code in (0, 2, 3) and "Traceback" not in errors.getvalue()
-        if code:
-            assert len(errors.getvalue().strip().splitlines()) == 1
-        else:
-            one_pass(folder / "out", "207")

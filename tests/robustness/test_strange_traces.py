@@ -1,7 +1,6 @@
 """Traces of strangers never crash or stall what reads, replays, measures and draws them, and none runs as script."""
 
 import json
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -12,17 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from robustness.strategies import TEXTS, as_json, changed, documents, examples, one_line, texts, within
-from support.browser import chromium
 from support.hostile import hostile
-from support.script import MARK, ScriptFound, check_page, check_svg
+from support.script import MARK, ScriptFound, check_page
 
 from demo.pages.api import validate
 from draftscope.trace import displayable
 from traces import Trace, TraceError, dumps, foresight, loads, places, read, replay, stats, summarise, text_stats
 from traces.describe import at_a_glance
 from traces.limits import CALL_COUNT, MEASURE, MILLISECONDS, WHOLE
-from visualizers import FIGURES, supported
-from visualizers.export import Print, printed
+from visualizers import supported
 from visualizers.page import standalone
 from visualizers.sheet import section
 
@@ -109,7 +106,6 @@ def twisted(draw: st.DrawFn) -> Trace:
             made |= {"steps": [], "output": {"tokens": [None] * len(made["output"].get("tokens", ()))}}
         elif twist == "words":
             made["seed"] = draw(st.sampled_from((None, 0, -1, WHOLE, -WHOLE - 1)))
-            made["created"] = draw(st.sampled_from(("0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59+00:00")))
             made |= {"version": "1.999999999", draw(st.sampled_from(TEXTS)): [draw(texts)]}
         else:
             formula = draw(st.sampled_from(("{p} {p ? q} {q}", "{coin} is drawn")))
@@ -117,8 +113,8 @@ def twisted(draw: st.DrawFn) -> Trace:
     return loads(as_json(made))
 
 
-def everything(trace: Trace) -> str:
-    """Replay a trace, compute and draw all there is, and check page and notebook output; the page comes back."""
+def everything(trace: Trace) -> None:
+    """Replay a trace, compute and draw all there is, and check page and notebook output."""
     steps, size = trace.steps, replay.canvas_size(trace.canvas)
     assert len(list(replay.states(trace))) == len(steps) + 1
     assert len(replay.state_after(trace, len(steps)).tokens) == size
@@ -136,18 +132,17 @@ def everything(trace: Trace) -> str:
     stats.compare([trace, trace])
     for gather in (places.by_place, text_stats.by_draft_step, text_stats.estimator_errors, foresight.contributions):
         gather([steps])
-    page = standalone([trace], trace.prompt, after=section(supported([trace]), [trace]))
-    check_page(page)
+    check_page(standalone([trace], trace.prompt, after=section(supported([trace]), [trace])))
     notebook = displayable(trace)
     check_page(notebook._repr_html_())
     notebook.columns()
-    return page
 
 
+@pytest.mark.slow
 @examples(60, 10_000)
 @given(files)
 def test_a_changed_trace_is_read_or_refused_in_a_line(data: bytes) -> None:
-    with within(1.0):
+    with within(5.0):
         try:
             loads(data, name="file")
         except TraceError as error:
@@ -157,7 +152,7 @@ def test_a_changed_trace_is_read_or_refused_in_a_line(data: bytes) -> None:
 @examples(10, 1000)
 @given(st.none() | files)
 def test_the_check_of_traces_answers_whatever_it_is_sent(data: bytes | None) -> None:
-    with within(1.0):
+    with within(5.0):
         json.dumps(validate(data))
 
 
@@ -168,37 +163,6 @@ def test_all_that_is_drawn_of_an_accepted_trace_is_no_script(trace: Trace | None
     with within(PAGE_SECONDS):
         if trace:
             everything(trace)
-
-
-@pytest.mark.slow
-@pytest.mark.browser
-@examples(2, 12)
-@given(trace=twisted(), chance=st.randoms(use_true_random=False))
-def test_a_browser_runs_no_text_of_a_trace(
-    tmp_path_factory: pytest.TempPathFactory, trace: Trace, chance: random.Random
-) -> None:
-    folder = tmp_path_factory.mktemp("opened")
-    (folder / "page.html").write_text(everything(trace), encoding="utf-8")
-    drawable = [figure for figure in FIGURES.values() if figure.supports([trace]) is None]
-    if drawable:
-        figure = chance.choice(drawable)
-        (svg,) = printed([Print(figure.draw([trace]), "svg", figure.width([trace]))])
-        check_svg(svg)
-        (folder / "figure.svg").write_bytes(svg)
-    with chromium() as browser:
-        for file in folder.iterdir():
-            page = browser.new_page()
-            page.goto(file.as_uri(), wait_until="load", timeout=120_000)
-            page.wait_for_timeout(300)
-            assert page.evaluate(f"typeof globalThis.{MARK}") == "undefined", file.name
-            assert page.locator("[src=x]").count() == 0, file.name
-
-
-@pytest.mark.slow
-def test_a_video_of_many_frames_is_drawn_without_a_panel_for_each() -> None:
-    made = document(next(path for path in FILES if short(path).method == "scd" and short(path).canvas.kind == "image"))
-    size = made["canvas"]["shape"][0] * made["canvas"]["shape"][1]
-    everything(loads(as_json(made | {"canvas": {"kind": "video", "shape": [size, 1, 1]}, "legend": {}})))
 
 
 @pytest.mark.parametrize(
@@ -215,6 +179,3 @@ def test_script_is_found_and_text_and_data_are_none(page: str) -> None:
     with pytest.raises(ScriptFound):
         check_page(page)
     check_page(f'<p title="{MARK}">{MARK}</p><script type="application/json">["{MARK}"]</script><p>{MARK}</p>')
-    check_svg(f"<svg><text>{MARK}</text></svg>".encode())
-    with pytest.raises(ScriptFound):
-        check_svg(f"<svg><a href='{MARK}'/></svg>".encode())

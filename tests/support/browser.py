@@ -10,7 +10,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
 from playwright.sync_api import TimeoutError as LateError
 
-expect.set_options(timeout=20_000)  # a busy machine is slow, not wrong
+expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 
 _ARGUMENTS = [
     "--no-sandbox",
@@ -32,7 +32,7 @@ _QUIET = """() => new Promise((done) => {
 })"""
 _STILL = """async (read) => {
   const value = () => JSON.stringify(eval(read));
-  for (let before = value(), since = Date.now(), begun = since; Date.now() - begun < 20000;) {
+  for (let before = value(), since = Date.now(), begun = since; Date.now() - begun < 60000;) {
     await new Promise((done) => setTimeout(done, 50));
     if (value() !== before) [before, since] = [value(), Date.now()];
     if (Date.now() - since > 1000) return JSON.parse(before);
@@ -60,6 +60,7 @@ def visit(browser: Browser, address: str = "", *, console: bool = False, **optio
     With `console`, whatever the browser writes as an error fails, too; `options` are those of the browser's context.
     """
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options})
+    context.set_default_timeout(60_000)
     page, wrong = context.new_page(), list[str]()
     own = ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
     context.on("weberror", lambda error: wrong.append(str(error.error)))
@@ -68,7 +69,7 @@ def visit(browser: Browser, address: str = "", *, console: bool = False, **optio
     context.on("request", lambda sent: None if not address or sent.url.startswith(own) else wrong.append(sent.url))
     if address:
         page.goto(address, wait_until="load")
-        page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2", timeout=60_000)
+        page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
     yield page
     context.close()
     assert not wrong, wrong
@@ -82,7 +83,6 @@ def press_once(page: Page, button: str, *, there: str = "body") -> None:
           return found?.checkVisibility() && document.querySelector(there) && (found.click(), true);
         }""",
         arg=[button, there],
-        timeout=60_000,
     )
 
 

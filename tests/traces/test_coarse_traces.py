@@ -5,12 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from support import handmade
 
 from traces import VERSION, Fate, check, dumps, filled, loads, state_after, states
 from traces.replay import PENDING
-from visualizers import FIGURES, FigureError
 
 HEAD: dict[str, Any] = {
     "schema": "draftscope-trace",
@@ -75,16 +73,3 @@ def test_ids_may_be_missing_where_positions_are_known() -> None:
     assert state_after(loads(dumps(bare)), 3).tokens == (None,) * 4
     again = loads(dumps(replace(trace, steps=steps)))
     assert again.steps[1].token == trace.steps[1].token
-
-
-@pytest.mark.parametrize("name", FIGURES)
-def test_every_figure_draws_a_coarse_trace_or_says_in_a_sentence_what_is_missing(name: str) -> None:
-    trace = loads(coarse(COUNTS, 8))
-    try:
-        drawn = FIGURES[name].draw([trace])
-    except FigureError as error:
-        reason = str(error)
-        assert reason.startswith(f"figure {name}: needs ")
-        assert "\n" not in reason
-    else:
-        assert drawn.data

@@ -1,7 +1,6 @@
 """What runs would take elsewhere: the model of a pass, presets, refusals, and how near it comes to published times."""
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import draftscope as ds
 from benchmarks.hardware import TABLES, error
 from draftscope.__main__ import main
 from traces import read
-from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, Work, named, pass_cost, predict, size_of
+from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, Work, pass_cost, predict
 
 RUN = Path(__file__).parents[2] / "assets" / "traces" / "scd-boot.json.gz"
 H100, EAGER, GRAPHS = DEVICES["H100"], ENGINES["eager"], ENGINES["CUDA graphs"]
@@ -42,13 +41,6 @@ def test_larger_batches_make_passes_longer_and_tokens_cheaper() -> None:
     assert many.speed_up < alone.speed_up
 
 
-def test_a_prediction_takes_no_time() -> None:
-    trace = read(RUN.with_name("video-sjd.json.gz"))
-    begun = time.process_time()
-    predict(trace, H100, SIZES["Cosmos 4B"], EAGER)
-    assert time.process_time() - begun < 0.1
-
-
 def test_the_command_prints_what_python_computes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["predict", str(RUN), "--device", "h100", "--target", "7e9", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -61,8 +53,6 @@ def test_the_command_prints_what_python_computes(capsys: pytest.CaptureFixture[s
     [
         (["--device", "h10", "--target", "7e9"], "did you mean 'H100'?"),
         (["--device", "T4", "--target", "70e9"], "choose a larger device"),
-        (["--device", "T4", "--target", "lumina"], "did you mean 'Lumina-mGPT 7B'?"),
-        (["--device", "T4", "--target", "1e9", "--batch", "0"], "batch: 0 is not allowed"),
         (["--device", "T4", "--target", "3"], "size: 3 parameters are not allowed"),
     ],
 )
@@ -81,9 +71,3 @@ def test_a_trace_needs_query_tokens_and_a_size_for_its_drafter() -> None:
         predict(bare, H100, SIZES["Cosmos 4B"], EAGER)
     with pytest.raises(HardwareError, match="draft: is missing"):
         ds.predict(read(RUN.with_name("speculative-juice.json.gz")), "H100", 7e9)
-
-
-def test_presets_are_consistent() -> None:
-    assert all(name == preset.name and preset.source for name, preset in {**DEVICES, **SIZES, **ENGINES}.items())
-    assert named("device", DEVICES, "rtx 4090") is DEVICES["RTX 4090"]
-    assert size_of(7e9).layers == pytest.approx(32, abs=2)

@@ -74,6 +74,7 @@ def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
     assert rates is not None and [(place.judged, place.accepted) for place in rates.places] == [(1, 1), (1, 0)]
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".json.gz"))
 def test_every_recording_adds_up(path: Path) -> None:
     trace = read(path)

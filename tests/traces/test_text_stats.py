@@ -6,7 +6,6 @@ import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.handmade import ALL, step
 
-from traces.schema import Fate
 from traces.text_stats import (
     by_draft_step,
     decisions,
@@ -122,7 +121,3 @@ class TestJudged:
         assert first.means == {"kl": pytest.approx(0.2), "agrees": 1}
         assert second.means == {"kl": pytest.approx(0.3), "agrees": 0.5}
         assert second.errors["agrees"] == pytest.approx(0.5)
-
-    def test_nothing_judged_is_nothing(self) -> None:
-        assert verifications(diffusion().steps) == by_draft_step([diffusion().steps]) == ()
-        assert Fate.ACCEPTED not in {fate for one in diffusion().steps for fate in one.fate}

@@ -4,8 +4,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support import handmade
 
 from traces import (
@@ -98,83 +96,58 @@ def masked(**fields: Any) -> Trace:
 BROKEN: dict[str, tuple[Callable[[], Trace], str]] = {
     "no method": (lambda: replace(handmade.ar(), method=""), "method"),
     "long name": (lambda: replace(handmade.ar(), method="x" * 501), "method"),
-    "long prompt": (lambda: replace(handmade.ar(), prompt="x" * 500_001), "prompt"),
     "no time": (lambda: replace(handmade.ar(), created="noon"), "created"),
     "local time": (lambda: replace(handmade.ar(), created="2026-01-31T12:00:00+02:00"), "created"),
     "digest": (lambda: changed("ar", "model", weights={"a": "f" * 63}), "model.weights.a"),
     "threads": (lambda: changed("ar", "environment", threads=0), "environment.threads"),
     "axes": (lambda: changed("scd", "canvas", shape=(6,)), "canvas.shape"),
     "absurd extent": (lambda: changed("scd", "canvas", shape=(2, 10**4000)), "canvas.shape[1]"),
-    "absurd size": (lambda: changed("scd", "canvas", shape=(60_000, 60_000)), "canvas.shape"),
     "no permutation": (lambda: shuffled((0, 1, 2, 3, 4, 5, 6, 6)), "canvas.order"),
     "block": (lambda: changed("s2d2", "canvas", block=5), "canvas.block"),
     "block offset": (lambda: changed("s2d2", "canvas", block_offset=4), "canvas.block_offset"),
     "linked picture": (lambda: framed(image="https://example.org/a.png"), "legend.frames[0].image"),
     "script": (lambda: framed(image="data:text/html;base64,PHNjcmlwdD4="), "legend.frames[0].image"),
-    "svg": (lambda: framed(image="data:image/svg+xml;base64,PHN2Zz4="), "legend.frames[0].image"),
     "escape": (lambda: framed(image=PNG + '" onerror="alert(1)'), "legend.frames[0].image"),
     "false png": (lambda: framed(image="data:image/png;base64,AAAA"), "legend.frames[0].image"),
     "picture size": (lambda: framed(image=PNG.rstrip("=") + "A" * limits.PICTURE_CHARACTERS), "legend.frames[0].image"),
-    "frame": (lambda: framed(step=3), "legend.frames[0].step"),
     "tiles": (lambda: tiled(png="javascript:alert(1)"), "legend.tiles.png"),
-    "tile kind": (lambda: tiled(png="data:image/webp;base64,UklGRg=="), "legend.tiles.png"),
     "tile grid": (lambda: tiled(columns=5), "legend.tiles.png"),
     "pixels": (lambda: changed("scd", "output", image=huge_png()), "output.image"),
     "image": (lambda: changed("scd", "output", image="x"), "output.image"),
-    "film": (lambda: changed("video", "output", video=(PNG, "x")), "output.video[1]"),
     "given": (lambda: changed("video", "output", given=3), "output.given"),
     "rows": (lambda: with_call(handmade.scd(), rows=0), "steps[0].call.rows"),
     "time": (lambda: timed(forward=-1.0), "steps[0].call.milliseconds.forward"),
-    "huge time": (lambda: timed(logits=1e308), "steps[0].call.milliseconds.logits"),
-    "huge rows": (lambda: with_call(handmade.scd(), rows=10**9 + 1), "steps[0].call.rows"),
     "huge seed": (lambda: replace(handmade.ar(), seed=2**63), "seed"),
     "huge measure": (lambda: scd(0, numbers={"entropy": (0, 1e308, 0, 0)}), "steps[0].numbers.entropy[1]"),
-    "age beyond the steps": (lambda: scd(0, numbers={"age": (0, 1e20, 0, 0)}), "steps[0].numbers.age[1]"),
     "fates": (lambda: scd(0, fate=(Fate.ACCEPTED,)), "steps[0].fate"),
-    "tokens": (lambda: scd(0, token=(1,)), "steps[0].token"),
     "column": (lambda: scd(0, p=(0.5,)), "steps[0].p"),
-    "numbers": (lambda: scd(0, numbers={"tv": (0.5,)}), "steps[0].numbers.tv"),
     "outside": (lambda: scd(0, position=(0, 1, 2, 6)), "steps[0].position[3]"),
-    "before": (lambda: scd(0, position=(-1, 1, 2, 3)), "steps[0].position[0]"),
     "twice": (lambda: scd(0, position=(0, 1, 2, 2)), "steps[0].position[3]"),
     "row": (lambda: scd(0, row=(0, 1, 2, 0)), "steps[0].row[2]"),
     "negative token": (lambda: scd(0, token=(1, 4, 5, -6)), "steps[0].token[3]"),
-    "mixed tokens": (lambda: scd(0, token=(1, 4, 5, (0.5,))), "steps[0].token[3]"),
     "token length": (lambda: with_step(handmade.cspd(), 0, token=((0.5, 1.0), (0.5,))), "steps[0].token[1]"),
-    "an id among points": (lambda: with_step(handmade.cspd(), 0, token=((0.5, 1.0), 3)), "steps[0].token[1]"),
     "p": (lambda: scd(0, p=(0.5, 1.3, 0, 0)), "steps[0].p[1]"),
     "top": (lambda: scd(0, top=(((1, 0.2), (2, 0.7)), (), (), ())), "steps[0].top[0][1][1]"),
     "measure": (lambda: scd(0, numbers={"vt": (0, 0, 0, 0)}), "steps[0].numbers"),
     "measure range": (lambda: scd(0, numbers={"tv": (0, 0, 2, 0)}), "steps[0].numbers.tv[2]"),
-    "measure place": (lambda: scd(0, signals={"tv": 0.5}), "steps[0].signals"),
     "signal place": (lambda: scd(0, numbers={"window": (0, 0, 0, 0)}), "steps[0].numbers"),
-    "signal range": (lambda: scd(0, signals={"window": -1}), "steps[0].signals.window"),
     "kept": (lambda: with_step(handmade.jacobi(), 1, draft=(2, 9, 4, 9)), "steps[1].fate[1]"),
-    "changed": (lambda: with_step(handmade.jacobi(), 1, draft=(2, 3, 6, 9)), "steps[1].fate[2]"),
     "accepted": (lambda: scd(0, draft=(2, 2, 3, 6)), "steps[0].fate[0]"),
     "coin above bar": (lambda: scd(0, coin=(0.6, 0.75, 0.5, 0.25)), "steps[0].fate[0]"),
     "coin below bar": (lambda: scd(0, coin=(0.25, 0.1, 0.5, 0.25)), "steps[0].fate[1]"),
-    "mask rows": (lambda: masked(runs=()), "steps[1].mask.runs"),
     "mask runs": (lambda: masked(runs=((1, 2),)), "steps[1].mask.runs[0]"),
-    "mask negative": (lambda: masked(runs=((-1, 3),)), "steps[1].mask.runs[0]"),
-    "node row": (lambda: noded(row=4), "steps[1].graph[3].row"),
     "node parent": (lambda: noded(parents=(1, 3)), "steps[1].graph[3].parents[1]"),
     "node position": (lambda: noded(positions=(4,)), "steps[1].graph[3].positions[0]"),
     "paths": (lambda: with_step(handmade.cspd(), 1, paths=(None,)), "steps[1].paths"),
-    "paths of ids": (lambda: scd(0, paths=(None,) * 4), "steps[0].paths"),
     "paths without a draft": (lambda: with_step(handmade.cspd(), 0, paths=(ONE_PATH, None)), "steps[0].paths[0]"),
     "one state": (lambda: with_step(handmade.cspd(), 1, paths=(ONE_PATH, None)), "steps[1].paths[0].draft"),
     "many states": (lambda: with_step(handmade.cspd(), 1, paths=(LONG_PATH, None)), "steps[1].paths[0].draft"),
-    "uneven paths": (lambda: walked(draft=((0.0, 0.0),) * 2), "steps[1].paths[1].draft"),
-    "target's path": (lambda: walked(target=((0.0, 0.0),) * 2), "steps[1].paths[1].target"),
     "path distances": (lambda: walked(distance_squared=(0.0,)), "steps[1].paths[1].distance_squared"),
-    "negative distance": (lambda: walked(distance_squared=(-1.0, 1.0, 2.5)), "steps[1].paths[1].distance_squared[0]"),
     "closer than seen": (lambda: walked(distance_squared=(0.0, 1.0, 2.4)), "steps[1].paths[1].distance_squared[2]"),
     "absurd points": (lambda: walked(draft=((1e308, -1e308),) * 3), "steps[1].paths[1].distance_squared[0]"),
     "output": (lambda: changed("scd", "output", tokens=(1,)), "output.tokens"),
     "other output": (lambda: changed("scd", "output", tokens=(1, 4, 5, 7, 8, 8)), "output.tokens[5]"),
     "summary": (lambda: changed("scd", "summary", accepted=5), "summary.accepted"),
-    "huge summary": (lambda: changed("scd", "summary", query_tokens=10**400), "summary.query_tokens"),
     "no acceptance": (lambda: changed("scd", "summary", acceptance=None), "summary.acceptance"),
     "seconds": (lambda: changed("scd", "summary", seconds=1.0), "summary.seconds"),
     "not complete": (lambda: changed("scd", "summary", complete=False), "summary.complete"),
@@ -236,16 +209,6 @@ def test_the_largest_numbers_are_summed_without_overflow() -> None:
         assert loads(dumps(full)) == full
     assert [stage.share for stage in latency_breakdown(steps)] == [0.25] * 4
     assert race(steps).milliseconds[-1] == len(steps) * 4 * limits.MILLISECONDS
-
-
-@settings(deadline=None)
-@given(st.floats(min_value=0, allow_infinity=False), st.integers(0, 10**400))
-def test_a_call_of_any_cost_is_summed_or_refused(time: float, count: int) -> None:
-    trace = with_call(handmade.scd(), query_tokens=count, milliseconds=Milliseconds(forward=time, decide=time))
-    if time <= limits.MILLISECONDS and count <= limits.CALL_COUNT:
-        check(replace(trace, summary=summarise(trace.steps, len(trace.output.tokens), complete=True)))
-    else:
-        assert first_problem(trace).field.startswith("steps[0].call.")
 
 
 def test_too_many_entries_and_a_canvas_of_no_known_size_stop_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,11 +9,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from support import handmade
 
-from traces import Fate, dumps, write
+from traces import dumps, write
 from traces.__main__ import main
 from traces.describe import at_a_glance, json_schema, markdown
-from traces.measures import FREE_PREFIX, MEASURES
-from traces.schema import FATES, VERSION
+from traces.schema import VERSION
 
 DOCS = Path(__file__).parents[2] / "docs"
 VALIDATOR = Draft202012Validator(json_schema())
@@ -74,13 +73,3 @@ def test_the_example_in_the_docs_is_a_sound_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", handmade.ALL)
 def test_the_schema_accepts_every_kind_of_trace(name: str) -> None:
     VALIDATOR.validate(json.loads(dumps(handmade.ALL[name]())))
-
-
-def test_measures_are_named_and_bounded_with_sense() -> None:
-    for name, measure in MEASURES.items():
-        assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
-        assert not name.startswith(FREE_PREFIX)
-        assert measure.label
-        assert measure.meaning
-        assert measure.low is None or measure.high is None or measure.low < measure.high
-    assert list(FATES) == list(Fate)

@@ -47,12 +47,7 @@ def test_the_iterator_agrees_with_single_states_and_ends_in_the_output(name: str
     assert trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True))
 
 
-@pytest.mark.parametrize("step", [-1, 4])
-def test_a_step_that_is_not_there(step: int) -> None:
-    with pytest.raises(ValueError, match=f"step: {step} is not between 0 and 3"):
-        state_after(handmade.scd(), step)
-
-
+@pytest.mark.one_quick
 @pytest.mark.parametrize("path", OLD, ids=lambda path: path.name)
 def test_an_old_trace_opens_replays_and_is_drawn(path: Path) -> None:
     trace = read(path)

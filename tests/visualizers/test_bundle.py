@@ -69,6 +69,7 @@ def test_the_numbers_are_those_that_are_drawn() -> None:
     assert set(drawn) <= set(fates) and drawn.count("accepted") == fates.count("accepted")
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(name: str, unprinted: list[Print], tmp_path: Path) -> None:
     write_zip(RUNS, tmp_path / "runs.zip", figures=["churn", "race", "comparison"], options=Options(width=name))

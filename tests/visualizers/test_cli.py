@@ -5,15 +5,12 @@ import re
 import struct
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from PIL import Image
 from support.browser import chromium
-from support.handmade import ALL
 from support.jacobi import Raster, decode, ordinary
-from support.script import check_page
 
 from traces.io import write
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
@@ -77,18 +74,6 @@ def test_page_shows_player_and_figures_without_a_request(traces: list[str], tmp_
         assert errors == [] and not [url for url in requests if not url.startswith(("file:", "data:", "blob:"))]
 
 
-def test_text_from_a_trace_stays_text(tmp_path: Path) -> None:
-    odd = tmp_path / "odd.json"
-    hostile = "</script><script>alert('pwned')</script><img src=x onerror=alert(1)>\" onmouseover='alert(1)//pwned'"
-    write(replace(ALL["ar"](), method=hostile), odd)
-    target = tmp_path / "odd.html"
-    assert main([str(odd), "-o", str(target)]) == 0
-    text = target.read_text(encoding="utf-8")
-    assert "<script>alert" not in text
-    assert "<img src=x" not in text
-    check_page(text)  # neither does it end an attribute and begin another
-
-
 @pytest.mark.browser
 @pytest.mark.parametrize(
     ("ending", "head"),
@@ -105,6 +90,7 @@ def test_figure_files(traces: list[str], tmp_path: Path, ending: str, head: byte
     assert ending != "png" or struct.unpack(">II", data[16:24]) == (1920, 880)
 
 
+@pytest.mark.one_quick
 @pytest.mark.parametrize(("path", "problem"), [("/nonexistent", "none was found"), ("/bin/false", "did not start")])
 def test_a_missing_browser_is_one_line_with_the_remedy(
     traces: list[str], tmp_path: Path, path: str, problem: str
@@ -112,7 +98,7 @@ def test_a_missing_browser_is_one_line_with_the_remedy(
     target = tmp_path / "race.pdf"
     command = [sys.executable, "-m", "visualizers", traces[1], "--figure", "race", "-o", str(target)]
     environment = os.environ | {"BROWSER_PATH": path}
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
     assert problem in done.stderr and "BROWSER_PATH" in done.stderr and not target.exists()
 
@@ -120,34 +106,22 @@ def test_a_missing_browser_is_one_line_with_the_remedy(
 USAGE = [
     ("RUN -o x.bmp", "x.bmp", ".html, .pdf, .svg, .png, .gif, .mp4, .webp"),
     ("RUN -o x.pdf", "--figure", "canvas, acceptance, pictures, churn"),
-    ("RUN --figure nope -o x.pdf", "--figure", "'nope'"),
     ("ORDINARY --figure beta -o x.pdf", "figure beta", "needs the measures"),
     ("RUN --figure canvas --step 999 -o x.pdf", "step 999", "from 0 to"),
     ("RUN --figure race --step 3 -o x.pdf", "--step 3", "leave --step out"),
     ("RUN --figure race -o no/x.html", "x.html", "folder that exists"),
     ("RUN", "-o FILE", "are needed"),
-    ("-o a.zip", "TRACE", "are needed"),
     ("RUN --figure frontier -o x.pdf", "--figure frontier", "--sweep RESULTS"),
     ("--sweep r.json -o x.pdf", "--sweep r.json", "frontier, setting"),
-    ("RUN --sweep r.json --figure frontier -o x.pdf", "--sweep r.json", "takes no traces"),
     ("--timings t.json -o x.pdf", "--timings t.json", "windows, speed-up, time-shares, break-even"),
-    ("--timings t.json --figure churn -o x.pdf", "--timings t.json", "windows, speed-up, time-shares, break-even"),
     ("--sweep r.json --timings t.json -o x.pdf", "--timings t.json", "takes no --sweep"),
     ("RUN -o a.pdf --figure race --figure churn", "--figure churn", "a .pdf file holds one figure"),
     ("RUN -o a.html --preset slide", "--preset slide", "belongs to a .zip"),
-    ("RUN -o a.html --no-traces", "--no-traces", "belongs to a .zip"),
-    ("RUN -o a.zip --fps 3", "--fps 3", "belongs to moving pictures"),
     ("RUN -o x.gif --figure churn", "--figure", "leave --figure out"),
-    ("RUN -o x.gif --step 3", "--step", "leave --step out"),
     ("RUN -o x.gif --fps 90", "fps 90", "from 1 to 50"),
-    ("RUN -o x.gif --slow 3", "--slow 3", "--clock milliseconds"),
     ("RUN -o x.gif --clock milliseconds --every 2", "--every 2", "--clock passes"),
-    ("RUN -o x.gif --size small --width 300", "--width 300", "--size"),
     ("RUN -o x.gif --name A --name B", "2 names for 1 traces", "at most one each"),
     ("RUN -o x.gif --clip", "no decoded clip", "complete run of a video"),
-    ("RUN ORDINARY -o x.gif --clip", "--clip: 2 traces", "give the one"),
-    ("RUN -o x.gif --clip --every 2", "--every", "clip alone"),
-    ("RUN -o no/x.gif", "x.gif", "folder that exists"),
     ("--sweep r.json --figure frontier -o x.gif", "x.gif", "give TRACE"),
 ]
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 from PIL import Image
-from support.handmade import ALL
 from support.raster import decoded
 
 from traces.schema import Trace
@@ -58,13 +57,3 @@ def test_groups_have_as_many_drafts_and_their_own_rate() -> None:
     mean = sum(share * count for share, count in zip(curve.y, counts, strict=True)) / total
     assert mean == pytest.approx(100 * accepted / total)
     assert curve.name == f"scd, 3 runs: correlation {correlation(verdicts):.2f}"
-
-
-def test_it_needs_a_whole_picture_and_verdicts() -> None:
-    run = pictured()
-    stopped = replace(run, summary=replace(run.summary, complete=False))
-    without = replace(run, output=replace(run.output, image=None))
-    for trace in (stopped, without, decoded("ar"), ALL["s2d2"]()):
-        assert "a whole picture with judged drafts" in str(FIGURES["detail"].supports([trace]))
-    black = pictured(picture=Image.new("L", (16, 16)))
-    assert "correlation" not in FIGURES["detail"].draw([black]).data[0].name  # no cell differs from another

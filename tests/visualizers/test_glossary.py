@@ -47,8 +47,3 @@ def test_no_abbreviation_stands_in_a_label_or_a_caption_without_a_meaning() -> N
     abbreviations = {word for text in texts for word in re.findall(r"(?<![\w-])[A-Z]{2,}(?![\w-])", text)}
     assert "NFE" in abbreviations and "TV" in abbreviations
     assert {word.lower() for word in abbreviations - NAMES} <= known()
-
-
-def test_what_a_setting_does_is_said_in_sentences() -> None:
-    helps = {setting.knob.help for method in METHODS.values() for setting in settings(method.config)}
-    assert [said for said in helps if not 40 < len(said) < 340 or not said.endswith(".")] == []

@@ -53,13 +53,6 @@ def test_a_text_stands_on_a_card_and_a_clip_as_frames_that_were_decoded() -> Non
     assert blues == sorted(blues) and (blues[0], blues[-1]) == (30, 200)
 
 
-def test_one_seed_or_two_prompts_are_no_repetition() -> None:
-    assert SEEDS.supports([ORDINARY, RUN]) == "needs whole runs that differ in their seed alone"
-    assert SEEDS.supports([RUN, replace(RUN, seed=5, prompt="another")]) == "needs runs of one prompt"
-    stopped = replace(RUN, seed=5, summary=replace(RUN.summary, complete=False))
-    assert SEEDS.supports([RUN, stopped]) is not None
-
-
 def test_a_long_subtitle_stands_on_several_lines_with_room_for_them() -> None:
     named = replace(RUN, model=replace(RUN.model, title="a model of a long name " * 10))
     short, long = FIGURES["churn"].draw([RUN]), FIGURES["churn"].draw([named])

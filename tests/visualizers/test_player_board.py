@@ -1,6 +1,5 @@
 """The board of a game beside its text: the rules as the player has them, and the token by which a run left them."""
 
-import pytest
 from playwright.sync_api import Page
 from support.handmade import make, step
 from support.playing import chips, go, harness, plain, settle, show
@@ -8,8 +7,6 @@ from support.playing import chips, go, harness, plain, settle, show
 from engines.models.bundled.snakes import LINE, Game, held_out_games
 from traces.schema import Canvas, Legend, Trace
 from training.snakes_data import encoder
-
-pytestmark = pytest.mark.browser
 
 JUMPS_IN_LINE_2 = Game(80, (3, 4, 1, 2, 3, 4, 5, 6))
 

@@ -1,13 +1,10 @@
 """The player on drafts of later steps: the graph of a pass, its words, and how deep a token's draft was."""
 
-import pytest
 from playwright.sync_api import Page
 from support.playing import chips, go, settle, show, snapshot
 from support.speculation import Plan, speculated
 
 from traces.schema import Fate, Trace
-
-pytestmark = pytest.mark.browser
 
 
 def drafted(trace: Trace) -> list[int]:

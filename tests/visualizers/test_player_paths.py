@@ -1,11 +1,8 @@
 """The player on continuous tokens: how draft and target denoised the chosen one, and the map of acceptance."""
 
-import pytest
 from playwright.sync_api import Page
 from support import handmade
 from support.playing import go, pixels, settle, show, snapshot
-
-pytestmark = pytest.mark.browser
 
 REJECTED = (
     "The same noise: both paths start at one point and end 1.58 apart, 1.58 of it in this plane. "

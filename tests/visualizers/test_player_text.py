@@ -1,6 +1,7 @@
 """The player on text decoded in blocks: chips to read, the mask of a call, and what the router decided."""
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,16 +12,15 @@ from support.playing import chips, go, pixels, settle, show, snapshot
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Trace
 
-pytestmark = pytest.mark.browser
-
 
 def passes(trace: Trace, mode: str) -> list[int]:
     """Numbers of the forward passes of a mode, from 1."""
     return [number for number, step in enumerate(trace.steps, start=1) if step.call.mode == mode]
 
 
-@pytest.mark.parametrize("trace", [s2d2(), simsd(), diffusion()], ids=["s2d2", "simsd", "diffusion"])
-def test_chips_say_what_is_masked_drafted_and_final(page: Page, trace: Trace) -> None:
+@pytest.mark.parametrize("make", [s2d2, simsd, diffusion])
+def test_chips_say_what_is_masked_drafted_and_final(page: Page, make: Callable[[], Trace]) -> None:
+    trace = make()
     show(page, trace)
     words = trace.legend.vocabulary or {}
     for count in (0, 1, 2, 3, len(trace.steps) // 2, len(trace.steps)):

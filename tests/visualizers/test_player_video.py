@@ -11,8 +11,6 @@ from support.playing import go, pixels, settle, show, snapshot, tile_color
 from traces.replay import states
 from traces.schema import Trace
 
-pytestmark = pytest.mark.browser
-
 SIDE = 6
 FRAMES = 3
 COLUMNS = FRAMES * (SIDE + 1) - 1

@@ -1,16 +1,13 @@
 """The worked-out step in a browser: a verdict with its own numbers, and what another coin would have done."""
 
-import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 from support import handmade
+from support.browser import accessible
 from support.playing import harness, plain, settle
 from support.synthetic import HOSTILE, Size, ordinary
 
 from traces.schema import Canvas, Fate, Rule, Trace
 from visualizers.page import standalone
-
-pytestmark = pytest.mark.browser
 
 RATIO = "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
 
@@ -91,7 +88,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     expect(tip).to_be_hidden()
     for dark in ("light", "dark"):
         page.emulate_media(color_scheme=dark)  # type: ignore[arg-type]
-        assert Axe().run(page).response["violations"] == []
+        accessible(page)
 
 
 def test_rules_of_strangers_are_text_and_old_traces_show_what_they_have(page: Page) -> None:

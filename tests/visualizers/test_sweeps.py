@@ -3,7 +3,6 @@
 import csv
 import gzip
 import json
-from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
@@ -11,7 +10,6 @@ from support.results import row, sweep
 
 from traces.tradeoffs import on_frontier
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results, read_rows
-from visualizers.__main__ import main
 from visualizers.boxes import place_labels
 from visualizers.figures.sweep_results import curves, swept
 from visualizers.groups import SPEEDS, as_csv, gathered, records, speeds
@@ -47,7 +45,6 @@ class TestReading:
     @pytest.mark.parametrize(
         ("data", "problem"),
         [
-            (b"", "results: is no JSON"),
             (b"[" * 100_000, "results: is no JSON"),
             (gzip.compress(b"[]", mtime=0)[:-4], "results: cannot be unpacked"),
             (gzip.compress(b" " * (65 * 2**20)), "results: more than 64 MB"),
@@ -64,8 +61,6 @@ class TestReading:
         [
             ("correct", "yes", r"\.correct: 'yes' should be a valid boolean; correct the row"),
             ("forwards", -1, r"\.forwards: -1 should be greater than or equal to 0"),
-            ("seconds", float("nan"), r"\.seconds: nan should be a finite number"),
-            ("label", "x" * 501, r"\.label: 'x{59}\.\.\.: String should have at most 500 characters"),
             ("forwards", 10**400, r"\.forwards: a huge integer should be less than or equal to 9"),
             ("draft_forwards", 41, r"\.draft_forwards: adds up to 41, more than the 40"),
             ("config", {"x": {"y": 1}}, r"\.config\.x: an object of 1 should be a number"),
@@ -184,32 +179,6 @@ class TestDrawing:
         drawn = SWEEP_FIGURES["setting"].draw(rows)
         assert list(drawn.data[0].x) == [4, 16, 32]
         assert drawn.layout.xaxis.type == "linear"
-
-    def test_text_of_a_row_stays_text(self) -> None:
-        hostile = '<a href="javascript:x">m</a>'
-        rows = read_rows([row(hostile, hostile, {hostile: value}) for value in (1, 2)])
-        for figure in SWEEP_FIGURES.values():
-            text = figure.draw(rows).to_json()
-            assert "<a href" not in text and "\\u003ca href" not in text
-
-
-@pytest.mark.parametrize(
-    ("content", "code", "problem"),
-    [("[{}]", 1, "rows[0].method: is missing"), (json.dumps(sweep(1)), 2, "baseline: speed-up-time needs one")],
-)
-def test_broken_results_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, code: int, problem: str
-) -> None:
-    results = tmp_path / "results.json"
-    results.write_text(content, encoding="utf-8")
-    try:
-        options = ["--figure", "frontier", "--speed", "speed-up-time", "-o"]
-        left = main(["--sweep", str(results), *options, str(tmp_path / "x.html")])
-    except SystemExit as leaving:
-        left = int(leaving.code or 0)
-    error = capsys.readouterr().err
-    assert (left, error.count("\n")) == (code, 1), error
-    assert problem in error
 
 
 def test_labels_are_written_over_no_mark_and_no_other_label() -> None:

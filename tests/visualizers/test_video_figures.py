@@ -4,7 +4,7 @@ from dataclasses import replace
 from math import sqrt
 
 import pytest
-from support.film import film, plain_film
+from support.film import film
 from support.handmade import ALL, make, step
 from support.synthetic import Size, jacobi
 
@@ -39,11 +39,6 @@ def test_the_bars_are_the_shares_of_all_runs_of_a_setting_with_their_errors() ->
         share = accepted / judged
         assert bar.y[side] == pytest.approx(share)
         assert bar.error_y.array[side] == pytest.approx(sqrt(share * (1 - share) / judged))
-
-
-def test_what_is_no_video_or_judges_nothing_is_refused() -> None:
-    for trace in (jacobi(Size(6, 6)), plain_film(2, SIDE), ALL["video"]()):
-        assert "a video with judged drafts" in str(FIGURES["redundancy"].supports([trace]))
 
 
 def test_every_latent_frame_has_a_panel_and_its_end_a_line_in_the_timeline() -> None:

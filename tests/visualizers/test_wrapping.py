@@ -26,10 +26,6 @@ def test_more_than_three_panels_stand_in_rows_below_their_titles(count: int) -> 
         assert (title.x, title.y) == pytest.approx((sum(x.domain) / 2, y.domain[1]))
 
 
-def test_a_figure_of_one_panel_is_left_alone() -> None:
-    assert FIGURES["race"].draw(RUNS).layout.yaxis.domain in (None, (0.0, 1.0))
-
-
 @pytest.mark.parametrize("name", [figure.name for figure in supported(TRACES)])
 def test_on_a_phone_panels_stand_below_one_another_and_words_fit(name: str) -> None:
     drawn = FIGURES[name].draw(TRACES)
