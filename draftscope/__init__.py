@@ -14,12 +14,11 @@ from draftscope.serving import from_sglang, from_vllm
 from draftscope.showing import figure, figures, view
 from draftscope.trace import Trace, displayable
 from traces import TraceError, TraceWarning
+from traces.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from draftscope.recording import record
     from draftscope.running import methods, models, run, settings
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Trace",

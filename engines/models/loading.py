@@ -81,7 +81,9 @@ def cached_source(model_id: str) -> Source:
     except HFValidationError:
         raise ModelError(f"model: {model_id!r} is neither a folder nor OWNER/NAME of the hub.") from None
     except LocalEntryNotFoundError:
-        raise ModelError(f"{model_id}: is not in the hub's cache. Fetch it with: {fetch}") from None
+        raise ModelError(
+            f"{model_id}: is no folder here and not in the hub's cache. Correct the path, or fetch it with: {fetch}"
+        ) from None
     return Source(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download")
 
 

@@ -163,7 +163,7 @@ def test_more_drafts_than_positions_are_refused() -> None:
 
 def test_a_model_without_a_small_one_names_the_remedy() -> None:
     config = make_config(speculative.Config, {})
-    with pytest.raises(RuntimeError, match="set drafter=itself"):
+    with pytest.raises(RuntimeError, match=r"--draft-model\), or set .* drafter=lookup"):
         Run(Job(METHODS["speculative"], load_model("toy-raster-small"), "", config))
 
 

@@ -112,7 +112,7 @@ CALL = {"method": "scd", "prompt": "a red boot", "seed": 0, "model": None, "sett
 
 
 @examples(50, 1000)
-@given(st.sampled_from(("run", "summary", "methods")), changed(CALL), changed({"method": "scd"}))
+@given(st.sampled_from(("draftscope_run", "draftscope_methods")), changed(CALL), changed({"method": "scd"}))
 def test_calls_are_answered_or_refused(tool: str, call: object, listing: object) -> None:
     given_ = listing if tool == "methods" else call
     arguments: Mapping[str, Any] = given_ if isinstance(given_, dict) else {"method": given_}

@@ -174,7 +174,13 @@ class PictureModel(Networked, Draws):
     def make_task(self, prompt: str, config: GuidedSampling) -> PictureTask:
         """See `engines.protocol.Model.make_task`."""
         shape, prompts = self.shape, self.prompts(prompt)
-        room = shape.longest - shape.rows * (shape.columns + (self.line_end is not None))
+        picture = shape.rows * (shape.columns + (self.line_end is not None))
+        room = shape.longest - picture
+        if shape.longest and room < 1:
+            raise ValueError(
+                f"model: {self.card.id} has room for {shape.longest} tokens, and a picture alone takes {picture}; "
+                "correct the size of its picture or 'max_position_embeddings' in its config.json."
+            )
         if shape.longest and len(prompts[0]) > room:
             raise ValueError(
                 f"prompt: has {len(prompts[0])} tokens, and {self.card.id} has room for {room} beside its picture; "
