@@ -138,7 +138,7 @@ def add_folder(named: str) -> str:
     """Offer a checkpoint in a folder from now on, and say by which id; for whoever started the program.
 
     Raises:
-        ValueError: for a folder that cannot be offered; the message says why.
+        ValueError, ModelError: for a folder that cannot be offered; the message says why.
     """
     try:
         folder = Path(named.strip()).expanduser().resolve()
@@ -150,9 +150,15 @@ def add_folder(named: str) -> str:
     try:
         if not named.strip():
             raise ValueError("is empty; name the folder of a checkpoint.")
-        return _offer(folder)
+        name = _offer(folder)
     except ValueError as error:
         raise ValueError(f"{shown(named)} {error}") from None
+    try:
+        import_module("engines.models.loading").look_over(folder)
+    except ModelError:
+        del MODELS[name], _OWN[name]
+        raise
+    return name
 
 
 def default_model(family: Family) -> str:

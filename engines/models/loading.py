@@ -73,6 +73,16 @@ def needs_of(name: str) -> Needs:
     return needs
 
 
+def look_over(folder: Path) -> None:
+    """See that a folder can be loaded, as far as its config and the heads of its weights tell.
+
+    Raises:
+        ModelError: where it cannot.
+    """
+    needs_of(str(folder))
+    _local(folder).heads()
+
+
 def cached_source(model_id: str) -> Source:
     """A repository OWNER/NAME in the hub's cache."""
     fetch = f"hf download {model_id}"
