@@ -1,7 +1,11 @@
-"""The command line: `python -m engines list`, `run METHOD -o FILE`, `expect`, `check`, `calibrate`, and conversions."""
+"""The command line: `python -m engines list`, `run METHOD -o FILE`, `expect`, `check`, `calibrate`, and conversions.
+
+What brings torch is imported by the actions that need it: `list` answers at once.
+"""
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,16 +14,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from engines.assets import ASSETS
+from engines.assets import ASSETS, FOLDERS_VARIABLE
 from engines.config import ConfigError, make_config
-from engines.methods import psd
-from engines.models import devices
-from engines.models.catalog import MODELS, UNREADABLE, terms_of
-from engines.models.checkpoints.table import CHECKPOINTS
 from engines.models.errors import ModelError
-from engines.models.memory import DTYPES, Room
 from engines.runtime import listing
-from engines.sampling.chance import LARGEST_SEED
 from traces import dumps, write
 from traces.streams import STANDARD, piped
 
@@ -28,7 +26,8 @@ DONE, BROKEN, USAGE, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser(whole=given[:1] != ["list"]).parse_args(given)
     try:
         return int(options.action(options))
     except ModelError as error:
@@ -41,11 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def list_everything(options: argparse.Namespace) -> int:
     """Print methods with their settings, and models with what they need."""
-    methods = listing.methods()
+    everything = listing.everything()
     if options.json:
-        print(json.dumps({"methods": methods, "models": listing.models(), "families": listing.families()}, indent=1))
+        print(json.dumps(everything, indent=1))
         return DONE
-    for name, about in methods.items():
+    for name, about in everything["methods"].items():
         print(f"{name}: {about['title']}, {about['summary']}")
         for setting, detail in about["settings"].items():
             scope = f" Where {detail['when']}." if detail["when"] else ""
@@ -53,18 +52,22 @@ def list_everything(options: argparse.Namespace) -> int:
         for preset, values in about["presets"].items():
             print(f"    --preset {quote(preset)}  {' '.join(f'{name}={value}' for name, value in values.items())}")
     print()
-    for model in MODELS.values():
-        print(f"{model.id}: {model.title}; needs {model.needs}. {model.prompt_help}")
+    for name, about in everything["models"].items():
+        print(f"{name}: {about['title']}; needs {about['needs']}. {about['prompt_help']}")
     print("\nFamilies of published checkpoints; a checkpoint that is not listed is loaded by its folder or OWNER/NAME:")
-    for row in CHECKPOINTS:
-        print(f"  {row}")
-    for problem in UNREADABLE:
-        print(problem, file=sys.stderr)
+    for row in everything["families"]:
+        print("  {name}: {state}; {licence}. {note}".format(**row))
+    if os.environ.get(FOLDERS_VARIABLE):
+        from engines.models.catalog import UNREADABLE
+
+        for problem in UNREADABLE:
+            print(problem, file=sys.stderr)
     return DONE
 
 
 def run(options: argparse.Namespace) -> int:
     """Decode, write the trace, and print its summary in a line."""
+    from engines.models.catalog import terms_of
     from engines.runtime.driver import Run
     from engines.runtime.request import Request
     from engines.testing.subject import find
@@ -148,6 +151,7 @@ def _target(named: str) -> Path | None:
 
 def expect(options: argparse.Namespace) -> int:
     """Print what a model will cost on this machine."""
+    from engines.models.memory import Room
     from engines.runtime import estimate
 
     for name in ("length", "sequences"):
@@ -177,6 +181,7 @@ def check(options: argparse.Namespace) -> int:
 def calibrate(options: argparse.Namespace) -> int:
     """Decode prompts by a transfer policy alone, and store which ranks of its confidence were right."""
     from engines.diffusion_lm import calibration
+    from engines.methods import psd
     from engines.runtime.driver import run_batch
     from engines.runtime.request import Request
 
@@ -252,7 +257,8 @@ def _action(actions: Any, name: str, do: Callable[[argparse.Namespace], int], he
     return own.add_argument
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
+    """The parser of all actions, or of `list` alone."""
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
     )
@@ -261,6 +267,12 @@ def _parser() -> argparse.ArgumentParser:
 
     add = action("list", list_everything, "methods with their settings, models with what they need")
     add("--json", action="store_true", help="as JSON, for programs")
+    if not whole:
+        return parser
+
+    from engines.models import devices
+    from engines.models.memory import DTYPES, Room
+    from engines.sampling.chance import LARGEST_SEED
 
     add = action("run", run, "decode once and write the trace")
     add("method", help="a name of list, or module:name of a method of your own")

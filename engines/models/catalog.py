@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engines.assets import ASSETS, REMEDY
+from engines.assets import FOLDERS_VARIABLE as VARIABLE
 from engines.config import ConfigError, shown
 from engines.models.bundled.listing import OURS
 from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, row_of, type_of
@@ -24,7 +25,6 @@ from engines.models.memory import DTYPES, Room
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family, Model
 
-VARIABLE: Final = "DRAFTSCOPE_MODELS"
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LOADERS: Final = {info.id: module for module, infos in OURS.items() for info in infos}
 _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
