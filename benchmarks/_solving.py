@@ -3,7 +3,6 @@
 A module of its own, because processes find what they are to call by the name of its module.
 """
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,10 +20,8 @@ from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.environment import environment
 from engines.runtime.request import Request
-from traces.places import by_place
-from traces.results import ResultRow
+from traces.results import ResultRow, row_of
 from traces.schema import Step
-from traces.stats import cost, draft_forwards
 
 ANSWER_CHARACTERS: Final = 100
 
@@ -71,11 +68,9 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
     assert isinstance(task, TextTask)
     text, judge = job.model.output(tokens).text or "", exam(chunk.model)
     counted = next((i + 1 for i, token in enumerate(tokens) if token in task.ends), len(tokens))
-    spent = cost(steps)
-    draft = draft_forwards(steps)
-    places = by_place([steps])
     seconds = sum(step.call.milliseconds.total / step.call.batch for step in steps) / 1000
-    return ResultRow(
+    return row_of(
+        steps,
         key=key(chunk.model, one, index, chunk.seed),
         method=one.method,
         label=one.label,
@@ -87,16 +82,8 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
         problem=index,
         correct=judge.solved(text, judge.problems[index].answer),
         answer=judge.given(text)[:ANSWER_CHARACTERS],
-        forwards=spent.forwards,
-        draft_forwards=draft,
-        forwards_by_mode=dict(Counter(step.call.mode for step in steps)),
-        row_forwards=spent.row_forwards,
-        query_tokens=spent.query_tokens,
         tokens=counted,
         seconds=round(seconds, 6),
-        verifications=places.passes if places else 0,
-        judged_by_place=tuple(place.judged or 0 for place in places.places) if places else (),
-        accepted_by_place=tuple(place.accepted for place in places.places) if places else (),
         batch=len(chunk.problems),
         device=environment(job.model.device, torch.float32).device,
     )

@@ -17,6 +17,7 @@ from traces import TraceError, TraceWarning
 from traces.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from draftscope.benching import bench
     from draftscope.recording import record
     from draftscope.running import methods, models, run, settings
 
@@ -25,6 +26,7 @@ __all__ = [
     "TraceBuilder",
     "TraceError",
     "TraceWarning",
+    "bench",
     "figure",
     "figures",
     "from_sglang",
@@ -41,6 +43,7 @@ __all__ = [
 ]
 
 _WITH_ENGINES: Final = {
+    "bench": "draftscope.benching",
     "methods": "draftscope.running",
     "models": "draftscope.running",
     "run": "draftscope.running",

@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         options.model,
         sys.stdin.read().strip() if options.prompt == STANDARD else options.prompt,
         seed=_seed(options.seed),
-        settings=_assignments(options.set),
+        settings=assignments(options.set),
         preset=options.preset,
         draft=options.draft_model,
         device=options.device,
@@ -170,7 +170,7 @@ def check(options: argparse.Namespace) -> int:
     from engines.testing import conformance
     from engines.testing.subject import claims, find, subject
 
-    method, values = find(options.method), _assignments(options.set)
+    method, values = find(options.method), assignments(options.set)
     holds = True
     for finding in conformance.check(subject(method, values), claims(method, values)):
         print(finding, flush=True)
@@ -185,7 +185,7 @@ def calibrate(options: argparse.Namespace) -> int:
     from engines.runtime.driver import run_batch
     from engines.runtime.request import Request
 
-    config = make_config(psd.Config, {"depth": 0, **_assignments(options.set)})
+    config = make_config(psd.Config, {"depth": 0, **assignments(options.set)})
     if config.depth:
         raise ConfigError("depth: calibration decodes by the policy alone; leave it out.")
     prompts = calibration.prompts(Path(options.prompts), options.count)
@@ -242,7 +242,7 @@ def _seed(text: str) -> int | str:
     return int(text) if text.removeprefix("-").isdecimal() else text
 
 
-def _assignments(texts: Sequence[str]) -> dict[str, str]:
+def assignments(texts: Sequence[str]) -> dict[str, str]:
     """The settings of `--set NAME=VALUE`, by name."""
     for text in texts:
         if "=" not in text:

@@ -9,6 +9,7 @@ import io
 import json
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Annotated, Any, Final, TypeAlias
@@ -19,6 +20,9 @@ from pydantic_core import PydanticCustomError, from_json, to_json
 from traces import limits
 from traces.errors import Problem, quote
 from traces.files import unpacked
+from traces.places import by_place
+from traces.schema import Step
+from traces.stats import cost, draft_forwards
 from traces.typed import Words, adapter, count, record
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARACTERS)]
@@ -122,6 +126,23 @@ _WORDS: Final = Words(
     correct="correct the row; docs/figures.md says what belongs in one",
     shrink="give the settings and counts of one run alone",
 )
+
+
+def row_of(steps: Sequence[Step], **about: Any) -> ResultRow:
+    """The row of a run: what its steps took and what became of its drafts, beside the fields of `about`."""
+    spent, places = cost(steps), by_place([steps])
+    counted: dict[str, Any] = {
+        "forwards": spent.forwards,
+        "draft_forwards": draft_forwards(steps),
+        "forwards_by_mode": dict(Counter(step.call.mode for step in steps)),
+        "row_forwards": spent.row_forwards,
+        "query_tokens": spent.query_tokens,
+    }
+    if places:
+        counted["verifications"] = places.passes
+        counted["judged_by_place"] = tuple(place.judged or 0 for place in places.places)
+        counted["accepted_by_place"] = tuple(place.accepted for place in places.places)
+    return ResultRow(**{**counted, **about})
 
 
 def read_results(data: bytes) -> Results:
