@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import traces as _traces
 from draftscope.builder import TraceBuilder
 from draftscope.predicting import predict
-from draftscope.serving import from_sglang, from_vllm
+from draftscope.serving import from_llama_cpp, from_sglang, from_vllm
 from draftscope.showing import figure, figures, view
 from draftscope.trace import Trace, displayable
 from traces import TraceError, TraceWarning
@@ -29,6 +29,7 @@ __all__ = [
     "bench",
     "figure",
     "figures",
+    "from_llama_cpp",
     "from_sglang",
     "from_vllm",
     "methods",

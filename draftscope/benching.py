@@ -305,8 +305,7 @@ def _decoded(job: Job) -> Sequence[Any]:
 
 def _watched(job: Job) -> tuple[Sequence[Any], Mapping[str, Any], Trace]:
     run = Run(job)
-    for _ in run:
-        pass
+    run.finish()
     trace = run.trace()
     return trace.output.tokens[: trace.summary.tokens], {}, trace
 

@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     running = Run(job)
-    code = _advance(running, job.task.length)
+    code = _advance(running)
     trace = running.trace()
     with _writing(options.output):
         if target is None:
@@ -220,20 +220,12 @@ def convert(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _advance(running: Any, length: int) -> int:
+def _advance(running: Any) -> int:
     """Take all steps, with progress on a terminal; Ctrl-C keeps what was decoded."""
-    decoded = 0
-    show = sys.stderr.isatty()
     try:
-        for k, step in enumerate(running, 1):
-            decoded += sum(fate.final for fate in step.fate)
-            if show:
-                print(f"\r{decoded}/{length} tokens, {k} forward passes", end="", file=sys.stderr, flush=True)
+        running.finish(progress=sys.stderr.isatty())
     except KeyboardInterrupt:
         return INTERRUPTED
-    finally:
-        if show:
-            print(file=sys.stderr)
     return DONE
 
 
