@@ -20,7 +20,7 @@ from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.environment import environment
 from engines.runtime.request import Request
-from traces.results import ResultRow, counts_of
+from traces.results import ResultRow, row_of
 from traces.schema import Step
 
 ANSWER_CHARACTERS: Final = 100
@@ -69,7 +69,8 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
     text, judge = job.model.output(tokens).text or "", exam(chunk.model)
     counted = next((i + 1 for i, token in enumerate(tokens) if token in task.ends), len(tokens))
     seconds = sum(step.call.milliseconds.total / step.call.batch for step in steps) / 1000
-    return ResultRow(
+    return row_of(
+        steps,
         key=key(chunk.model, one, index, chunk.seed),
         method=one.method,
         label=one.label,
@@ -83,7 +84,6 @@ def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Seque
         answer=judge.given(text)[:ANSWER_CHARACTERS],
         tokens=counted,
         seconds=round(seconds, 6),
-        **counts_of(steps),
         batch=len(chunk.problems),
         device=environment(job.model.device, torch.float32).device,
     )

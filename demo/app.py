@@ -121,7 +121,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
         Opening(tabs, run, gallery, compare).connect(blocks)
         compare.connect_again(tabs)
-        api.build()
+        api.build(visitors)
         for event in (blocks.load, turned.turned):
             event(None, None, site.look, js=LOOK, **QUIET)
 

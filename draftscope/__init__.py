@@ -10,24 +10,26 @@ from typing import TYPE_CHECKING, Any, Final
 import traces as _traces
 from draftscope.builder import TraceBuilder
 from draftscope.predicting import predict
-from draftscope.serving import from_sglang, from_vllm
+from draftscope.serving import from_llama_cpp, from_sglang, from_vllm
 from draftscope.showing import figure, figures, view
 from draftscope.trace import Trace, displayable
 from traces import TraceError, TraceWarning
+from traces.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from draftscope.benching import bench
     from draftscope.recording import record
     from draftscope.running import methods, models, run, settings
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Trace",
     "TraceBuilder",
     "TraceError",
     "TraceWarning",
+    "bench",
     "figure",
     "figures",
+    "from_llama_cpp",
     "from_sglang",
     "from_vllm",
     "methods",
@@ -42,6 +44,7 @@ __all__ = [
 ]
 
 _WITH_ENGINES: Final = {
+    "bench": "draftscope.benching",
     "methods": "draftscope.running",
     "models": "draftscope.running",
     "run": "draftscope.running",

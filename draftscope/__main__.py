@@ -3,6 +3,9 @@
     draftscope run METHOD -o FILE        decode and write the trace; also list, check and calibrate
     draftscope view TRACE -o FILE        a page with the player, or a figure
     draftscope validate TRACE ...        what is wrong with traces
+    draftscope perfetto TRACE            the passes and verdicts as JSON that ui.perfetto.dev opens
+    draftscope bench --target MODEL --prompts FILE
+                                         one's own models by the clock, with drafts and without
     draftscope predict TRACE ...         what the run would take on other hardware (computed)
     draftscope sweep GRID -o FILE        many runs, in a checkout of the repository
     draftscope app                       serve the app, in a checkout of the repository
@@ -24,7 +27,8 @@ _ROOT: Final = Path(__file__).parents[1]
 _COMMANDS: Final[dict[str, tuple[str, list[str]]]] = {
     **{name: ("engines.__main__", [name]) for name in ("run", "list", "check", "calibrate")},
     "view": ("visualizers.__main__", []),
-    "validate": ("traces.__main__", ["validate"]),
+    **{name: ("traces.__main__", [name]) for name in ("validate", "perfetto")},
+    "bench": ("draftscope.benching", []),
     "predict": ("draftscope.predicting", []),
     "sweep": ("benchmarks.sweep", []),
     "app": ("app", []),

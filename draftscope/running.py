@@ -38,21 +38,22 @@ def run(
             "cuda:1", for models by id, by default what DRAFTSCOPE_DEVICE says or the best there is; `target`, in place
             of `model`, a causal language model of transformers, with `ids`, its prompt, or `tokenizer`, to read
             `prompt` with; `draft`, the model that drafts, of either kind; `likely`, how many tokens to record of each
-            distribution behind a verdict: by default 8 on models that ship, none elsewhere.
+            distribution behind a verdict: by default 8 on models that ship, none elsewhere; `on_step`, called with the
+            `Step` of every forward pass; `progress=True`, a bar on standard error.
 
     Raises:
         ValueError: For a method, model, setting or prompt that cannot be; the message says what can.
         ModelError: For a model that cannot be had.
     """
     given: dict[str, Any] = {name: settings.pop(name) for name in _FIELDS if name in settings}
+    on_step, progress = settings.pop("on_step", None), settings.pop("progress", False)
     target = settings.pop("target", None)
     if target is not None and model is not None:
         raise ConfigError("target: stands beside model; give one of them.")
     model = model if target is None else target
     request = Request(method, model, prompt, config, seed, settings=settings, local=True, **given)
     running = Run(request.job())
-    for _ in running:
-        pass
+    running.finish(on_step, progress=progress)
     return displayable(running.trace())
 
 

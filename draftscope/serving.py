@@ -1,8 +1,9 @@
-"""Coarse traces from what vLLM and SGLang tell of speculative decoding: how many drafts passed, pass by pass.
+"""Coarse traces from what vLLM, SGLang and llama.cpp tell of speculative decoding: how many drafts passed.
 
 The names of fields are those of vLLM 0.11 (V1 engine: `RequestOutput`, and the counters `vllm:spec_decode_*` that
-`llm.get_metrics()` lists) and of SGLang 0.5 (`meta_info` of a response). Objects and dicts both do, and neither engine
-is imported. Neither tells ids of rejected drafts, p, q, uniform numbers or the time of a pass.
+`llm.get_metrics()` lists), of SGLang 0.5 (`meta_info` of a response), and of llama.cpp's server (`timings` of a
+response). Objects and dicts both do, and no engine is imported. None tells ids of rejected drafts, p, q or uniform
+numbers, and llama.cpp alone the time of a pass.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,12 @@ _NOTE: Final = "Counts from {engine}: no ids of rejected drafts, probabilities, 
 _TAKEN: Final = " Every pass is taken to have judged {drafts} drafts; a shorter draft counts as rejected at its end."
 _SORTED: Final = " The order of the passes is not known, so they are sorted from most accepted to least."
 _CUT: Final = " The last pass may have brought more than the length of the text let it keep."
+
+_LLAMA_NOTE: Final = (
+    "Counts from llama.cpp: no ids of rejected drafts, probabilities or uniform numbers. The time of a pass is that "
+    "since the pass before, drafts included."
+)
+_LLAMA_COUNTERS: Final = ("predicted_n", "draft_n", "draft_n_accepted", "predicted_ms")
 
 _DRAFTS: Final = "vllm:spec_decode_num_drafts"
 _PLACES: Final = "vllm:spec_decode_num_accepted_tokens_per_pos"
@@ -127,6 +134,44 @@ def from_sglang(
     if len(ids) < counted[-1]:  # Each response has its own ids alone.
         ids = [int(token) for chunk in chunks for token in _get(chunk, "output_ids") or ()]
     return builder.trace(ids if len(ids) == counted[-1] else (), text=_get(chunks[-1], "text"), complete=finished)
+
+
+def from_llama_cpp(source: Sequence[Any], model: str, **head: Any) -> Trace:
+    """The coarse trace of a request to llama.cpp's server.
+
+    Args:
+        source: The chunks of the stream of `/completion`, or of `/v1/chat/completions`, in order, asked for with
+            `"stream": true, "timings_per_token": true`; ids where `"return_tokens": true` was asked for, too.
+        model: Id of the target.
+        head: Further fields of the trace, as for `TraceBuilder`.
+
+    Raises:
+        ValueError: For chunks of which passes cannot be told, with what to ask the server for.
+    """
+    remedy = 'give the chunks of a request with "stream": true and "timings_per_token": true.'
+    counted = [timings for chunk in source if (timings := _get(chunk, "timings")) is not None]
+    if not counted:
+        raise ValueError(f"source: no chunk has timings; {remedy}")
+    extensions = {"llama.cpp": {name: _get(counted[-1], name) or 0 for name in _LLAMA_COUNTERS}}
+    builder = TraceBuilder("llama.cpp", model, **{"note": _LLAMA_NOTE, "extensions": extensions, **head})
+    before = dict.fromkeys(_LLAMA_COUNTERS, 0)
+    for timings in counted:
+        now = {name: _get(timings, name) or 0 for name in _LLAMA_COUNTERS}
+        tokens, drafted, accepted, spent = (now[name] - before[name] for name in _LLAMA_COUNTERS)
+        if not tokens and not drafted:
+            continue  # Another chunk of the same pass.
+        if tokens != accepted + 1 or drafted < accepted:
+            raise ValueError(f"source: {tokens} tokens came at once, {accepted} of them drafts that passed; {remedy}")
+        fed, took = drafted + 1, spent
+        if not before["predicted_n"]:  # The pass that reads the prompt.
+            fed, took = _get(timings, "prompt_n") or 1, spent + (_get(timings, "prompt_ms") or 0)
+        mode = "verify" if drafted else "causal"
+        builder.count(accepted, drafted, tokens, call={"mode": mode, "query_tokens": fed, "milliseconds": max(0, took)})
+        before = now
+    ids = [int(token) for chunk in source for token in _get(chunk, "tokens") or ()]
+    text = "".join(str(_get(chunk, "content") or "") for chunk in source)
+    kept = ids if len(ids) == before["predicted_n"] else ()
+    return builder.trace(kept, text=text or None, complete=bool(_get(source[-1], "stop")))
 
 
 def _from_counters(

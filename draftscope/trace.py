@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import traces
 from traces.later import LaterTrace
+from traces.perfetto import events
 
 _COLUMNS: Final = ("row", "draft", "p", "q", "accept_prob", "coin")
 HEIGHT: Final = 760
@@ -35,19 +36,26 @@ class Trace(traces.Trace):
         )
 
     def columns(self) -> dict[str, list[Any]]:
-        """One row an entry of a step, as lists of equal length by name; None where a step did not record something."""
+        """One row an entry of a step, as lists of equal length by name; None where a step did not record something.
+
+        `milliseconds` is the time of the whole pass, which all of its entries share.
+        """
         words = self.legend.vocabulary or {}
         rows = [row for index, step in enumerate(self.steps) for row in _rows(index, step, words)]
         names = dict.fromkeys(name for row in rows for name in row)
         return {name: [row.get(name) for row in rows] for name in names}
 
-    def frame(self) -> Any:
+    def to_perfetto(self) -> dict[str, Any]:
+        """The trace in Chrome's trace format, as plain data: dumped as JSON, ui.perfetto.dev opens it."""
+        return events(self)
+
+    def to_pandas(self) -> Any:
         """`columns` as a pandas.DataFrame.
 
         Raises:
             ImportError: Without pandas.
         """
-        return _installed("frame", "pandas").DataFrame(self.columns())
+        return _installed("to_pandas", "pandas").DataFrame(self.columns())
 
     def arrow(self) -> Any:
         """`columns` as a pyarrow.Table.
@@ -93,6 +101,7 @@ def _rows(index: int, step: traces.Step, words: Mapping[int, str]) -> Iterator[d
             "token": token,
             "text": words.get(token) if isinstance(token, int) else None,
             "fate": fate.value,
+            "milliseconds": step.call.milliseconds.total,
             **{name: column[entry] for name, column in recorded.items()},
         }
 

@@ -1,7 +1,11 @@
-"""The command line: `python -m engines list`, `run METHOD -o FILE`, `expect`, `check`, `calibrate`, and conversions."""
+"""The command line: `python -m engines list`, `run METHOD -o FILE`, `expect`, `check`, `calibrate`, and conversions.
+
+What brings torch is imported by the actions that need it: `list` answers at once.
+"""
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,16 +14,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from engines.assets import ASSETS
+from engines.assets import ASSETS, FOLDERS_VARIABLE
 from engines.config import ConfigError, make_config
-from engines.methods import psd
-from engines.models import devices
-from engines.models.catalog import MODELS, UNREADABLE, terms_of
-from engines.models.checkpoints.table import CHECKPOINTS
 from engines.models.errors import ModelError
-from engines.models.memory import DTYPES, Room
 from engines.runtime import listing
-from engines.sampling.chance import LARGEST_SEED
 from traces import dumps, write
 from traces.streams import STANDARD, piped
 
@@ -28,7 +26,8 @@ DONE, BROKEN, USAGE, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options = _parser(whole=given[:1] != ["list"]).parse_args(given)
     try:
         return int(options.action(options))
     except ModelError as error:
@@ -41,11 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def list_everything(options: argparse.Namespace) -> int:
     """Print methods with their settings, and models with what they need."""
-    methods = listing.methods()
+    everything = listing.everything()
     if options.json:
-        print(json.dumps({"methods": methods, "models": listing.models(), "families": listing.families()}, indent=1))
+        print(json.dumps(everything, indent=1))
         return DONE
-    for name, about in methods.items():
+    for name, about in everything["methods"].items():
         print(f"{name}: {about['title']}, {about['summary']}")
         for setting, detail in about["settings"].items():
             scope = f" Where {detail['when']}." if detail["when"] else ""
@@ -53,18 +52,22 @@ def list_everything(options: argparse.Namespace) -> int:
         for preset, values in about["presets"].items():
             print(f"    --preset {quote(preset)}  {' '.join(f'{name}={value}' for name, value in values.items())}")
     print()
-    for model in MODELS.values():
-        print(f"{model.id}: {model.title}; needs {model.needs}. {model.prompt_help}")
+    for name, about in everything["models"].items():
+        print(f"{name}: {about['title']}; needs {about['needs']}. {about['prompt_help']}")
     print("\nFamilies of published checkpoints; a checkpoint that is not listed is loaded by its folder or OWNER/NAME:")
-    for row in CHECKPOINTS:
-        print(f"  {row}")
-    for problem in UNREADABLE:
-        print(problem, file=sys.stderr)
+    for row in everything["families"]:
+        print("  {name}: {state}; {licence}. {note}".format(**row))
+    if os.environ.get(FOLDERS_VARIABLE):
+        from engines.models.catalog import UNREADABLE
+
+        for problem in UNREADABLE:
+            print(problem, file=sys.stderr)
     return DONE
 
 
 def run(options: argparse.Namespace) -> int:
     """Decode, write the trace, and print its summary in a line."""
+    from engines.models.catalog import terms_of
     from engines.runtime.driver import Run
     from engines.runtime.request import Request
     from engines.testing.subject import find
@@ -75,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
         options.model,
         sys.stdin.read().strip() if options.prompt == STANDARD else options.prompt,
         seed=_seed(options.seed),
-        settings=_assignments(options.set),
+        settings=assignments(options.set),
         preset=options.preset,
         draft=options.draft_model,
         device=options.device,
@@ -96,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
             file=sys.stderr,
         )
     running = Run(job)
-    code = _advance(running, job.task.length)
+    code = _advance(running)
     trace = running.trace()
     with _writing(options.output):
         if target is None:
@@ -148,6 +151,7 @@ def _target(named: str) -> Path | None:
 
 def expect(options: argparse.Namespace) -> int:
     """Print what a model will cost on this machine."""
+    from engines.models.memory import Room
     from engines.runtime import estimate
 
     for name in ("length", "sequences"):
@@ -166,7 +170,7 @@ def check(options: argparse.Namespace) -> int:
     from engines.testing import conformance
     from engines.testing.subject import claims, find, subject
 
-    method, values = find(options.method), _assignments(options.set)
+    method, values = find(options.method), assignments(options.set)
     holds = True
     for finding in conformance.check(subject(method, values), claims(method, values)):
         print(finding, flush=True)
@@ -177,10 +181,11 @@ def check(options: argparse.Namespace) -> int:
 def calibrate(options: argparse.Namespace) -> int:
     """Decode prompts by a transfer policy alone, and store which ranks of its confidence were right."""
     from engines.diffusion_lm import calibration
+    from engines.methods import psd
     from engines.runtime.driver import run_batch
     from engines.runtime.request import Request
 
-    config = make_config(psd.Config, {"depth": 0, **_assignments(options.set)})
+    config = make_config(psd.Config, {"depth": 0, **assignments(options.set)})
     if config.depth:
         raise ConfigError("depth: calibration decodes by the policy alone; leave it out.")
     prompts = calibration.prompts(Path(options.prompts), options.count)
@@ -215,20 +220,12 @@ def convert(options: argparse.Namespace) -> int:
     return DONE
 
 
-def _advance(running: Any, length: int) -> int:
+def _advance(running: Any) -> int:
     """Take all steps, with progress on a terminal; Ctrl-C keeps what was decoded."""
-    decoded = 0
-    show = sys.stderr.isatty()
     try:
-        for k, step in enumerate(running, 1):
-            decoded += sum(fate.final for fate in step.fate)
-            if show:
-                print(f"\r{decoded}/{length} tokens, {k} forward passes", end="", file=sys.stderr, flush=True)
+        running.finish(progress=sys.stderr.isatty())
     except KeyboardInterrupt:
         return INTERRUPTED
-    finally:
-        if show:
-            print(file=sys.stderr)
     return DONE
 
 
@@ -237,7 +234,7 @@ def _seed(text: str) -> int | str:
     return int(text) if text.removeprefix("-").isdecimal() else text
 
 
-def _assignments(texts: Sequence[str]) -> dict[str, str]:
+def assignments(texts: Sequence[str]) -> dict[str, str]:
     """The settings of `--set NAME=VALUE`, by name."""
     for text in texts:
         if "=" not in text:
@@ -252,7 +249,8 @@ def _action(actions: Any, name: str, do: Callable[[argparse.Namespace], int], he
     return own.add_argument
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
+    """The parser of all actions, or of `list` alone."""
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
     )
@@ -261,6 +259,12 @@ def _parser() -> argparse.ArgumentParser:
 
     add = action("list", list_everything, "methods with their settings, models with what they need")
     add("--json", action="store_true", help="as JSON, for programs")
+    if not whole:
+        return parser
+
+    from engines.models import devices
+    from engines.models.memory import DTYPES, Room
+    from engines.sampling.chance import LARGEST_SEED
 
     add = action("run", run, "decode once and write the trace")
     add("method", help="a name of list, or module:name of a method of your own")

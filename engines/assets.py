@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Final
 
 VARIABLE: Final = "DRAFTSCOPE_ASSETS"
+FOLDERS_VARIABLE: Final = "DRAFTSCOPE_MODELS"
+"""Folders of checkpoints, which `engines.models.catalog` offers."""
 ASSETS: Final = Path(os.environ.get(VARIABLE) or Path(__file__).parents[1] / "assets")
 """A package that pip installed has none: they stay in the repository."""
 REMEDY: Final = f"Work in a checkout of the repository, or set {VARIABLE} to its folder assets"

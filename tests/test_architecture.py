@@ -68,7 +68,13 @@ def test_every_method_is_described(method: str) -> None:
     for part in page.read_text(encoding="utf-8").split("\n## In the code\n"):
         assert len(part.split()) > 50, f"{name(page)} says too little"
     assert page.read_text(encoding="utf-8").count("\n## In the code\n") == 1
-    assert "!docs/methods\n" in (ROOT / ".dockerignore").read_text(encoding="utf-8"), "the page shows these texts"
+
+
+def test_the_image_has_every_package_and_the_texts_that_the_page_shows() -> None:
+    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {f"!{part}" for part in ("docs/methods", "demo", "draftscope", "engines", "traces", "visualizers")} <= {
+        *kept
+    }
 
 
 def test_the_manifest_names_all_weights_and_says_how_each_was_made() -> None:

@@ -1,15 +1,17 @@
-"""Command line: check traces, print the schema, show a summary."""
+"""Command line: check traces, print the schema, show a summary, print the events of a trace for Perfetto."""
 
 import argparse
 import json
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from traces.describe import at_a_glance, json_schema, markdown
 from traces.errors import TraceError
 from traces.later import TraceWarning
+from traces.perfetto import events
+from traces.schema import Trace
 from traces.streams import piped, read_named
 
 _FILES: Final = "a trace, .json or .json.gz; - is standard input"
@@ -21,12 +23,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "schema":
         print(markdown() if options.markdown else json.dumps(json_schema(), indent=2))
         return 0
-    sound = [_is_sound(path, show=options.command == "show") for path in options.files]
+    shown = {"show": at_a_glance, "perfetto": lambda trace: json.dumps(events(trace))}.get(options.command)
+    sound = [_is_sound(path, shown) for path in options.files]
     return 0 if all(sound) else 1
 
 
-def _is_sound(path: str, *, show: bool) -> bool:
-    """Read one trace, say what is wrong with it on standard error, or show it."""
+def _is_sound(path: str, shown: Callable[[Trace], str] | None) -> bool:
+    """Read one trace, say what is wrong with it on standard error, or print it as `shown` has it."""
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", TraceWarning)
@@ -36,8 +39,8 @@ def _is_sound(path: str, *, show: bool) -> bool:
         return False
     for each in warned:
         print(each.message, file=sys.stderr)
-    if show:
-        print(at_a_glance(trace))
+    if shown:
+        print(shown(trace))
     return True
 
 
@@ -50,6 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     schema.add_argument("--markdown", action="store_true", help="print the tables of docs/trace.md instead")
     show = commands.add_parser("show", help="print what ran and the summary")
     show.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
+    perfetto = commands.add_parser("perfetto", help="print a trace as JSON that ui.perfetto.dev opens")
+    perfetto.add_argument("files", nargs=1, metavar="FILE", help=_FILES)
     return parser
 
 

@@ -110,6 +110,20 @@ def acceptance_for(tokens: float, drafts: float) -> float | None:
     return high
 
 
+def best_length(passed: Sequence[float], cost: float) -> tuple[int, float]:
+    """The draft length that is the fastest, and how many times as fast as ordinary decoding it is reckoned to be.
+
+    `passed` is the share of target passes that accepted a draft at the first place, the second ... of drafts as long as
+    it. With its drafts such a pass came to `cost` ordinary passes; one with shorter drafts costs as much less of what
+    it costs beyond 1. No length pays where it is 0 and 1.0.
+    """
+    best, yielded = (0, 1.0), 1.0
+    for length, share in enumerate(passed, 1):
+        yielded += share
+        best = max(best, (length, yielded / (1 + (cost - 1) * length / len(passed))), key=lambda one: one[1])
+    return best
+
+
 def _seconds(steps: Sequence[Step]) -> float:
     """Mean time of the passes."""
     return sum(step.call.milliseconds.total for step in steps) / 1000 / len(steps) if steps else 0.0

@@ -17,8 +17,11 @@ def whole(path: Path) -> Iterator[Path]:
     Raises:
         OSError: The file cannot be written.
     """
-    with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=f".part{path.suffix}", delete=False) as part:
-        temporary = Path(part.name)
+    try:
+        with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=f".part{path.suffix}", delete=False) as part:
+            temporary = Path(part.name)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         yield temporary
         temporary.chmod(0o644)

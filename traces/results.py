@@ -129,6 +129,23 @@ _WORDS: Final = Words(
 )
 
 
+def row_of(steps: Sequence[Step], **about: Any) -> ResultRow:
+    """The row of a run: what its steps took and what became of its drafts, beside the fields of `about`."""
+    spent, places = cost(steps), by_place([steps])
+    counted: dict[str, Any] = {
+        "forwards": spent.forwards,
+        "draft_forwards": draft_forwards(steps),
+        "forwards_by_mode": dict(Counter(step.call.mode for step in steps)),
+        "row_forwards": spent.row_forwards,
+        "query_tokens": spent.query_tokens,
+    }
+    if places:
+        counted["verifications"] = places.passes
+        counted["judged_by_place"] = tuple(place.judged or 0 for place in places.places)
+        counted["accepted_by_place"] = tuple(place.accepted for place in places.places)
+    return ResultRow(**{**counted, **about})
+
+
 def read_results(data: bytes) -> Results:
     """Read results as `python -m benchmarks.sweep` writes them, or as JSON; see `read_rows`. Both may be gzipped.
 
@@ -202,21 +219,6 @@ def written(row: ResultRow) -> bytes:
     line = text[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(text)
     read_line(line, f"row {quote(row.key)}")
     return line
-
-
-def counts_of(steps: Sequence[Step]) -> dict[str, Any]:
-    """The fields of a row that follow from the steps of its run."""
-    spent, places = cost(steps), by_place([steps])
-    return {
-        "forwards": spent.forwards,
-        "draft_forwards": draft_forwards(steps),
-        "forwards_by_mode": dict(Counter(step.call.mode for step in steps)),
-        "row_forwards": spent.row_forwards,
-        "query_tokens": spent.query_tokens,
-        "verifications": places.passes if places else 0,
-        "judged_by_place": tuple(place.judged or 0 for place in places.places) if places else (),
-        "accepted_by_place": tuple(place.accepted for place in places.places) if places else (),
-    }
 
 
 def digest(data: object) -> str:

@@ -132,13 +132,14 @@ SPEEDS: Final[Mapping[str, Speed]] = {speed.name: speed for speed in _SPEEDS}
 """Name -> speed. Speed-ups are ratios of rates, so that longer answers do not count as slowness."""
 
 
-def gathered(rows: Sequence[ResultRow]) -> tuple[Group, ...]:
+def gathered(rows: Sequence[ResultRow], *, judged: bool = True) -> tuple[Group, ...]:
     """Gather rows by method, model, label and config, in order of appearance.
 
     Raises:
-        SweepError: There are too many groups for any figure, or rows without a judged answer.
+        SweepError: There are too many groups for any figure, or, where they are to be `judged`, rows whose answer is
+            not.
     """
-    if unjudged := sum(row.correct is None for row in rows):
+    if judged and (unjudged := sum(row.correct is None for row in rows)):
         problem = f"rows: `correct` is null in {unjudged} of {len(rows)}, so there is no accuracy"
         raise SweepError(f"{problem}; give runs on problems with known answers")
     groups: dict[tuple[str, str, str, str], list[ResultRow]] = {}

@@ -1,13 +1,14 @@
 """What programs may call, as docs/api.md describes it: over HTTP, and as tools of the Model Context Protocol.
 
-`/run` decodes and returns the trace, `/summary` says what it came to, `/methods` what can be run, and `/validate`
-checks a trace file.
+`/run` decodes and returns the trace, `/summary` says what it came to and where its trace is, `/methods` what can be
+run, and `/validate` checks a trace file. A tool answers with the summary: a whole trace would fill an agent's context.
 """
 
 import inspect
 import json
+import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import wraps
 from typing import Any, Final, Literal
 
@@ -17,6 +18,7 @@ from gradio.events import api as endpoint
 from demo.runs.decoding import Ended
 from demo.server.limits import COMPUTE, PROMPT_CHARACTERS
 from demo.server.queue import called, decoded, in_a_sentence, program_gone
+from demo.server.sessions import Visitors, url
 from engines.config import ConfigError, shown, shown_name
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand
@@ -27,11 +29,19 @@ from traces.places import by_place
 from traces.schema import Trace
 
 
-def build() -> None:
-    """Add the endpoints to the app under construction."""
+def build(visitors: Visitors) -> None:
+    """Add the endpoints to the app under construction; traces lie for a while where `visitors` keep theirs."""
+
+    @wraps(summary)
+    def kept(*arguments: Any, **named: Any) -> dict[str, Any]:
+        trace = _decoded(*arguments, **named)
+        visitors.prune()
+        (path,) = visitors.of(secrets.token_hex()).keep([trace], "").paths
+        return _summary(trace) | {"trace": url(path)}
+
     models = [name for name in MODELS if at_hand(name)]
-    run.__annotations__ |= {"method": _one_of(METHODS), "model": _one_of(models) | None}
-    for decoding, description in ((run, None), (summary, summary.__doc__)):
+    run.__annotations__ |= {"method": _one_of(METHODS), **dict.fromkeys(("model", "draft"), _one_of(models) | None)}
+    for decoding, description in ((run, None), (kept, summary.__doc__)):
         handler = called(decoding.__name__, decoding)
         handler.__doc__ = run.__doc__  # which describes the arguments of both
         endpoint(handler, api_name=decoding.__name__, api_description=description, **COMPUTE)
@@ -49,33 +59,41 @@ def _one_of(names: Any) -> Any:
     return Literal[tuple(names)]
 
 
-def run(
+def run(  # noqa: PLR0913 (its arguments are the endpoint's)
     method: str,
     prompt: str | None = None,
     seed: int = 0,
     model: str | None = None,
     settings: dict[str, Any] | None = None,
     preset: str | None = None,
+    draft: str | None = None,
 ) -> dict[str, Any]:
     """Decode one prompt by a speculative decoding method, and return the trace: every draft, verdict and forward pass.
 
     It may hold hundreds of kilobytes; /summary decodes the same and says what it came to.
 
     Args:
-        method: The decoding method; /methods describes each. ar is ordinary decoding, which others are compared with.
+        method: The decoding method; methods describes each. ar is ordinary decoding, which others are compared with.
         prompt: What to draw or to ask; the model's example when left out. Empty for the toy models.
         seed: A whole number from 0 to 2147483647. The same seed gives the same tokens.
         model: The model to decode with; the method's own studio model when left out. It must be of the method's family.
-        settings: Settings of the method by name, such as {"window": 16}; /methods lists them. The rest have defaults.
-        preset: Settings that a paper names, by that name; /methods lists them. What settings says goes before it.
+        settings: Settings of the method by name, such as {"window": 16}; methods lists them. The rest have defaults.
+        preset: Settings that a paper names, by that name; methods lists them. What settings says goes before it.
+        draft: The model that drafts, where a method has another one draft; the model's own drafter when left out.
     """
-    return dict(json.loads(dumps(_decoded(method, prompt, seed, model, settings, preset))))
+    return dict(json.loads(dumps(_decoded(method, prompt, seed, model, settings, preset, draft))))
 
 
 @wraps(run, assigned=["__annotations__"])
 def summary(*arguments: Any, **named: Any) -> dict[str, Any]:
-    """Decode one prompt as /run does, and return the summary: passes, acceptance rate, tokens a pass, time, text."""
-    trace = _decoded(*arguments, **named)
+    """Decode one prompt by a speculative decoding method, and return what it came to and the address of its trace.
+
+    That is passes, acceptance rate, tokens a pass, time and text; the trace has every draft, verdict and forward pass.
+    """
+    return _summary(_decoded(*arguments, **named))
+
+
+def _summary(trace: Trace) -> dict[str, Any]:
     places = by_place([trace.steps])
     return {
         "method": trace.method,
@@ -96,9 +114,10 @@ def summary(*arguments: Any, **named: Any) -> dict[str, Any]:
 
 def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
     """What is wrong with the call of a tool, in the words that a caller over HTTP hears; None where nothing is."""
-    if tool not in ENDPOINTS:
-        return f"tool: there is no {shown(tool)}; there are {', '.join(ENDPOINTS)}."
-    takes = inspect.signature(ENDPOINTS[tool]).parameters
+    if tool not in TOOLS:
+        return f"tool: there is no {shown(tool)}; there are {', '.join(TOOLS)}."
+    endpoint = TOOLS[tool].endpoint
+    takes = inspect.signature(ENDPOINTS[endpoint]).parameters
     for name in arguments:
         if name not in takes:
             return f"{shown_name(name)}: {tool} takes no such argument; there are {', '.join(takes)}."
@@ -106,9 +125,9 @@ def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
         if about.default is inspect.Parameter.empty and name not in arguments:
             return f"{name}: is missing; {tool} needs it."
     try:
-        if tool == "validate":
+        if endpoint == "validate":
             _check_file(arguments["file"])
-        elif tool == "methods":
+        elif endpoint == "methods":
             if arguments.get("method") is not None:
                 _check_method(arguments["method"])
         else:
@@ -128,20 +147,16 @@ def _check_file(file: object) -> None:
         raise ConfigError(f"file: {shown(file)} is not read from elsewhere; send the trace itself as a {FILE_FORMAT}.")
 
 
-def _request(
-    method: str,
-    prompt: str | None = None,
-    seed: int = 0,
-    model: str | None = None,
-    settings: Any = None,
-    preset: str | None = None,
-) -> Request:
-    """A run that was checked as far as it can be before its model is loaded."""
+def _request(*arguments: Any, **named: Any) -> Request:
+    """A run with the arguments of `run`, checked as far as it can be before its model is loaded."""
+    given = inspect.signature(run).bind(*arguments, **named).arguments
+    method, prompt = given["method"], given.get("prompt")
     if isinstance(prompt, str) and len(prompt) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: use a text of at most {PROMPT_CHARACTERS} characters.")
     _check_method(method)
-    given = {} if settings is None else settings
-    request = Request(method, model or None, prompt, seed=seed, settings=given, preset=preset).resolved()
+    absent = {"model": "", "preset": "", "draft": "", "settings": None}
+    asked = {name: value for name, value in given.items() if name not in absent or value not in (None, absent[name])}
+    request = Request(**asked).resolved()
     return replace(request, method=method, prompt=request.prompt or "")
 
 
@@ -190,3 +205,34 @@ FILE_FORMAT: Final = "data: URI, such as data:application/json;base64,eyJ9"
 """How a tool takes a file: nothing is fetched from elsewhere."""
 ENDPOINTS: Final[Mapping[str, Callable[..., Any]]] = {each.__name__: each for each in (run, summary, methods, validate)}
 """What the app offers to programs: endpoints over HTTP, and tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """An endpoint as a tool."""
+
+    endpoint: str
+    title: str
+    output: Mapping[str, Any]
+    """JSON Schema of the properties of its answer."""
+
+
+_COUNT, _NUMBER, _TEXT = {"type": "integer"}, {"type": ["number", "null"]}, {"type": ["string", "null"]}
+_OBJECT: Final = {"type": "object"}
+TOOLS: Final[Mapping[str, Tool]] = {
+    "draftscope_run": Tool(
+        "summary",
+        "Decode a prompt",
+        {
+            **dict.fromkeys(("method", "model", "prompt", "device", "text", "ended"), _TEXT),
+            **dict.fromkeys(("tokens", "forwards", "judged", "accepted"), _COUNT),
+            **dict.fromkeys(("tokens_per_forward", "acceptance", "mean_accepted_length", "seconds"), _NUMBER),
+            "acceptance_by_place": {"type": "array", "items": {"type": "number"}},
+            "config": _OBJECT,
+            "trace": {"type": "string", "description": "Where the trace can be fetched for two hours, as gzip."},
+        },
+    ),
+    "draftscope_methods": Tool("methods", "List methods and models", {"methods": _OBJECT, "models": _OBJECT}),
+    "draftscope_validate": Tool("validate", "Check a trace file", {"valid": {"type": "boolean"}}),
+}
+"""What the app offers to agents, by names that tell it from other servers' tools."""

@@ -7,7 +7,7 @@ import gradio as gr
 
 from demo.pages.gallery import GALLERY, GalleryPage, name_of
 from demo.panels.figure import Panel
-from demo.panels.widgets import component, notice, notice_box
+from demo.panels.widgets import component, notice, notice_box, upload_file
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import Recording
 from demo.runs.tradeoffs import (
@@ -15,12 +15,14 @@ from demo.runs.tradeoffs import (
     answer,
     called,
     measured_tradeoffs,
+    opened_tradeoffs,
     quality_in_words,
     reported_tradeoffs,
     speed_in_words,
 )
-from demo.site import AT_ONCE, LATEST, Site, Update
+from demo.site import AT_ONCE, LATEST, QUIET, Site, Update
 from traces.tradeoffs import Tradeoff, best, frontier, predicted
+from visualizers import SweepError
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
 
 _LEAD: Final = (
@@ -84,10 +86,12 @@ class WhichPage:
             self.cost,
             self.reported,
         ]
-        self.inputs: set[Any] = {*controls, site.look}
+        self.inputs: set[Any] = {*controls, self.own, site.look}
         self.parts: list[Any] = [self.answer, self.points, self.kind, self.hardware, self.batch, self.cost]
         self.parts += self.panel.parts
         gr.on([control.input for control in controls], self.draw, self.inputs, self.parts, **LATEST)
+        opened = [*self.parts, self.own, self.problem]
+        gr.on([self.upload.upload, self.upload.clear], self.open, self.inputs | {self.upload}, opened, **QUIET)
 
     def _build(self) -> None:
         gr.Markdown(_LEAD, elem_classes="lead")
@@ -128,6 +132,14 @@ class WhichPage:
                     visible=False,
                 )
                 self.reported = gr.Checkbox(True, label="Show what papers report, apart")
+                self.own = gr.State(())
+                self.upload = upload_file(
+                    "which-upload",
+                    "Open results of draftscope bench (.json), in place of these",
+                    ".json",
+                    ".jsonl",
+                    ".gz",
+                )
             with gr.Column(scale=4, min_width=320):
                 self.problem = notice_box(elem_id="which-problem", elem_classes="panel-problem")
                 self.panel = Panel(self.site, "which")
@@ -151,11 +163,25 @@ class WhichPage:
         parts = [self.problem, tabs, *gallery.shows]
         self.points.choose(choose, self.inputs, parts, **AT_ONCE)
 
+    def open(self, values: Update, request: gr.Request) -> Update:
+        """Show a visitor's results in place of those that ship, or these again where the file was taken away."""
+        data = values[self.upload]
+        try:
+            own = opened_tradeoffs(data) if data else ()
+        except SweepError as error:
+            return {self.problem: notice("error", str(error), "These are no sound results.")}
+        return {self.own: own, self.problem: {}, **self.draw({**values, self.own: own, self.kind: _ALL}, request)}
+
+    def measured(self, values: Update) -> Sequence[Tradeoff]:
+        """What a visitor opened, else what ships."""
+        own: Sequence[Tradeoff] = values[self.own]
+        return own or measured_tradeoffs(FOLDER)
+
     def fitting(self, values: Update) -> Sequence[Tradeoff]:
         """What was measured under the conditions that the form asks for."""
         fits = [
             one
-            for one in measured_tradeoffs(FOLDER)
+            for one in self.measured(values)
             if values[self.kind] in (_ALL, one.kind)
             and one.batch == values[self.batch]
             and values[self.hardware] in (None, one.hardware)
@@ -165,7 +191,7 @@ class WhichPage:
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Answer, draw, and list the best."""
-        every = measured_tradeoffs(FOLDER)
+        every = self.measured(values)
         if not every:
             return self.panel.hide(_EMPTY)
         kinds = [kind for kind in KINDS if any(one.kind == kind for one in every)]
@@ -184,7 +210,10 @@ class WhichPage:
         return {
             self.answer: "\n\n".join(answer(shown, kind, lost, values[self.batch]) for kind in wanted),
             self.points: self._listed(shown, wanted),
-            self.kind: gr.update(choices=[("Everything", _ALL), *((KINDS[kind].capitalize(), kind) for kind in kinds)]),
+            self.kind: gr.update(
+                choices=[("Everything", _ALL), *((KINDS[kind].capitalize(), kind) for kind in kinds)],
+                value=values[self.kind],
+            ),
             self.batch: gr.update(choices=batches, value=values[self.batch]),
             self.hardware: gr.update(choices=places, value=values[self.hardware]),
             self.cost: gr.update(visible=bool(values[self.supposed])),

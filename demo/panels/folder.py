@@ -12,6 +12,7 @@ from demo.site import QUIET, Update
 from engines.methods import METHODS
 from engines.methods.method import Method
 from engines.models.catalog import MODELS, add_folder
+from engines.models.errors import ModelError
 from engines.models.model_info import ModelInfo
 
 
@@ -74,7 +75,7 @@ class FolderPanel:
         method = METHODS[values[self.method]]
         try:
             info = MODELS[add_folder(str(values[self.folder] or ""))]
-        except ValueError as error:
+        except (ValueError, ModelError) as error:
             return {self.problem: notice("error", str(error), "This folder cannot be offered.")}
         fits = method.family in info.families
         words = "It is chosen." if fits else f"Choose a method of the family {info.families[0]} to run it."

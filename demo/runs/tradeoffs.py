@@ -168,20 +168,45 @@ def _swept(folder: Path) -> Iterator[Tradeoff]:
             groups = gathered(read_results((folder / f"{name}.jsonl.gz").read_bytes()).rows)
         except (OSError, SweepError):
             continue
-        usual = next((group for group in groups if group.label == "ordinary"), None)
-        for group in groups if usual is not None else ():
-            # Both take the likeliest token, or both draw: accuracies of the two do not compare.
-            if usual is not None and group is not usual and group.config.get("mode") == usual.config.get("mode"):
-                yield _beside(group, usual, name)
+        yield from _compared(groups, f"python -m benchmarks.sweep benchmarks/grids/{name}.json")
 
 
-def _beside(group: Group, usual: Group, sweep: str) -> Tradeoff:
+def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:
+    """What a file of `draftscope bench`, or of a sweep, says of methods beside the row `ordinary`.
+
+    Raises:
+        SweepError: for what is no such file, or compares nothing.
+    """
+    found = _compared(gathered(read_results(data).rows, judged=False), "an opened file")
+    kept = tuple(one for one in found if one.height is not None)
+    if not kept:
+        raise SweepError(
+            "rows: no exact or graded method stands beside the label 'ordinary'; give a file of draftscope bench"
+        )
+    return kept
+
+
+def _compared(groups: Sequence[Group], source: str) -> Iterator[Tradeoff]:
+    usual = next((group for group in groups if group.label == "ordinary"), None)
+    for group in groups if usual is not None else ():
+        # Both take the likeliest token, or both draw: accuracies of the two do not compare.
+        if usual is not None and group is not usual and group.config.get("mode") == usual.config.get("mode"):
+            yield _beside(group, usual, source)
+
+
+def _beside(group: Group, usual: Group, source: str) -> Tradeoff:
     base = {row.problem: row for row in usual.rows}
     pairs = [(row, base[row.problem]) for row in group.rows if row.problem in base]
     faster = [_per_token(other) / _per_token(own) for own, other in pairs if _per_token(own)]
-    low, _, high = quantiles(faster, n=4)
-    right, usually = group.shares(), usual.shares()
-    change = estimate([100 * (right[problem] - usually[problem]) for problem in right.keys() & usually.keys()])
+    if not faster:
+        raise SweepError(f"rows: {group.label!r} has no tokens and seconds on problems of 'ordinary'; give timed runs")
+    low, _, high = quantiles(faster, n=4) if len(faster) > 1 else faster * 3
+    graded: dict[str, Any] = {}
+    if not any(row.correct is None for row in (*group.rows, *usual.rows)):
+        right, usually = group.shares(), usual.shares()
+        change = estimate([100 * (right[problem] - usually[problem]) for problem in right.keys() & usually.keys()])
+        graded = {"change": change.mean, "error": change.error}
+        graded["quality"] = f"right answers, {group.problems} problems"
     return Tradeoff(
         kind="text",
         method=group.method,
@@ -189,14 +214,12 @@ def _beside(group: Group, usual: Group, sweep: str) -> Tradeoff:
         speed=median(faster),
         speed_low=low,
         speed_high=high,
-        change=change.mean,
-        error=change.error,
-        quality=f"right answers, {group.problems} problems",
+        **graded,
         exact=_is_exact(group.method, group.config),
         model=group.model,
         batch=max(row.batch for row in group.rows),
         hardware=group.rows[0].device,
-        source=f"python -m benchmarks.sweep benchmarks/grids/{sweep}.json",
+        source=source,
         settings=tuple(group.config.items()),
     )
 

@@ -86,32 +86,55 @@ def handlers(endpoints: Mapping[str, Callable[..., Any]]) -> dict[Any, Any]:
 
 
 def refusing(handle: Handler, refusal: Callable[[str, Mapping[str, Any]], str | None]) -> Handler:
-    """A handler of the Model Context Protocol that asks first what is wrong with the call of a tool, and says that."""
+    """A handler of the Model Context Protocol that asks first what is wrong with the call of a tool, and says that.
+
+    What a tool answers is there as structured content, too.
+    """
 
     async def handle_or_refuse(request: types.CallToolRequest) -> types.ServerResult:
         sentence = refusal(request.params.name, request.params.arguments or {})
         if sentence is None:
-            return await handle(request)
+            answer = await handle(request)
+            result = answer.root
+            if isinstance(result, types.CallToolResult) and not result.isError:
+                (text,) = result.content
+                assert isinstance(text, types.TextContent)
+                result.structuredContent = json.loads(text.text)
+            return answer
         content: list[types.ContentBlock] = [types.TextContent(type="text", text=sentence)]
         return types.ServerResult(types.CallToolResult(content=content, isError=True))
 
     return handle_or_refuse
 
 
-def taking_files_as(handle: Handler, file_format: str) -> Handler:
-    """A handler that lists the tools, whose files are given in this format and not, as gradio has it, by address."""
+def described(handle: Handler, about: Mapping[str, Any], file_format: str) -> Handler:
+    """A handler that lists the tools with their titles, what they answer, and that they change nothing.
+
+    `about` has a title and the schema of an output for each. Files are given in `file_format` and not, as gradio has
+    it, by address.
+    """
 
     async def list_tools(request: Any) -> types.ServerResult:
         result = await handle(request)
         for tool in result.root.tools if isinstance(result.root, types.ListToolsResult) else ():
-            for described in tool.inputSchema.get("properties", {}).values():
-                if "File" in described.get("format", ""):
-                    described["format"] = file_format
+            for argument in tool.inputSchema.get("properties", {}).values():
+                if "File" in argument.get("format", ""):
+                    argument["format"] = file_format
+            output = dict(about[tool.name].output)
+            tool.title = about[tool.name].title
+            tool.outputSchema = {"type": "object", "properties": output, "required": [*output]}
+            tool.annotations = types.ToolAnnotations(
+                readOnlyHint=True, destructiveHint=False, idempotentHint=True, openWorldHint=False
+            )
         return result
 
     return list_tools
 
 
-def as_json(data: Sequence[Any], _: str) -> list[types.TextContent]:
-    """What a tool of the Model Context Protocol answers; gradio would write data as Python does."""
-    return [types.TextContent(type="text", text=json.dumps(one)) for one in data]
+def as_json(data: Sequence[Any], root: str) -> list[types.TextContent]:
+    """What a tool of the Model Context Protocol answers; gradio would write data as Python does.
+
+    The address of a trace is whole, as an agent has no page that it could be relative to.
+    """
+    whole = ({**one, "trace": f"{root.rstrip('/')}/{one['trace']}"} if "trace" in one else one for one in data)
+    return [types.TextContent(type="text", text=json.dumps(one)) for one in whole]

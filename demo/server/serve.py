@@ -19,12 +19,12 @@ from mcp.types import CallToolRequest, ListToolsRequest
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 
-from demo.pages.api import ENDPOINTS, FILE_FORMAT, refusal
+from demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, refusal
 from demo.runs.recordings import FOLDER
 from demo.server import log
 from demo.server.limits import LIGHT, SESSIONS, UPLOAD_BYTES, current
 from demo.server.queue import the_line
-from demo.server.replies import as_json, handlers, refusing, taking_files_as
+from demo.server.replies import as_json, described, handlers, refusing
 from demo.server.requests import RequestFilter, UploadRoom
 from demo.server.sessions import TRACE_ADDRESS, Visitors, trace_file
 from demo.server.startup import ServerError, private_folder, read_port
@@ -34,6 +34,7 @@ from engines.models.catalog import UNREADABLE
 from engines.models.errors import ModelError
 from engines.runtime.driver import Run
 from engines.runtime.request import Request
+from traces.version import __version__
 
 _WARM_UP_PASSES: Final = 4
 _ZIPPED: Final = Middleware(
@@ -61,9 +62,11 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
         raise ServerError(str(error)) from error
     tools: Any = blocks.mcp_server_obj
     tools.postprocess_output_data = as_json
+    tools.tool_to_endpoint = {name: f"/{tool.endpoint}" for name, tool in TOOLS.items()}
+    tools.mcp_server.version = __version__
     handling = tools.mcp_server.request_handlers
     handling[CallToolRequest] = refusing(handling[CallToolRequest], refusal)
-    handling[ListToolsRequest] = taking_files_as(handling[ListToolsRequest], FILE_FORMAT)
+    handling[ListToolsRequest] = described(handling[ListToolsRequest], TOOLS, FILE_FORMAT)
     service.get("/healthz")(lambda: {"status": "ok"})
     service.get("/readyz", response_model=None)(lambda: readiness(folders[0], gone))
     service.get("/line")(_line)

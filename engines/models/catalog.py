@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engines.assets import ASSETS, REMEDY
+from engines.assets import FOLDERS_VARIABLE as VARIABLE
 from engines.config import ConfigError, shown
 from engines.models.bundled.listing import OURS
 from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, row_of, type_of
@@ -24,7 +25,6 @@ from engines.models.memory import DTYPES, Room
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family, Model
 
-VARIABLE: Final = "DRAFTSCOPE_MODELS"
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LOADERS: Final = {info.id: module for module, infos in OURS.items() for info in infos}
 _FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
@@ -138,7 +138,7 @@ def add_folder(named: str) -> str:
     """Offer a checkpoint in a folder from now on, and say by which id; for whoever started the program.
 
     Raises:
-        ValueError: for a folder that cannot be offered; the message says why.
+        ValueError, ModelError: for a folder that cannot be offered; the message says why.
     """
     try:
         folder = Path(named.strip()).expanduser().resolve()
@@ -150,9 +150,15 @@ def add_folder(named: str) -> str:
     try:
         if not named.strip():
             raise ValueError("is empty; name the folder of a checkpoint.")
-        return _offer(folder)
+        name = _offer(folder)
     except ValueError as error:
         raise ValueError(f"{shown(named)} {error}") from None
+    try:
+        import_module("engines.models.loading").look_over(folder)
+    except ModelError:
+        del MODELS[name], _OWN[name]
+        raise
+    return name
 
 
 def default_model(family: Family) -> str:
@@ -197,7 +203,8 @@ def drafter_of(model_id: str, drafter: str = "small") -> str:
             "set drafter=small or drafter=itself."
         )
     raise ModelError(
-        f"drafter: no small model drafts for {model_id!r}; name one by draft (--draft-model) or set drafter=itself."
+        f"drafter: no small model drafts for {model_id!r}; name one by draft (--draft-model), or set drafter=itself "
+        "or, in speculative decoding, drafter=lookup."
     )
 
 

@@ -73,6 +73,16 @@ def needs_of(name: str) -> Needs:
     return needs
 
 
+def look_over(folder: Path) -> None:
+    """See that a folder can be loaded, as far as its config and the heads of its weights tell.
+
+    Raises:
+        ModelError: where it cannot.
+    """
+    needs_of(str(folder))
+    _local(folder).heads()
+
+
 def cached_source(model_id: str) -> Source:
     """A repository OWNER/NAME in the hub's cache."""
     fetch = f"hf download {model_id}"
@@ -81,7 +91,9 @@ def cached_source(model_id: str) -> Source:
     except HFValidationError:
         raise ModelError(f"model: {model_id!r} is neither a folder nor OWNER/NAME of the hub.") from None
     except LocalEntryNotFoundError:
-        raise ModelError(f"{model_id}: is not in the hub's cache. Fetch it with: {fetch}") from None
+        raise ModelError(
+            f"{model_id}: is no folder here and not in the hub's cache. Correct the path, or fetch it with: {fetch}"
+        ) from None
     return Source(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download")
 
 

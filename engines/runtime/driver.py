@@ -4,7 +4,7 @@ The driver merges what the decoders ask for into one forward pass per round, rea
 the stages and records the steps. Sequences advance by their own gains; no sequence waits for another's rejections.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from tqdm import tqdm
 
 from engines.config import ConfigError, as_values
 from engines.continuous.denoising import ContinuousTask
@@ -256,6 +257,15 @@ class Run:
     def __iter__(self) -> Iterator[Step]:
         for _ in drive([self._sequence], self._session, self.job.config, likely=self.job.recorded):
             yield self._sequence.steps[-1]
+
+    def finish(self, on_step: Callable[[Step], object] | None = None, *, progress: bool = False) -> None:
+        """Take all steps that are left; `on_step` is called with each, `progress` shows a bar on standard error."""
+        with tqdm(total=self.job.task.length, unit="token", disable=not progress) as bar:
+            for step in self:
+                bar.set_postfix(passes=len(self._sequence.steps), refresh=False)
+                bar.update(sum(fate.final for fate in step.fate))
+                if on_step:
+                    on_step(step)
 
     def trace(self) -> Trace:
         """The trace of the steps taken, marked incomplete before the decoder is done."""

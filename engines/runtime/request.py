@@ -69,8 +69,10 @@ class Request:
         method = read_method(self.method, self.config)
         model = default_model(method.family) if self.model is None else self.model
         named = isinstance(model, str)
-        if not self.local and not isinstance(model, Model) and not (named and model in MODELS):
-            raise ConfigError(f"model: there is no {shown(model)}; use one of {', '.join(models_for(method.family))}.")
+        for name, one in (("model", model), ("draft", self.draft)):
+            if not (self.local or isinstance(one, Model | None) or (isinstance(one, str) and one in MODELS)):
+                there_are = ", ".join(models_for(method.family))
+                raise ConfigError(f"{name}: there is no {shown(one)}; use one of {there_are}.")
         for name in ("ids", "tokenizer"):
             if named and getattr(self, name) is not None:
                 raise ConfigError(f"{name}: belongs to a model of transformers that is given as target; leave it out.")

@@ -17,20 +17,22 @@ from mcp import ClientSession, types
 from mcp.client.streamable_http import streamable_http_client
 from support.raster import MODEL, decoded
 
-from demo.pages.api import FILE_FORMAT, methods, run, summary, validate
+from demo.pages.api import FILE_FORMAT, TOOLS, methods, run, summary, validate
 from demo.server.limits import PROMPT_CHARACTERS, UPLOAD_BYTES
 from engines.__main__ import main
 from engines.methods import METHODS
 from traces import dumps, loads
+from traces.version import __version__
 
 SETTINGS = {"window": 8, "coupling": "gumbel"}
-ARGUMENTS = ["method", "prompt", "seed", "model", "settings", "preset"]
+ARGUMENTS = ["method", "prompt", "seed", "model", "settings", "preset", "draft"]
 SOUND = {"method": "ar", "prompt": "", "seed": 0, "model": MODEL, "settings": {}, "preset": None}
 TYPES: list[Any] = [None, 3, 1.5, True, "", "magic", [1], {"a": 1}, "\ud800", "x" * 5000]
 """One of everything that JSON can hold."""
 WRONG = [
     *[("method", value) for value in TYPES],
     *[("model", value) for value in TYPES if value not in (None, "")],
+    *[("draft", value) for value in TYPES if value not in (None, "")],
     *[("seed", value) for value in [*TYPES, -1, 2**31, 10**30] if value != 3],
     *[("preset", value) for value in TYPES if value not in (None, "")],
     *[("settings", value) for value in TYPES if value is not None and not isinstance(value, dict)],
@@ -111,7 +113,7 @@ def test_four_endpoints_are_public_and_described(client: Client, tmp_path: Path)
         parameters = offered["named_endpoints"][name]["parameters"]
         assert parameters[0]["type"]["enum"] == list(METHODS) and MODEL in parameters[3]["type"]["oneOf"][1]["enum"]
         assert [one["parameter_name"] for one in parameters] == ARGUMENTS
-        assert [one["parameter_has_default"] for one in parameters] == [False, *[True] * 5]
+        assert [one["parameter_has_default"] for one in parameters] == [False, *[True] * 6]
     sound = tmp_path / "sound.json.gz"
     sound.write_bytes(gzip.compress(dumps(decoded("scd", window=16))))
     assert client.predict(handle_file(sound), api_name="/validate")["valid"]
@@ -141,10 +143,18 @@ FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
         ("nope", {"data": []}, "endpoint: there is no /nope; there are /run, /summary, /methods, /validate."),
         ("run", None, "data: stands in no JSON object"),
         ("run", {}, "data: is missing; send a JSON object"),
-        ("v2/run", {}, "arguments: do not fit /run; it takes method (needed), prompt, seed, model, settings, preset"),
+        (
+            "v2/run",
+            {},
+            "arguments: do not fit /run; it takes method (needed), prompt, seed, model, settings, preset, draft",
+        ),
         ("v2/run", [], 'arguments: stands in no JSON object; send a JSON object such as {"method"'),
         ("run", {"data": []}, "method: there is no None; there are"),
-        ("run", {"data": ["scd", "", 0, MODEL, {}, None, "more"]}, "data: 7 values are too many for /run; send at"),
+        (
+            "run",
+            {"data": ["scd", "", 0, MODEL, {}, None, None, "more"]},
+            "data: 8 values are too many for /run; send at",
+        ),
         ("validate", {"data": [FILE]}, "file: it is none that was uploaded here; upload it first"),
     ],
 )
@@ -183,7 +193,7 @@ def in_session(server: str, ask: Any) -> Any:
 
 
 def called(server: str, name: str, arguments: Mapping[str, Any]) -> tuple[bool, str]:
-    """Whether the call failed, and the text of the answer."""
+    """Whether the call failed, and the text of the answer, which stands there as data, too."""
 
     async def ask(session: ClientSession) -> types.CallToolResult:
         return await session.call_tool(name, dict(arguments))
@@ -191,47 +201,60 @@ def called(server: str, name: str, arguments: Mapping[str, Any]) -> tuple[bool, 
     answer = in_session(server, ask)
     (content,) = answer.content
     assert isinstance(content, types.TextContent)
+    assert answer.isError or answer.structuredContent == json.loads(content.text)
     return answer.isError, content.text
 
 
 def test_every_tool_is_described_and_answers_with_json(server: str) -> None:
-    async def ask(session: ClientSession) -> list[types.Tool]:
-        return (await session.list_tools()).tools
+    async def ask(session: ClientSession) -> tuple[types.InitializeResult, list[types.Tool]]:
+        return await session.initialize(), (await session.list_tools()).tools
 
-    tools = {tool.name: tool for tool in in_session(server, ask)}
-    assert set(tools) == {"run", "summary", "methods", "validate"}
+    begun, listed = in_session(server, ask)
+    assert begun.serverInfo.version == __version__
+    tools = {tool.name: tool for tool in listed}
+    assert set(tools) == set(TOOLS)
     for name, tool in tools.items():
-        assert tool.description and len(tool.description.split()) > 8, name
-    for name in ("run", "summary"):
-        properties = tools[name].inputSchema["properties"]
-        assert list(properties) == ARGUMENTS
-        assert properties["method"]["enum"] == list(METHODS)
-        assert tools[name].inputSchema["required"] == ["method"]
-        assert all(len(said["description"].split()) > 3 for said in properties.values()), name
-    assert tools["validate"].inputSchema["properties"]["file"]["format"] == FILE_FORMAT
+        assert tool.description and len(tool.description.split()) > 8 and tool.title, name
+        assert tool.annotations and tool.annotations.readOnlyHint and tool.annotations.openWorldHint is False, name
+        assert tool.outputSchema and tool.outputSchema["required"] == list(TOOLS[name].output)
+    schema = tools["draftscope_run"].inputSchema
+    properties = schema["properties"]
+    assert list(properties) == ARGUMENTS and schema["required"] == ["method"]
+    assert properties["method"]["enum"] == list(METHODS)
+    assert all(len(said["description"].split()) > 3 for said in properties.values())
+    assert tools["draftscope_validate"].inputSchema["properties"]["file"]["format"] == FILE_FORMAT
     sound = base64.b64encode(dumps(decoded("scd", window=16))).decode()
-    failed, text = called(server, "validate", {"file": f"data:application/json;base64,{sound}"})
+    failed, text = called(server, "draftscope_validate", {"file": f"data:application/json;base64,{sound}"})
     assert not failed and json.loads(text)["valid"]
-    failed, text = called(server, "summary", {"method": "scd", "prompt": "", "model": MODEL, "seed": 3})
-    assert not failed and json.loads(text)["forwards"] == decoded("scd", seed=3).summary.forwards
-    failed, text = called(server, "run", {"method": "ar", "prompt": "", "model": MODEL})
-    assert not failed and loads(text.encode()).output == decoded("ar").output
-    failed, text = called(server, "methods", {"method": "psd"})
+    failed, text = called(server, "draftscope_methods", {"method": "psd"})
     assert not failed and "Spiffy" in json.loads(text)["methods"]["psd"]["presets"]
+
+
+def test_a_tool_answers_with_a_summary_and_the_address_of_the_trace(server: str) -> None:
+    asked = {"method": "speculative", "prompt": "", "model": MODEL, "draft": MODEL, "seed": 3}
+    failed, text = called(server, "draftscope_run", asked)
+    answer = json.loads(text)
+    assert not failed and len(text) < 3000
+    assert answer["forwards"] == decoded("speculative", seed=3, drafter="itself").summary.forwards
+    trace = loads(httpx.get(answer["trace"]).content)
+    assert trace.output.text == answer["text"] and trace.summary.forwards == answer["forwards"]
+    assert trace.draft_model is not None and trace.draft_model.id == MODEL
 
 
 @pytest.mark.parametrize(
     ("name", "arguments", "sentence"),
     [
-        ("run", {}, "method: is missing; run needs it."),
-        ("run", {"method": "ar", "bogus": 4}, "bogus: run takes no such argument; there are method, prompt"),
-        ("summary", SOUND | {"prompt": "a boot"}, "prompt: toy-raster draws without a prompt"),
+        ("nothing", {}, "tool: there is no 'draftscope_nothing'; there are draftscope_run, draftscope_methods, "),
+        ("run", {}, "method: is missing; draftscope_run needs it."),
+        ("run", {"method": "ar", "bogus": 4}, "bogus: draftscope_run takes no such argument; there are method, prompt"),
+        ("run", SOUND | {"prompt": "a boot"}, "prompt: toy-raster draws without a prompt"),
+        ("run", SOUND | {"draft": "/etc"}, "draft: there is no '/etc'; use one of"),
         ("methods", {"method": [1]}, "method: there is no [1]; there are"),
         ("validate", {"file": "/etc/passwd"}, "file: '/etc/passwd' is not read from elsewhere"),
         ("validate", {"file": "http://127.0.0.1:1/x.json"}, "file: 'http://127.0.0.1:1/x.json' is not read"),
     ],
 )
 def test_a_tool_says_what_was_wrong(name: str, arguments: dict[str, Any], sentence: str, server: str) -> None:
-    failed, answer = called(server, name, arguments)
+    failed, answer = called(server, f"draftscope_{name}", arguments)
     assert failed and answer.startswith(sentence), answer
     check(answer, sentence.partition(":")[0])

@@ -1,5 +1,6 @@
 """A folder is taken from a field where the server is reached from its own machine alone, and its licence is said."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -76,6 +77,15 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
     for bad, said in (("", "is empty"), (str(tmp_path), "has no config.json"), ("\0", "cannot be a path")):
         update = panel.open({panel.folder: bad, panel.method: "ar"}, asker())
         assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]
+    broken = write(tmp_path / "broken", "llama")
+    (broken / "model.safetensors").unlink()
+    quantized = write(tmp_path / "quantized", "llama")
+    settings = json.loads((quantized / "config.json").read_text()) | {"quantization_config": {"bits": 4}}
+    (quantized / "config.json").write_text(json.dumps(settings))
+    for folder, said in ((broken, "model.safetensors is missing"), (quantized, "its weights are quantized")):
+        update = panel.open({panel.folder: str(folder), panel.method: "ar"}, asker())
+        assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]
+        assert folder.name not in MODELS and folder.name not in catalog._OWN
     for stranger in (asker("203.0.113.9"), asker(x_forwarded_for="203.0.113.9")):
         refused = panel.open({panel.folder: str(tmp_path / llama), panel.method: "ar"}, stranger)
         assert set(refused) == {panel.problem} and "DRAFTSCOPE_MODELS" in refused[panel.problem]["text"]

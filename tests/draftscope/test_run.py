@@ -190,3 +190,14 @@ def test_what_there_is() -> None:
     assert set(ds.methods()) == set(METHODS)
     assert "toy-raster" in ds.models()
     assert ds.settings("scd")["window"].startswith("a whole number from 1 to 256, 32 by default.")
+
+
+def test_every_step_is_told_as_it_is_done_and_a_bar_counts_tokens(capsys: pytest.CaptureFixture[str]) -> None:
+    told: list[Any] = []
+    trace = ds.run("scd", model="toy-raster", seed=3, window=8, on_step=told.append, progress=True)
+    assert tuple(told) == trace.steps
+    assert "256/256" in capsys.readouterr().err
+    with pytest.raises(KeyError, match="enough"):
+        ds.run("ar", model="toy-raster", on_step=lambda step: {}["enough"])
+    assert ds.run("scd", model="toy-raster", seed=3, window=8).output == trace.output
+    assert capsys.readouterr().err == ""

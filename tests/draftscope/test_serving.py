@@ -1,4 +1,4 @@
-"""Coarse traces of what vLLM and SGLang say of a request, on objects of the shape in which they say it."""
+"""Coarse traces of what vLLM, SGLang and llama.cpp say of a request, on objects of the shape in which they say it."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -110,6 +110,36 @@ def test_the_stream_of_a_request_to_sglang(incremental: bool) -> None:
     assert ds.from_sglang(chunks, "owner/large").output.tokens == ()
 
 
+def chunks(passes: tuple[tuple[int, int], ...] = ((0, 0), (4, 3), (4, 0), (0, 0), (2, 2)), **about: Any) -> list[Any]:
+    """What llama.cpp's server streams where passes have drafted and accepted so many: a chunk a token, and the last."""
+    made: list[dict[str, Any]] = []
+    timings = {"prompt_n": 5, "prompt_ms": 20.0, "predicted_n": 0, "draft_n": 0, "draft_n_accepted": 0}
+    timings["predicted_ms"] = 0.0
+    for drafted, passed in passes:
+        timings = {**timings, "predicted_ms": timings["predicted_ms"] + 2.0 + drafted}
+        timings["draft_n"] += drafted
+        timings["draft_n_accepted"] += passed
+        timings["predicted_n"] += passed + 1
+        for _ in range(passed + 1):
+            made.append({"content": "x", "tokens": [len(made)], "stop": False, "timings": {**timings, **about}})
+    return [*made, {"content": "", "tokens": [], "stop": True, "timings": {**timings, **about}}]
+
+
+def test_the_stream_of_a_request_to_llama_cpp() -> None:
+    trace = ds.from_llama_cpp(chunks(), "owner/large", prompt="Once")
+    check(trace)
+    assert loads(dumps(trace)) == trace
+    assert accepted(trace) == [0, 3, 0, 0, 2]
+    assert [step.call.query_tokens for step in trace.steps] == [5, 5, 5, 1, 3]
+    assert [step.call.milliseconds.total for step in trace.steps] == [22, 6, 6, 2, 4]
+    assert trace.output.tokens == tuple(range(10)) and trace.output.text == "x" * 10 and trace.summary.complete
+    assert (trace.summary.judged, trace.summary.accepted) == (4 + 1 + 2, 5)
+    assert trace.extensions["llama.cpp"]["draft_n"] == 10
+    for chunk in (ids := chunks()):
+        del chunk["tokens"]
+    assert ds.from_llama_cpp(ids[:-1], "owner/large").output.tokens == ()
+
+
 TOTALS = {name: value for name, value in SPECULATED.items() if name != "spec_accept_histogram"}
 
 
@@ -124,6 +154,15 @@ TOTALS = {name: value for name, value in SPECULATED.items() if name != "spec_acc
         (lambda: ds.from_sglang(response(), "a"), "give SGLang's speculative_num_steps"),
         (lambda: ds.from_sglang(response(**TOTALS), "a"), "only sums; give the responses of a stream"),
         (lambda: ds.from_sglang(response(**SPECULATED), "a", speculative_tokens=2), "is 2 where a pass accepted 4"),
+        (
+            lambda: ds.from_llama_cpp([{"content": "x"}], "a"),
+            'no chunk has timings; give the chunks of a request with "s',
+        ),
+        (
+            lambda: ds.from_llama_cpp(chunks()[-1:], "a"),
+            "10 tokens came at once, 5 of them drafts that passed; give the",
+        ),
+        (lambda: ds.from_llama_cpp(chunks(draft_n=0), "a"), "drafts that passed; give the chunks"),
     ],
 )
 def test_what_cannot_be_told_is_refused_with_a_remedy(make: Callable[[], Any], words: str) -> None:

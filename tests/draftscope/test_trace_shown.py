@@ -64,10 +64,12 @@ def test_a_table_has_a_row_for_every_entry() -> None:
     assert table["fate"][:2] == ["accepted", "resampled"]
     assert table["coin"][4] is None
     assert table["tv"][:4] == [0.5, 0.875, 0.75, 0.5]
+    spent = trace.steps[0].call.milliseconds.total
+    assert table["milliseconds"][:4] == [spent] * 4 and spent > 0
     assert displayable(handmade.ar()).columns()["text"] == ["The", "boot", "<end>"]
     pandas = pytest.importorskip("pandas")
     for make in handmade.ALL.values():
-        frame = displayable(make()).frame()
+        frame = displayable(make()).to_pandas()
         assert isinstance(frame, pandas.DataFrame)
         assert list(frame["position"]) == [at for step in make().steps for at in step.position]
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 from engines.__main__ import _parser, main
 from engines.methods import METHODS
+from engines.runtime import listing
 from engines.sampling import coupling
 from traces import loads, read
 
@@ -61,19 +63,30 @@ def test_list_names_methods_settings_presets_and_models(
     named = {"short window": {"window": 8, "coupling": "none"}, "long": {"window": 64}}
     monkeypatch.setitem(METHODS, "scd", replace(METHODS["scd"], presets=named))
     assert main(["list", "--json"]) == 0
-    listing = json.loads(capsys.readouterr().out)
-    assert {"ar", "scd", "gsd"} <= listing["methods"].keys()
-    assert listing["methods"]["scd"]["settings"]["window"]["default"] == 32
-    assert listing["methods"]["scd"]["presets"]["long"] == {"window": 64}
-    assert "studio-image" in listing["models"]
-    assert "Dream" in {family["name"] for family in listing["families"]}
-    monkeypatch.setattr("engines.__main__.UNREADABLE", ("DRAFTSCOPE_MODELS: '/gone' has no config.json.",))
+    listed = json.loads(capsys.readouterr().out)
+    assert {"ar", "scd", "gsd"} <= listed["methods"].keys()
+    assert listed["methods"]["scd"]["settings"]["window"]["default"] == 32
+    assert listed["methods"]["scd"]["presets"]["long"] == {"window": 64}
+    assert "studio-image" in listed["models"]
+    assert "Dream" in {family["name"] for family in listed["families"]}
+    monkeypatch.setenv("DRAFTSCOPE_MODELS", "/gone")
+    monkeypatch.setattr("engines.models.catalog.UNREADABLE", ("DRAFTSCOPE_MODELS: '/gone' has no config.json.",))
     assert main(["list"]) == 0
     said = capsys.readouterr()
     assert "scd: Speculative Coupled Decoding" in said.out and "\n    window=32  " in said.out
     assert "    --preset 'short window'  window=8 coupling=none\n" in said.out
     assert "\nstudio-image: " in said.out and "\n  Dream: " in said.out
     assert said.err == "DRAFTSCOPE_MODELS: '/gone' has no config.json.\n"
+
+
+def test_a_list_loads_no_torch_and_says_what_the_modules_say() -> None:
+    code = "import sys, time; from engines.__main__ import main; main(['list', '--json']); "
+    code += "assert not {'torch', 'transformers', 'numpy'} & {*sys.modules}; assert time.process_time() < 1"
+    environment = {name: value for name, value in os.environ.items() if name != "DRAFTSCOPE_MODELS"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    live = {"methods": listing.methods(), "models": listing.models(), "families": listing.families()}
+    assert json.loads(done.stdout) == json.loads(json.dumps(live)), "do: python -m engines.runtime.listing"
 
 
 def test_an_interrupted_run_keeps_what_it_has(

@@ -172,6 +172,13 @@ def test_a_prompt_that_cannot_be_read_is_refused(home: Path) -> None:
             model.make_task(prompt, GuidedSampling())
 
 
+def test_a_config_without_room_for_a_picture_is_told_so(home: Path, tmp_path: Path) -> None:
+    folder = copied(home / "emu3", tmp_path / "emu3")
+    inside("text_config", max_position_embeddings=4)(folder)
+    with pytest.raises(ValueError, match=r"has room for 4 tokens, and a picture alone takes \d+; correct the size of"):
+        loading.load_folder(folder).make_task("a boot", GuidedSampling())
+
+
 def test_emu3s_newer_names_and_chameleons_shared_norms_are_read(home: Path, tmp_path: Path) -> None:
     newer = copied(home / "emu3", tmp_path / "newer")
     names = ((r"^text_model\.lm_head", "lm_head"), (r"^text_model\.model", "model.text_model"), (r"^vq", "model.vq"))

@@ -20,7 +20,7 @@ def python(seed: Any, folder: Path) -> str:
 
 
 def programs(seed: Any, folder: Path) -> str:
-    return refusal("run", {"method": "ar", "prompt": "", "model": MODEL, "seed": seed}) or ""
+    return refusal("draftscope_run", {"method": "ar", "prompt": "", "model": MODEL, "seed": seed}) or ""
 
 
 @pytest.mark.parametrize("seed", [-1, LARGEST_SEED + 1, 1.5, "7", True, None])

@@ -247,7 +247,7 @@ def cached(hub: Path, name: str, family: str) -> Path:
 def test_a_model_is_read_from_the_cache_of_the_hub(hub: Path) -> None:
     name, other = "JetLM/SDAR-4B-Chat", "somebody/gpt"
     assert drafter_of(name) == "JetLM/SDAR-1.7B-Chat"
-    with pytest.raises(ModelError, match=rf"{name}: is not in the hub's cache. Fetch it with: hf download {name}"):
+    with pytest.raises(ModelError, match=f"{name}: is no folder here and .* or fetch it with: hf download {name}"):
         load_model(name)
     blob = cached(hub, name, "sdar")
     model = load_model(name)

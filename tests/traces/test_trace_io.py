@@ -80,6 +80,12 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path: Path, monkey
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_folder_that_is_missing_is_told_by_the_name_that_was_given(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        write(handmade.scd(), tmp_path / "nowhere" / "run.json")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "run.json")
+
+
 @pytest.mark.parametrize(
     ("name", "fields", "words"),
     [

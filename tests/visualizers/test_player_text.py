@@ -8,9 +8,11 @@ import pytest
 from playwright.sync_api import Page
 from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
 from support.playing import chips, go, pixels, settle, show, snapshot
+from support.synthetic import written
 
 from traces.replay import PENDING, state_after
-from traces.schema import Canvas, Fate, Trace
+from traces.schema import Call, Canvas, Fate, Legend, Output, Step, Trace
+from traces.stats import summarise
 
 
 def passes(trace: Trace, mode: str) -> list[int]:
@@ -130,3 +132,27 @@ def test_the_mask_and_the_routing_are_drawn_and_said(page: Page) -> None:
         assert ("do not verify" in words) == (signals["verify"] == 0)
         if signals["verify"]:
             assert f"{trace.steps[number].fate.count(Fate.ACCEPTED)} accepted" in words
+
+
+def test_a_text_that_ended_early_is_done_with_its_own_tokens_and_shows_no_empty_boxes(page: Page) -> None:
+    words = ["One", " two", "</s>", "", "", ""]
+    step = Step(
+        call=Call(role="target", mode="causal", query_tokens=3),
+        position=(0, 1, 2),
+        token=(0, 1, 2),
+        fate=(Fate.SAMPLED,) * 3,
+    )
+    legend = Legend(vocabulary=dict(enumerate(words)), ends=(2,))
+    trace = replace(
+        written(words),
+        steps=(step,),
+        legend=legend,
+        output=Output(tokens=(0, 1, 2, None, None, None)),
+        summary=summarise((step,), len(words), complete=True, ends=legend.ends),
+    )
+    show(page, trace)
+    go(page, 0)
+    assert len(chips(page, "is-open")) == 6 and page.locator(".ds-token:visible").count() == 6
+    go(page, 1)
+    assert page.locator(".ds-token:visible").count() == 3
+    assert "3 / 3" in page.locator(".ds-outcome").inner_text()

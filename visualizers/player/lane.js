@@ -219,12 +219,13 @@ class Lane {
     this.text.draw(scene);
     const { finals } = scene.state;
     const milliseconds = replay.ends.milliseconds[scene.count];
-    const texts = [[finals, ` / ${formatInteger(replay.positions)}`], [scene.count, ""], [milliseconds, ""]];
+    // A text that ended early is done with the tokens that it has.
+    const total = replay.complete ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
+    const texts = [[finals, ` / ${formatInteger(total)}`], [scene.count, ""], [milliseconds, ""]];
     this.figures.forEach((value, index) => {
       const [number, of] = [formatInteger(texts[index][0]), texts[index][1]];
       if (value.textContent !== number + of) value.replaceChildren(number, make("small", {}, of));
     });
-    const total = replay.complete ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
     const over = replay.complete && scene.count === replay.length;
     say(this.tokens, formatInteger(finals));
     say(this.of, ` of ${formatInteger(total)} `);

@@ -66,6 +66,7 @@ class TextView extends View {
     if (this.figure.hidden) return;
     const { state, replay } = scene;
     const moment = momentOf(scene);
+    const over = replay.complete && scene.count === replay.length;
     let ended = false;
     this.chips.forEach((chip, position) => {
       const token = state.token[position];
@@ -74,7 +75,7 @@ class TextView extends View {
       const text = token < 0 ? unknown : (replay.vocabulary?.[token] ?? `#${token} `);
       const lost = token < 0 && moment.lost.has(position) ? replay.wordOf(moment.lost.get(position)) : null;
       this.write(chip, text ?? lost);
-      this.dress(chip, scene, position, { text, lost, final, ended, framed: moment.framed });
+      this.dress(chip, scene, position, { text, lost, final, ended, over, framed: moment.framed });
       ended ||= final && END_SIGN.test(text);
     });
   }
@@ -91,11 +92,12 @@ class TextView extends View {
   }
 
   /** Class and colours of a chip; nothing is touched when it looks as before. */
-  dress(chip, scene, position, { text, lost, final, ended, framed }) {
+  dress(chip, scene, position, { text, lost, final, ended, over, framed }) {
     const { state, theme } = scene;
     const code = state.fate[position];
     const now = state.lastAt[position] === scene.count - 1 && scene.count > 0;
     const names = ["ds-token", text === null ? "is-open" : final ? "is-final" : "is-draft"];
+    if (over && text === null) names.push("is-unused");
     if (lost !== null) names.push("is-lost");
     if (SIGN.test(text ?? "")) names.push("is-sign");
     if (ended) names.push("is-behind");

@@ -2,7 +2,7 @@
 // the method's formula, and what a rejected draft is replaced from.
 
 const LONG_SHARE = 0.6;
-const NOT_RECORDED = "The likeliest tokens were not recorded. Record again with --likely 8 to see them.";
+const NOT_RECORDED = "The likeliest tokens were not recorded.";
 const NOT_KEPT = "The likeliest tokens are kept where a verdict counts.";
 const NEXT = [
   ["rejection", "Next rejection", "r", "To the next draft that was rejected"],

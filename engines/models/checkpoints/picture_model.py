@@ -156,6 +156,11 @@ class PictureModel(Networked, Draws):
         """See `engines.protocol.Model.make_task`."""
         shape, prompts = self.shape, self.prompts(prompt)
         room = shape.longest - shape.fed
+        if shape.longest and room < 1:
+            raise ValueError(
+                f"model: {self.card.id} has room for {shape.longest} tokens, and a picture alone takes {shape.fed}; "
+                "correct the size of its picture or 'max_position_embeddings' in its config.json."
+            )
         if shape.longest and len(prompts[0]) > room:
             raise ValueError(
                 f"prompt: has {len(prompts[0])} tokens, and {self.card.id} has room for {room} beside its picture; "

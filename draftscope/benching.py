@@ -1,0 +1,453 @@
+"""One's own models on one's own prompts, by the clock: ordinary decoding, drafts, and transformers' `generate`.
+
+All run in one process and in turns. Every prompt is decoded once in each way to warm up and to be counted, then to be
+timed; which goes first changes from prompt to prompt.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, Final
+
+import torch
+from tqdm import tqdm
+
+from engines.__main__ import assignments
+from engines.config import ConfigError, as_values, make_config, shown
+from engines.methods import METHODS
+from engines.models.catalog import MODELS
+from engines.models.checkpoints.causal_lm import CausalLM
+from engines.models.errors import ModelError
+from engines.models.language_model import TextModel
+from engines.protocol import Model
+from engines.runtime.driver import Job, Run, decode
+from engines.runtime.environment import environment
+from engines.runtime.request import Request
+from traces import Trace
+from traces.breakeven import account, best_length
+from traces.files import whole
+from traces.pairing import target_forwards
+from traces.places import by_place
+from traces.results import ResultRow, row_of
+from visualizers.groups import Group, gathered
+
+USAGE, NO_MODEL = 2, 3
+_OF_MODELS: Final = ("device", "dtype", "tokenizer")
+"""Fields of a `Request` that stand among the settings."""
+_ORDINARY: Final = "ordinary"
+_DRAFTERS: Final = {"small": "the drafter", "lookup": "lookup"}
+_HEADS: Final = (
+    "Decoding",
+    "Tokens per target pass",
+    "Acceptance",
+    "Acceptance by place",
+    "Tokens per second",
+    "Times as fast (quartiles)",
+    "Same tokens",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of decoding."""
+
+    label: str
+    method: str
+    settings: Mapping[str, Any]
+    job: Callable[[str, int], Job]
+    """The run of a prompt, with its number."""
+    decode: Callable[[Job], Sequence[Any]]
+    """The tokens of a run that nobody watches, to be timed."""
+    watch: Callable[[Job], tuple[Sequence[Any], Mapping[str, Any], Trace | None]]
+    """The tokens, fields of a `ResultRow` and the trace, where there is one, of a run that is watched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What was measured."""
+
+    rows: tuple[ResultRow, ...]
+    """One a prompt and way of decoding. `seconds` is the median of the repetitions."""
+    same: Mapping[str, int]
+    """Way -> prompts with the tokens of ordinary decoding; empty where tokens are drawn."""
+    suggestions: Mapping[str, tuple[int, float]]
+    """Drafter -> the draft length that is the fastest, reckoned from acceptance and the cost of passes, and how many
+    times as fast as ordinary decoding it would be. 0 is not to draft."""
+    about: Mapping[str, Any]
+    """When, where and with which software."""
+
+    def table(self) -> list[dict[str, Any]]:
+        """What every way came to. `speed` is its tokens a second over those of ordinary decoding, prompt by prompt."""
+        groups = gathered(self.rows, judged=False)
+        return [self._line(group, groups[0]) for group in groups]
+
+    def _line(self, group: Group, usual: Group) -> dict[str, Any]:
+        passes, places = group.total("verifications"), group.by_place
+        judged, accepted = (sum(column) for column in zip(*places, strict=True)) if places else (0, 0)
+        pairs = zip(group.rows, usual.rows, strict=True)
+        ratios = [own.tokens * base.seconds / (own.seconds * base.tokens) for own, base in pairs]
+        low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+        return {
+            "label": group.label,
+            "prompts": len(group.rows),
+            "tokens_per_pass": group.total("tokens") / (group.total("forwards") - group.total("draft_forwards")),
+            "acceptance": accepted / judged if judged else None,
+            "acceptance_by_place": [count / passes for _, count in places],
+            "tokens_per_second": group.total("tokens") / group.total("seconds"),
+            "speed": middle,
+            "speed_low": low,
+            "speed_high": high,
+            "same": self.same.get(group.label),
+        }
+
+    def _cells(self) -> list[list[str]]:
+        return [
+            [
+                line["label"],
+                f"{line['tokens_per_pass']:.2f}",
+                "" if line["acceptance"] is None else f"{line['acceptance']:.2f}",
+                " ".join(f"{rate:.2f}" for rate in line["acceptance_by_place"]),
+                f"{line['tokens_per_second']:.1f}",
+                f"{line['speed']:.2f} ({line['speed_low']:.2f} to {line['speed_high']:.2f})",
+                "" if line["same"] is None else f"{line['same']} of {line['prompts']}",
+            ]
+            for line in self.table()
+        ]
+
+    def markdown(self) -> str:
+        """The table in Markdown, with what it suggests."""
+        lines = [_HEADS, ["---"] * len(_HEADS), *self._cells()]
+        return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", self.suggested(), ""])
+
+    def latex(self) -> str:
+        """The table in LaTeX, for the package booktabs."""
+        head, *body = (" & ".join(map(_tex, line)) + r" \\" for line in (_HEADS, *self._cells()))
+        lines = [r"\begin{tabular}{l" + "r" * (len(_HEADS) - 1) + "}", r"\toprule", head, r"\midrule", *body]
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+    def suggested(self) -> str:
+        """Which draft length to use, in a sentence a drafter."""
+        return " ".join(
+            f"With {drafter}, use gamma={gamma}: reckoned from acceptance and the cost of passes, that is {speed:.2f} "
+            "times as fast as ordinary decoding."
+            if gamma
+            else f"With {drafter}, no draft length pays."
+            for drafter, (gamma, speed) in self.suggestions.items()
+        )
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """Write everything as JSON, which the app opens under "Which one?".
+
+        Raises:
+            OSError: If the file cannot be written.
+        """
+        known = {"title": "draftscope bench", "about": self.about, "suggestions": self.suggestions}
+        content = known | {"table": self.table(), "rows": [asdict(row) for row in self.rows]}
+        with whole(Path(path)) as part:
+            part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def bench(
+    target: Any,
+    prompts: str | os.PathLike[str] | Sequence[str],
+    *,
+    draft: Any = None,
+    gammas: Sequence[int] = (4,),
+    repeats: int = 1,
+    **settings: Any,
+) -> Bench:
+    """Decode prompts in every way, and say what each came to.
+
+    Ordinary decoding, speculative decoding with the drafter and by lookup at every draft length of `gammas`, and
+    `generate` of transformers alone, with the drafter as its assistant, and by lookup.
+
+    Args:
+        target: As `model` or `target` of `ds.run`: a causal language model by id, folder or OWNER/NAME, or as an
+            object of transformers.
+        prompts: Texts, or a file of them: JSON lines with a `prompt`, or with `turns` as MT-Bench and Spec-Bench have
+            them, of which the first is asked.
+        draft: The model that drafts, likewise; by default the catalogue's small one for this target, if any.
+        gammas: Draft lengths.
+        repeats: How often a prompt is timed in every way.
+        settings: `length`, `temperature`, `top_k` and `top_p`, by default those that take the likeliest token; `seed`;
+            `device`, `dtype`, and for objects `tokenizer`; `progress=True` shows a bar on standard error.
+
+    Raises:
+        ValueError: For what cannot be; the message says what can.
+        ModelError: For a model that cannot be had.
+    """
+    texts = list(prompts) if isinstance(prompts, Sequence) and not isinstance(prompts, str) else read_prompts(prompts)
+    if not texts:
+        raise ConfigError("prompts: there are none; give at least one text.")
+    for field, least in (("repeats", repeats), ("gammas", min(gammas, default=0))):
+        if least < 1:
+            raise ConfigError(f"{field}: {least} is not allowed; use whole numbers from 1.")
+    progress = settings.pop("progress", False)
+    ways = _ways(target, draft, texts[0], list(gammas), settings)
+    watched: dict[str, list[Trace]] = {}
+    same, rows = dict.fromkeys((way.label for way in ways), 0), list[ResultRow]()
+    with tqdm(total=len(texts) * len(ways), disable=not progress, unit="run") as bar:
+        for number, text in enumerate(texts):
+            turn = number % len(ways)
+            made = _measure([*ways[turn:], *ways[:turn]], text, number, repeats, bar)
+            for way in ways:
+                tokens, row, trace = made[way.label]
+                rows.append(row)
+                same[way.label] += list(tokens) == list(made[ways[0].label][0])
+                watched.setdefault(way.label, []).extend([trace] if trace else [])
+    model = ways[0].job(texts[0], 0).model
+    created = datetime.now(UTC).isoformat(timespec="seconds")
+    about = {"created": created, **asdict(environment(model.device, model.dtype))}
+    return Bench(tuple(rows), same if ways[0].settings["top_k"] == 1 else {}, _suggestions(ways, watched), about)
+
+
+def _measure(
+    ways: Sequence[Way], text: str, number: int, repeats: int, bar: Any
+) -> dict[str, tuple[Sequence[Any], ResultRow, Trace | None]]:
+    """Count a prompt in every way, then time it in turns."""
+    jobs = {way.label: way.job(text, number) for way in ways}
+    counted = {way.label: way.watch(jobs[way.label]) for way in ways}
+    seconds: dict[str, list[float]] = {way.label: [] for way in ways}
+    for _ in range(repeats):
+        for way in ways:
+            begun = time.perf_counter()
+            way.decode(jobs[way.label])
+            seconds[way.label].append(time.perf_counter() - begun)
+    bar.update(len(ways))
+    made = {}
+    for way in ways:
+        (tokens, fields, trace), job = counted[way.label], jobs[way.label]
+        about: dict[str, Any] = {
+            "method": way.method,
+            "label": way.label,
+            "config": dict(way.settings),
+            "problem": number,
+            "correct": None,
+            "tokens": len(tokens),
+            "seconds": median(seconds[way.label]),
+            "model": job.model.card.id,
+            "device": environment(job.model.device, torch.float32).device,
+            "seed": job.seed,
+        }
+        made[way.label] = tokens, row_of(trace.steps if trace else (), **about, **fields), trace
+    return made
+
+
+def _ways(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict[str, Any]) -> list[Way]:
+    """All ways of decoding, ordinary decoding first; the models are loaded.
+
+    Raises:
+        ConfigError: for a model that is no causal language model.
+    """
+    loading = {name: given.pop(name) for name in _OF_MODELS if name in given}
+    seed = given.pop("seed", 0)
+    sampled = given.keys() & {"temperature", "top_k", "top_p"}
+    config = make_config(METHODS["ar"].config, given if sampled else {"top_k": 1, **given})
+    settings = as_values(config)
+    model = _causal("target", Request("ar", target, text, config, local=True, **loading).job().model)
+    draft = draft or (MODELS[model.card.id].small if model.card.id in MODELS else None)
+    small = None
+    if draft:
+        about: dict[str, Any] = {"tokenizer": loading.get("tokenizer"), "dtype": loading.get("dtype")}
+        small = _causal("draft", Request("speculative", model, text, draft=draft, local=True, **about).job().small)
+
+    def ours(method: str, **own: Any) -> Callable[[str, int], Job]:
+        def job(prompt: str, number: int) -> Job:
+            drafts = small if own.get("drafter") == "small" else None
+            about: dict[str, Any] = {"settings": settings | own, "draft": drafts, "sample": number}
+            return Request(method, model, prompt, seed=seed, local=True, **about).job()
+
+        return job
+
+    ordinary = ours("ar")
+    ways = [Way(_ORDINARY, "ar", settings, ordinary, _decoded, _watched)]
+    for drafter in ("small", "lookup") if small else ("lookup",):
+        for gamma in gammas:
+            own = {"drafter": drafter, "gamma": gamma}
+            label = f"speculative, {_DRAFTERS[drafter]}, gamma {gamma}"
+            ways.append(Way(label, "speculative", settings | own, ours("speculative", **own), _decoded, _watched))
+    network, helper = (getattr(one, "_network", None) for one in (model, small))
+    if not hasattr(network, "generate"):
+        return ways
+    alike: dict[str, Any] = {"do_sample": settings["top_k"] != 1}
+    if alike["do_sample"]:
+        alike |= {name: settings[name] for name in ("temperature", "top_k", "top_p")}
+    options: dict[str, dict[str, Any]] = {"generate": {}}
+    options |= {"generate, assisted": {"assistant_model": helper}} if helper else {}
+    options |= {f"generate, lookup, gamma {gamma}": {"prompt_lookup_num_tokens": gamma} for gamma in gammas}
+    for label, own in options.items():
+        do = partial(_generated, network, alike | own)
+        watch = partial(_generated_and_counted, do, network, helper)
+        ways.append(Way(label, "generate", settings, ordinary, do, watch))
+    return ways
+
+
+def _causal(field: str, model: Model | None) -> Model:
+    if isinstance(model, CausalLM | TextModel) and model.families == ("discrete-ar",):
+        return model
+    name = model.card.id if model else ""
+    raise ConfigError(f"{field}: {name} is no causal language model; give one that AutoModelForCausalLM loads.")
+
+
+def _decoded(job: Job) -> Sequence[Any]:
+    tokens: list[Any] = decode([job])[0].result[0].tolist()
+    return tokens
+
+
+def _watched(job: Job) -> tuple[Sequence[Any], Mapping[str, Any], Trace]:
+    run = Run(job)
+    run.finish()
+    trace = run.trace()
+    return trace.output.tokens[: trace.summary.tokens], {}, trace
+
+
+def _generated(network: Any, options: Mapping[str, Any], job: Job) -> Sequence[int]:
+    """What `generate` answers to the prompt of a run."""
+    task, ends = job.task, list(job.task.ends)
+    ids = torch.tensor([task.prompt], device=network.device)
+    torch.manual_seed(job.seed + job.sample)
+    end: dict[str, Any] = {"eos_token_id": ends, "pad_token_id": ends[0]} if ends else {}
+    out = network.generate(
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=task.length,
+        repetition_penalty=1.0,
+        **end,
+        **options,
+    )
+    tokens: list[int] = out[0, len(task.prompt) :].tolist()
+    return tokens
+
+
+def _generated_and_counted(
+    do: Callable[[Job], Sequence[int]], network: Any, helper: Any, job: Job
+) -> tuple[Sequence[int], Mapping[str, Any], None]:
+    """The same, with how many passes it took of the target and its assistant, and tokens that they were fed."""
+    with _counting(network) as targets, _counting(helper) as drafts:
+        tokens = do(job)
+    counted = {"verify": len(targets), "draft": len(drafts)}
+    fed = sum(targets) + sum(drafts)
+    fields: dict[str, Any] = {"forwards": len(targets) + len(drafts), "draft_forwards": len(drafts)}
+    return tokens, fields | {"forwards_by_mode": counted, "row_forwards": fields["forwards"], "query_tokens": fed}, None
+
+
+@contextmanager
+def _counting(network: Any) -> Iterator[list[int]]:
+    """The tokens that each pass of a network is fed, while this is open."""
+    fed: list[int] = []
+    if network is None:
+        yield fed
+        return
+
+    def passed(_: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], __: Any) -> None:
+        fed.append(int((kwargs["input_ids"] if "input_ids" in kwargs else args[0]).shape[-1]))
+
+    handle = network.register_forward_hook(passed, with_kwargs=True)
+    try:
+        yield fed
+    finally:
+        handle.remove()
+
+
+def _suggestions(ways: Sequence[Way], watched: Mapping[str, Sequence[Trace]]) -> dict[str, tuple[int, float]]:
+    """Drafter -> the best draft length and its speed, from the longest drafts that were measured."""
+    found = {}
+    longest = {way.settings["drafter"]: way for way in sorted(ways, key=_gamma) if "drafter" in way.settings}
+    for drafter, way in longest.items():
+        runs = watched[way.label]
+        accounts = [account(run, usual) for run, usual in zip(runs, watched[_ORDINARY], strict=True)]
+        costs = [one.needed / one.ordinary_yield for one in accounts if one]
+        places = by_place([run.steps for run in runs])
+        accepted = [place.accepted for place in places.places] if places else []
+        if costs:
+            passes = sum(map(target_forwards, runs))
+            passed = [count / passes for count in accepted] + [0.0] * (_gamma(way) - len(accepted))
+            found[_DRAFTERS[drafter]] = best_length(passed, median(costs))
+    return found
+
+
+def _gamma(way: Way) -> int:
+    return int(way.settings.get("gamma", 0))
+
+
+def read_prompts(path: str | os.PathLike[str]) -> list[str]:
+    """The prompts of a file; see `bench`.
+
+    Raises:
+        ConfigError: for a file that cannot be read, or a line without a prompt.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        raise ConfigError(f"prompts: {str(path)!r} cannot be read ({why}); give a file of JSON lines.") from None
+    prompts = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"prompts: {str(path)!r}, line {number}"
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ConfigError(f"{where} is no JSON ({error}); give one object a line.") from None
+        about = entry if isinstance(entry, dict) else {"prompt": entry}
+        turns = about.get("turns")
+        prompt = about.get("prompt", turns[0] if isinstance(turns, list) and turns else None)
+        if not isinstance(prompt, str) or not prompt.strip():
+            raise ConfigError(f"{where} has {shown(entry)}; give an object with a text as 'prompt', or with 'turns'.")
+        prompts.append(prompt)
+    if not prompts:
+        raise ConfigError(f"prompts: {str(path)!r} holds none; give one object a line.")
+    return prompts
+
+
+def _tex(text: str) -> str:
+    return "".join(f"\\{letter}" if letter in "&%$#_{}" else letter for letter in text)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`draftscope bench`: print the table, write the results, and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="draftscope bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--target", required=True, metavar="MODEL", help="an id, a checkpoint's folder or OWNER/NAME")
+    add("--draft", metavar="MODEL", help="drafts for it; default: the catalogue's small model, if any")
+    add("--prompts", required=True, metavar="FILE", help="JSON lines with prompt or turns (MT-Bench, Spec-Bench)")
+    add("--gamma", type=int, nargs="+", default=[4], metavar="N", help="draft lengths; default: 4")
+    add("--repeats", type=int, default=1, metavar="N", help="times that a prompt is timed in every way")
+    add("--limit", type=int, metavar="N", help="take the first N prompts")
+    add("--seed", type=int, default=0, metavar="N")
+    add("--set", action="append", default=[], metavar="NAME=VALUE", help="length, temperature, top_k, top_p")
+    add("--device", help="as for run")
+    add("--dtype", help="as for run")
+    add("--table", choices=("markdown", "latex"), default="markdown", help="what is printed")
+    add("-o", "--output", metavar="FILE", help="write JSON, which the app opens under Which one?")
+    given = parser.parse_args(arguments)
+    settings: dict[str, Any] = {name: value for name in ("device", "dtype") if (value := getattr(given, name))}
+    settings |= {"seed": given.seed, "progress": sys.stderr.isatty()}
+    try:
+        settings |= assignments(given.set)
+        texts = read_prompts(given.prompts)[: given.limit]
+        made = bench(given.target, texts, draft=given.draft, gammas=given.gamma, repeats=given.repeats, **settings)
+        print(made.latex() if given.table == "latex" else made.markdown(), end="")
+        if given.output:
+            made.write(given.output)
+    except ModelError as error:
+        print(f"draftscope bench: {error}", file=sys.stderr)
+        return NO_MODEL
+    except BrokenPipeError:
+        raise
+    except (ValueError, OSError) as error:
+        print(f"draftscope bench: {error}", file=sys.stderr)
+        return USAGE
+    return 0

@@ -1,0 +1,101 @@
+"""A trace as events of Chrome's trace format: sound by a schema of it, with tracks, slices and verdicts in place."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from support import handmade
+
+from draftscope.__main__ import main
+from draftscope.trace import displayable
+from traces import Trace, read, write
+from traces.perfetto import events
+
+_WHERE = {
+    "pid": {"type": "integer"},
+    "tid": {"type": "integer"},
+    "name": {"type": "string"},
+    "args": {"type": "object"},
+}
+_TIME = {"type": "number", "minimum": 0}
+
+
+def _kind(ph: str, **own: Any) -> dict[str, Any]:
+    """What the documents of the format ask of an event with this phase."""
+    fields = {"ph": {"const": ph}, **_WHERE, **own}
+    needed = [name for name in fields if name not in ("args", "cat")]
+    return {"properties": fields, "required": needed, "additionalProperties": False}
+
+
+SCHEMA = Draft202012Validator(
+    {
+        "type": "object",
+        "required": ["traceEvents"],
+        "properties": {
+            "displayTimeUnit": {"enum": ["ms", "ns"]},
+            "otherData": {"type": "object"},
+            "traceEvents": {
+                "items": {
+                    "oneOf": [
+                        _kind("X", ts=_TIME, dur=_TIME, cat={"type": "string"}),
+                        _kind("i", ts=_TIME, s={"enum": ["g", "p", "t"]}, cat={"type": "string"}),
+                        _kind("M", args={"type": "object", "required": ["name"]}),
+                    ]
+                }
+            },
+        },
+        "additionalProperties": False,
+    }
+)
+RECORDED = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("s*-boot.json.gz"))
+
+
+def of(made: dict[str, Any], ph: str, cat: str = "") -> Sequence[dict[str, Any]]:
+    return [event for event in made["traceEvents"] if event["ph"] == ph and event.get("cat", "") == cat]
+
+
+@pytest.mark.parametrize(
+    "trace", [*(make() for make in handmade.ALL.values()), *map(read, RECORDED)], ids=lambda trace: trace.method
+)
+def test_events_are_sound_and_say_what_the_steps_say(trace: Trace) -> None:
+    made = events(trace)
+    SCHEMA.validate(json.loads(json.dumps(made)))
+    passes = of(made, "X", "pass")
+    assert [event["args"]["pass"] for event in passes] == [*range(len(trace.steps))]
+    tracks = {event["tid"]: event["args"]["name"] for event in of(made, "M") if event["name"] == "thread_name"}
+    assert [tracks[event["tid"]] for event in passes] == [step.call.role for step in trace.steps]
+    ends = [event["ts"] + event["dur"] for event in passes]
+    assert [event["ts"] for event in passes[1:]] == pytest.approx(ends[:-1])
+    told = [(event["name"], event["args"]["position"]) for event in of(made, "i", "verdict")]
+    assert told == [
+        (fate.value, at)
+        for step in trace.steps
+        for at, fate in zip(step.position, step.fate, strict=True)
+        if fate.judged or fate.final
+    ]
+    if made["otherData"]["timed"]:
+        assert ends[-1] == pytest.approx(1000 * sum(step.call.milliseconds.total for step in trace.steps))
+        stages = of(made, "X", "stage")
+        assert sum(event["dur"] for event in stages) == pytest.approx(ends[-1])
+
+
+def test_a_trace_without_times_has_a_millisecond_a_pass() -> None:
+    trace = handmade.scd()
+    calls = [replace(step.call, milliseconds=type(step.call.milliseconds)()) for step in trace.steps]
+    steps = tuple(replace(step, call=call) for step, call in zip(trace.steps, calls, strict=True))
+    made = events(replace(trace, steps=steps))
+    assert [event["dur"] for event in of(made, "X", "pass")] == [1000.0] * len(steps)
+    assert made["otherData"]["timed"] is False and not of(made, "X", "stage")
+
+
+def test_the_command_line_prints_what_python_has(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(handmade.scd(), tmp_path / "run.json")
+    assert main(["perfetto", str(tmp_path / "run.json")]) == 0
+    made = json.loads(capsys.readouterr().out)
+    assert made == json.loads(json.dumps(displayable(handmade.scd()).to_perfetto()))
+    assert main(["perfetto", str(tmp_path / "none.json")]) == 1
+    assert capsys.readouterr().err.endswith("cannot be read (No such file or directory); check the path\n")

@@ -1,0 +1,67 @@
+"""A trace as events of Chrome's trace format, which ui.perfetto.dev and chrome://tracing open.
+
+Target and drafter are tracks, a forward pass is a slice with its stages inside, a verdict an instant at the end of its
+pass. The format is that of "Trace Event Format": complete events (X), instants (i) and metadata (M), in microseconds.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from traces.schema import Milliseconds, Step, Trace
+
+_PROCESS: Final = 1
+_TRACKS: Final = {"target": 1, "draft": 2, "self": 3}
+"""Role of a pass -> number of its track."""
+_STAGES: Final = tuple(stage.name for stage in fields(Milliseconds))
+_UNTIMED: Final = 1000.0
+"""Microseconds of a pass in a trace without times."""
+
+
+def events(trace: Trace) -> dict[str, Any]:
+    """The trace as plain data of the JSON object format. Where no pass was timed, each takes a millisecond."""
+    timed = any(step.call.milliseconds.total for step in trace.steps)
+    roles = {step.call.role for step in trace.steps}
+    named = {"process_name": {"name": f"{trace.method} on {trace.model.id}"}}
+    listed = [_metadata(name, 0, about) for name, about in named.items()]
+    listed += [_metadata("thread_name", _TRACKS[role], {"name": role}) for role in _TRACKS if role in roles]
+    words, at = trace.legend.vocabulary or {}, 0.0
+    for index, step in enumerate(trace.steps):
+        took = 1000 * step.call.milliseconds.total if timed else _UNTIMED
+        listed += _pass(index, step, at, took, words)
+        at += took
+    about = {
+        "method": trace.method,
+        "model": trace.model.id,
+        "prompt": trace.prompt,
+        "seed": trace.seed,
+        "timed": timed,
+    }
+    return {"traceEvents": listed, "displayTimeUnit": "ms", "otherData": about}
+
+
+def _metadata(name: str, track: int, about: Mapping[str, Any]) -> dict[str, Any]:
+    return {"ph": "M", "name": name, "pid": _PROCESS, "tid": track, "args": about}
+
+
+def _pass(index: int, step: Step, at: float, took: float, words: Mapping[int, str]) -> Iterator[dict[str, Any]]:
+    call, where = step.call, {"pid": _PROCESS, "tid": _TRACKS[step.call.role]}
+    fed = {"pass": index, "query_tokens": call.query_tokens, "rows": call.rows, "batch": call.batch}
+    yield {"ph": "X", "cat": "pass", "name": call.mode, "ts": at, "dur": took, **where, "args": fed}
+    since = at
+    for stage in _STAGES:
+        if spent := 1000 * getattr(call.milliseconds, stage):
+            yield {"ph": "X", "cat": "stage", "name": stage, "ts": since, "dur": spent, **where}
+            since += spent
+    for entry, (position, fate) in enumerate(zip(step.position, step.fate, strict=True)):
+        if not (fate.judged or fate.final):
+            continue
+        token = step.token[entry] if step.token else None
+        columns = {"p": step.p, "q": step.q, "accept_prob": step.accept_prob, "coin": step.coin}
+        known: dict[str, Any] = {
+            name: column[entry] for name, column in columns.items() if column and column[entry] is not None
+        }
+        if isinstance(token, int):
+            known |= {"token": token} | ({"text": words[token]} if token in words else {})
+        about = {"pass": index, "position": position, **known}
+        yield {"ph": "i", "cat": "verdict", "name": fate.value, "ts": at + took, "s": "t", **where, "args": about}
