@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 from torch import Tensor
 
+from engines.assets import cache_dir
 from engines.models.bundled.networks import Tokenizer, Transformer, condition_ids
 from engines.models.bundled.video_networks import VideoTransformer
 from training import data
@@ -38,7 +39,7 @@ def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
     """Codes [N, 144] and labels [N, 3] of a split; the codes are kept beside the images, by tokenizer."""
     studio = data.load(split, count)
     weights = hashlib.sha256((MODELS / "image-tokenizer.safetensors").read_bytes()).hexdigest()[:12]
-    path = data.cache_dir() / f"codes-{split}-{count}-{weights}.npy"
+    path = cache_dir() / f"codes-{split}-{count}-{weights}.npy"
     if not path.exists():
         tokenizer = load_tokenizer()
         images = torch.from_numpy(studio.images)

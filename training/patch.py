@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engines.assets import cache_dir
 from engines.continuous.denoising import TIMESTEPS, respaced
 from engines.continuous.gaussians import Gaussians
 from engines.models.bundled.image import load_weights
@@ -74,7 +75,7 @@ def latents(split: str, count: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
     studio = data.load(split, count)
     tokenizer, weights = load_tokenizer(str(device()))
     (digest,) = weights.values()
-    path = data.cache_dir() / f"latents-{split}-{count}-{digest[:12]}.npy"
+    path = cache_dir() / f"latents-{split}-{count}-{digest[:12]}.npy"
     if not path.exists():
         np.save(path, torch.stack(posteriors(tokenizer, torch.from_numpy(studio.images))).numpy())
     mean, std = torch.from_numpy(np.load(path))
