@@ -17,9 +17,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
+from engines.assets import cache_dir
 from engines.models.bundled.video_networks import CODES, GIVEN, LENGTH, PLANE, VideoTokenizer, VideoTransformer
 from training import video_data
-from training.data import cache_dir
 from training.image_ar import optimizers
 from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, parse, sha256
 from training.video_tokenizer import as_clips

@@ -41,11 +41,11 @@ _QUESTION: Final = (
     "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
     "Ask a question, or begin a text.",
 )
-_REWRITE: Final = (
-    "Rewrite this text in the past tense: The river rises every spring. The farmers move their animals to the hills "
-    "and wait until the water falls. Then they plant rice in the wet soil."
+_CORRECT: Final = (
+    "Correct the spelling of this text and repeat it whole: The old libary stands on the hill. Every morning the "
+    "librarian opens the heavy door, lights the lamps and puts the new books on the shelf beside the window."
 )
-"""Of which much can be copied."""
+"""Much of the answer can be copied."""
 _GENERATED: Final = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}
 """What `generate` samples with where nothing else is said."""
 _UNBUILT: Final = {
@@ -87,7 +87,7 @@ def _listed(row: Checkpoint, example: Example) -> ModelInfo:
         folder="/" not in example.name and example.fetched is None,
         fetched=example.fetched is not None,
         opens=(("drafter", "lookup"),) if example.fetched else (),
-        default_prompt=_REWRITE if example.fetched else info.default_prompt,
+        default_prompt=_CORRECT if example.fetched else info.default_prompt,
         group=row.name,
         gigabytes=example.gigabytes,
         licence=row.licence,

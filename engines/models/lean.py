@@ -127,9 +127,10 @@ class LeanCausalLM(nn.Module):
 
     def __init__(self, network: Any) -> None:
         super().__init__()
-        self.config, head = network.config, network.lm_head
-        self.model = lean(network.model)
-        self._head = self.model.linear(head.weight, head.bias)
+        head: Any = network.lm_head
+        self.config: Any = network.config
+        self.model: Any = lean(network.model)
+        self._head: Linear = self.model.linear(head.weight, head.bias)
 
     @property
     def device(self) -> torch.device:
@@ -241,11 +242,13 @@ def packs() -> bool:
 
 
 def _pointwise(*given: Any) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise(*given)
+    made: Tensor = torch.ops.mkldnn._linear_pointwise(*given)
+    return made
 
 
 def _pointwise_with(*given: Any) -> Tensor:
-    return torch.ops.mkldnn._linear_pointwise.binary(*given)
+    made: Tensor = torch.ops.mkldnn._linear_pointwise.binary(*given)
+    return made
 
 
 @dataclass(frozen=True, slots=True)

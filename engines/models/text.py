@@ -25,8 +25,12 @@ _CHATS: Final[Mapping[str, ChatForm]] = {
 def read_tokenizer(source: Source) -> Tokenizer:
     """The tokenizer of a folder: tokenizer.json, or the several files that Qwen's were first published in."""
     if _whole(source):
-        return _read(source, "tokenizer.json", lambda: Tokenizer.from_file(str(source.folder / "tokenizer.json")))
-    return read_chat_tokenizer(source, Qwen2Tokenizer).backend_tokenizer
+        whole: Tokenizer = _read(
+            source, "tokenizer.json", lambda: Tokenizer.from_file(str(source.folder / "tokenizer.json"))
+        )
+        return whole
+    made: Tokenizer = read_chat_tokenizer(source, Qwen2Tokenizer).backend_tokenizer
+    return made
 
 
 def read_chat_tokenizer(source: Source, kind: Any = AutoTokenizer) -> Any:
@@ -104,7 +108,7 @@ def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int
 
 def size_of(source: Source, tokenizer: Any, rows: int, last: int = 0) -> int:
     """How many ids a tokenizer has, for which a network has `rows`; `last` is an id that may lie beyond them."""
-    size = max(last, *tokenizer.get_vocab().values()) + 1
+    size: int = max(last, *tokenizer.get_vocab().values()) + 1
     if size > rows:
         raise source.incomplete(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")
     return size
