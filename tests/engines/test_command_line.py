@@ -227,7 +227,7 @@ def test_a_full_disk_is_a_sentence(arguments: list[str]) -> None:
 def test_every_action_and_option_has_a_help_text() -> None:
     (actions,) = [action for action in _parser()._actions if isinstance(action.choices, dict)]
     assert set(actions.choices) == {
-        *("list", "run", "expect", "check", "calibrate", "convert"),
+        *("list", "run", "expect", "fetch", "check", "calibrate", "convert"),
     }
     for name, parser in actions.choices.items():
         assert parser.description.endswith("."), name
