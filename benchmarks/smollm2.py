@@ -112,7 +112,7 @@ def looked_up(own: Any, rounds: int) -> list[Claim]:
     jobs = (_job("speculative", own, PROMPTS[-1], drafter="lookup", gamma=5), _job("ar", own, PROMPTS[-1]))
     times = [1 / ratio for ratio in ratios(turns(*(partial(decode, [job]) for job in jobs), rounds))]
     return [
-        _claim("Rewriting by smollm2, drafts by lookup, γ = 5: times faster than ordinary decoding", times, "", None)
+        _claim("Correcting a text with smollm2, drafts by lookup, γ = 5: times faster than ordinary", times, "", None)
     ]
 
 
