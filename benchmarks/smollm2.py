@@ -109,8 +109,9 @@ def ordinary(own: Any, plain: Any, rounds: int) -> list[Claim]:
 
 def looked_up(own: Any, rounds: int) -> list[Claim]:
     """How much sooner a text is done where drafts are copied from it."""
-    jobs = (_job("speculative", own, PROMPTS[-1], drafter="lookup", gamma=5), _job("ar", own, PROMPTS[-1]))
-    times = [1 / ratio for ratio in ratios(turns(*(partial(decode, [job]) for job in jobs), rounds))]
+    drafted = partial(decode, [_job("speculative", own, PROMPTS[-1], drafter="lookup", gamma=5)])
+    pairs = turns(drafted, partial(decode, [_job("ar", own, PROMPTS[-1])]), rounds)
+    times = [1 / ratio for ratio in ratios(pairs)]
     return [
         _claim("Correcting a text with smollm2, drafts by lookup, γ = 5: times faster than ordinary", times, "", None)
     ]

@@ -10,7 +10,7 @@ They are the same weights; results differ by rounding.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -129,7 +129,7 @@ class LeanCausalLM(nn.Module):
         super().__init__()
         head: Any = network.lm_head
         self.config: Any = network.config
-        self.model: Any = lean(network.model)
+        self.model = cast(Lean, lean(network.model))
         self._head: Linear = self.model.linear(head.weight, head.bias)
 
     @property
