@@ -58,6 +58,8 @@ ENV GRADIO_SERVER_NAME=0.0.0.0 \
     GRADIO_ANALYTICS_ENABLED=False \
     HF_HOME=/cache/huggingface \
     DRAFTSCOPE_CACHE=/cache/draftscope
+# A new volume begins with what the image has in its place.
+RUN python -m engines fetch smollm2 --from package
 VOLUME ["/cache"]
 EXPOSE 7860
 

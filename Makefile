@@ -1,4 +1,5 @@
-# make app      serve Draftscope on http://127.0.0.1:7860
+# make app      fetch smollm2 (it says how much, and works without), serve Draftscope on http://127.0.0.1:7860
+# make smollm2  fetch the published language model that tests and recordings use, once, into the cache
 # make test     ruff, mypy, import contracts, and the tests that take seconds each
 # make ci       every check CI runs: the same, and the tests that take longer
 # make format   rewrite the code the way `make test` wants it
@@ -34,11 +35,15 @@ QUICK := $(if $(filter yes,$(SLOW)),, and not slow)
 NO_BROWSER := $(if $(filter yes,$(BROWSER)),, and not browser)
 TRACES := $(wildcard assets/traces/*.json.gz)
 
-.PHONY: app test ci check pytest chromium format bench measured traces figures lock audit sbom clean
+.PHONY: app smollm2 test ci check pytest chromium format bench measured traces figures lock audit sbom clean
 .DELETE_ON_ERROR:
 
 app: $(APP)
+	@$(BIN)/python -m engines fetch smollm2 || echo "The app works without it; make smollm2 tries again." >&2
 	$(BIN)/python app.py
+
+smollm2: $(APP)
+	$(BIN)/python -m engines fetch smollm2 --from package
 
 test: check pytest
 

@@ -18,8 +18,10 @@ except ServerError as error:
 
 from demo.app import build
 from demo.runs.recordings import left_out, recordings
+from demo.server.limits import ON_SPACE
 from demo.server.serve import serve
 from demo.server.sessions import Visitors
+from engines.__main__ import main as engines
 from engines.config import ConfigError
 from engines.models.errors import ModelError
 
@@ -29,6 +31,8 @@ try:
     gone = left_out(recorded)
     demo = build(visitors, recorded, gone)
     if __name__ == "__main__":
+        if os.environ.get(ON_SPACE):  # where no make did; the app works without it
+            engines(["fetch", "smollm2"])
         serve(demo, visitors, gone=gone)
 except (ConfigError, ModelError, ServerError) as error:  # such as a device that is not there, or a port that is taken
     sys.stderr.write(f"{error}\n")

@@ -33,6 +33,7 @@ BRIEF: Final[Mapping[str, str]] = {
     "quality": "--images 32",
     "patches": "--images 16 --guidance 3",
     "lean": "--images 2 --repeats 2",
+    "smollm2": "--rounds 5",
     "drafting": "--images 3 --problems 8",
     "verifiers": "--problems 12",
     "toy": "--images 24 --drafts 1 3 7",

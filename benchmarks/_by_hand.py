@@ -28,8 +28,7 @@ class Slot:
     """The KV cache of one layer in a buffer, written behind `end`."""
 
     def __init__(self, layer: Any, count: int) -> None:
-        both, dim = layer.scale.shape
-        self.keys = torch.zeros(1, both // 2, count, dim)
+        self.keys = torch.zeros(1, layer.heads[1], count, layer.scale.shape[1])
         self.values, self.end = torch.zeros_like(self.keys), 0
 
     def update(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,7 +39,7 @@ class Slot:
 
 
 class Memory(Cache):  # type: ignore[misc]
-    """A cache as `LeanQwen3` uses one."""
+    """A cache as `Lean` uses one."""
 
     def __init__(self, backbone: Any, count: int) -> None:
         super().__init__(layers=[Slot(layer, count) for layer in backbone.layers])

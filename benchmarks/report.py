@@ -28,6 +28,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "SimSD": ("verifiers",),
     "CSpD": ("continuous", "patches"),
     "What the engine costs": ("lean",),
+    "A published language model": ("smollm2",),
     "The app": ("app",),
 }
 """Heading -> benchmarks; those that no heading names come last."""
@@ -80,6 +81,13 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         ("breaks even at", "acceptance_to_break_even", ".2f"),
         ("tokens per target pass", "tokens_per_verification", ".1f"),
         _SPEEDUP,
+    ),
+    "smollm2": (
+        ("tokens of a pass", "tokens", ""),
+        ("ms", "milliseconds", ".1f"),
+        ("over a pass over one", "of_one_token", ".2f"),
+        ("ms, transformers", "milliseconds_transformers", ".1f"),
+        ("times faster", "faster", ".2f"),
     ),
     "patches": (
         _DECODER,

@@ -25,7 +25,7 @@ from traces.streams import GONE, piped
 
 _ROOT: Final = Path(__file__).parents[1]
 _COMMANDS: Final[dict[str, tuple[str, list[str]]]] = {
-    **{name: ("engines.__main__", [name]) for name in ("run", "list", "check", "calibrate")},
+    **{name: ("engines.__main__", [name]) for name in ("run", "list", "fetch", "check", "calibrate")},
     "view": ("visualizers.__main__", []),
     **{name: ("traces.__main__", [name]) for name in ("validate", "perfetto")},
     "bench": ("draftscope.benching", []),

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, Final
 
+import torch
+
 from draftscope.trace import Trace, displayable
 from engines.config import ConfigError
 from engines.config import settings as settings_of
@@ -12,7 +14,7 @@ from engines.models.catalog import MODELS
 from engines.runtime.driver import Run
 from engines.runtime.request import Request, read_method
 
-_FIELDS: Final = ("draft", "ids", "tokenizer", "device", "preset", "likely")
+_FIELDS: Final = ("draft", "ids", "tokenizer", "chat", "messages", "system", "device", "preset", "likely")
 """Of a `Request`, that stand among the settings of a method."""
 
 
@@ -36,15 +38,21 @@ def run(
         seed: From 0 to 2147483647; the same seed gives the same tokens.
         settings: Settings of the method, and where they apply: `preset`, a name for several of them; `device`, such as
             "cuda:1", for models by id, by default what DRAFTSCOPE_DEVICE says or the best there is; `target`, in place
-            of `model`, a causal language model of transformers, with `ids`, its prompt, or `tokenizer`, to read
-            `prompt` with; `draft`, the model that drafts, of either kind; `likely`, how many tokens to record of each
-            distribution behind a verdict: by default 8 on models that ship, none elsewhere; `on_step`, called with the
-            `Step` of every forward pass; `progress=True`, a bar on standard error.
+            of `model`, a causal language model of transformers, with `tokenizer`, to read `prompt` with, or `ids`, its
+            prompt (or what a tokenizer returns: `**tokenizer(text)`); `messages`, in place of `prompt`, and `system`,
+            turns for the chat template of the tokenizer, which any prompt is put in unless `chat` is False; `draft`,
+            the model that drafts, of either kind; `likely`, how many tokens to record of each distribution behind a
+            verdict: by default 8 on models that ship, none elsewhere; `on_step`, called with the `Step` of every
+            forward pass; `progress=True`, a bar on standard error.
 
     Raises:
         ValueError: For a method, model, setting or prompt that cannot be; the message says what can.
         ModelError: For a model that cannot be had.
     """
+    if "input_ids" in settings:  # as a tokenizer of transformers returns them
+        settings["ids"] = settings.pop("input_ids")
+        if not torch.as_tensor(settings.pop("attention_mask", True)).all():
+            raise ConfigError("attention_mask: leaves tokens out; give the ids of one text without padding.")
     given: dict[str, Any] = {name: settings.pop(name) for name in _FIELDS if name in settings}
     on_step, progress = settings.pop("on_step", None), settings.pop("progress", False)
     target = settings.pop("target", None)

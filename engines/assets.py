@@ -1,4 +1,4 @@
-"""Where weights, draft graphs and problems lie: in the checkout, or where DRAFTSCOPE_ASSETS says."""
+"""Where weights, draft graphs and problems lie: in the checkout, or where DRAFTSCOPE_ASSETS says; and the cache."""
 
 import os
 from pathlib import Path
@@ -11,3 +11,8 @@ ASSETS: Final = Path(os.environ.get(VARIABLE) or Path(__file__).parents[1] / "as
 """A package that pip installed has none: they stay in the repository."""
 REMEDY: Final = f"Work in a checkout of the repository, or set {VARIABLE} to its folder assets"
 """For whatever of it is missing."""
+
+
+def cache_dir() -> Path:
+    """Where what is fetched or derived is kept: $DRAFTSCOPE_CACHE or ~/.cache/draftscope."""
+    return Path(os.environ.get("DRAFTSCOPE_CACHE") or Path.home() / ".cache" / "draftscope")

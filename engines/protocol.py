@@ -43,6 +43,8 @@ class Task:
     """Ids behind which nothing counts."""
     drawing: "Renderer | None" = field(default=None, kw_only=True)
     """Who draws this canvas where it cannot be drawn without the prompt; the model does elsewhere."""
+    rendered: str = field(default="", kw_only=True)
+    """The prompt as the model reads it, where that is a text."""
 
     @property
     def length(self) -> int:

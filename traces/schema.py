@@ -370,6 +370,8 @@ class Trace:
     draft_model: ModelCard | None = None
     """Who drafted for `model`, where a method lets another model, or the same one, draft."""
     prompt: Text
+    rendered: Text = ""
+    """The prompt as the model read it, where that is another text: in a chat template. From 1.2 on."""
     config: Mapping[Name, Scalar]
     seed: Whole | None = None
     """None where a run draws nothing, or did not say what it began with."""

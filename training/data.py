@@ -9,7 +9,6 @@ time and placed near the centre; its shade is the Fashion-MNIST grey level, its 
 
 import argparse
 import gzip
-import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from engines.assets import cache_dir
 from engines.models.bundled.networks import IMAGE_SIZE
 from engines.models.bundled.prompts import BACKGROUNDS, TINTS
 
@@ -51,11 +51,6 @@ class Studio:
 
     images: NDArray[np.uint8]
     labels: NDArray[np.int64]
-
-
-def cache_dir() -> Path:
-    """Where sources and derived data are kept: $DRAFTSCOPE_CACHE or ~/.cache/draftscope."""
-    return Path(os.environ.get("DRAFTSCOPE_CACHE", Path.home() / ".cache" / "draftscope"))
 
 
 def fetch(*packages: str) -> Path:

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engines.assets import cache_dir
 from engines.models.bundled.networks import Tokenizer, Transformer, condition_ids
 from training import data
 from training.image_tokenizer import as_images
@@ -27,7 +28,7 @@ def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
     """Codes [N, 144] and labels [N, 3] of a split; the codes are kept beside the images, by tokenizer."""
     studio = data.load(split, count)
     weights = sha256(MODELS / "image-tokenizer.safetensors")[:12]
-    path = data.cache_dir() / f"codes-{split}-{count}-{weights}.npy"
+    path = cache_dir() / f"codes-{split}-{count}-{weights}.npy"
     if not path.exists():
         tokenizer = load_exported(Tokenizer(), "image-tokenizer").eval()
         images = torch.from_numpy(studio.images)

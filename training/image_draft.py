@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from transformers.cache_utils import Cache
 
+from engines.assets import cache_dir
 from engines.models.bundled.image import load_weights
 from engines.models.bundled.networks import CODES, CONDITIONS, DRAFTER, GRID, Transformer, condition_ids
 from engines.models.sessions.causal import SlotLayer, Slots
-from training import data
 from training.image_ar import drop_conditions, inputs
 from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, muon, parse
 
@@ -67,7 +67,7 @@ def draw(target: Transformer, labels: Tensor, generator: torch.Generator) -> tup
 
 def draws(target: Transformer, digest: str, split: str, seed: int) -> tuple[Tensor, Tensor, list[NDArray[np.float16]]]:
     """Codes [N, 144], labels [N, 3] and, batch by batch, logits [ROWS, 144, K] of a split; drawn once and kept."""
-    folder = data.cache_dir() / f"image-draws-{digest[:12]}-{seed}"
+    folder = cache_dir() / f"image-draws-{digest[:12]}-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
     codes, labels, logits = [], [], []
     for i in range(SPLITS[split]):

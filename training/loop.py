@@ -17,8 +17,8 @@ from huggingface_hub import save_torch_state_dict
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
+from engines.assets import cache_dir
 from engines.models.bundled.manifest import MANIFEST, READS
-from training.data import cache_dir
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
 DATA_LICENCE: Final = (

@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from engines.assets import cache_dir
 from engines.continuous.denoising import TIMESTEPS, respaced
 from engines.continuous.gaussians import Gaussians
 from engines.models.bundled.patch_networks import (
@@ -84,7 +85,7 @@ def latents(split: str, count: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
     """The posteriors of a split, kept beside the images, and its labels [N, 3]."""
     studio = data.load(split, count)
     weights = sha256(MODELS / f"{TOKENIZER}.safetensors")[:12]
-    path = data.cache_dir() / f"latents-{split}-{count}-{weights}.npy"
+    path = cache_dir() / f"latents-{split}-{count}-{weights}.npy"
     if not path.exists():
         tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
         np.save(path, torch.stack(posteriors(tokenizer, torch.from_numpy(studio.images))).numpy())

@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
 
+from engines.assets import cache_dir
 from engines.models.bundled.video_networks import CODES, GIVEN, LENGTH, PLANE, VideoTokenizer, VideoTransformer
 from training import video_data
-from training.data import cache_dir
 from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, load_exported, muon, parse, sha256
 from training.video_tokenizer import as_clips
 

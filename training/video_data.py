@@ -19,10 +19,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from engines.assets import cache_dir
 from engines.models.bundled.prompts import BACKGROUNDS, TINTS
 from engines.models.bundled.video import MOTIONS
 from engines.models.bundled.video_networks import FRAMES, SIZE
-from training.data import PACKAGES, RGB, cache_dir, enlarged, fetch, load_garments, load_photos, silhouette
+from training.data import PACKAGES, RGB, enlarged, fetch, load_garments, load_photos, silhouette
 
 HELD_OUT_PHOTO: Final = list(BACKGROUNDS).index("dusk")
 TRAIN_CLIPS: Final = 30_000

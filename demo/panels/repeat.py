@@ -18,7 +18,7 @@ from demo.site import Site, Update
 from engines.config import ConfigError
 from engines.runtime.request import Request
 from traces.pairing import estimate, of_seeds, paired, seconds, target_forwards
-from traces.results import ResultRow, counts_of, digest, written
+from traces.results import ResultRow, digest, row_of, written
 from traces.schema import Trace
 
 T = TypeVar("T")
@@ -116,7 +116,8 @@ def rows_of(traces: Sequence[Trace]) -> bytes:
 def _row(trace: Trace) -> ResultRow:
     made = trace.summary
     known = [trace.method, trace.model.id, dict(trace.config), trace.prompt, trace.seed]
-    return ResultRow(
+    return row_of(
+        trace.steps,
         key=digest(known),
         method=trace.method,
         label=trace.variant or trace.method,
@@ -129,7 +130,6 @@ def _row(trace: Trace) -> ResultRow:
         tokens=made.tokens,
         seconds=round(made.seconds, 6),
         device=trace.environment.device,
-        **counts_of(trace.steps),
     )
 
 

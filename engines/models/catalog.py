@@ -21,6 +21,7 @@ from engines.models.bundled.listing import OURS
 from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, row_of, type_of
 from engines.models.devices import resolve_several, split
 from engines.models.errors import ModelError
+from engines.models.fetching import folder_of, is_fetched, size_of
 from engines.models.memory import DTYPES, Room
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family, Model
@@ -40,6 +41,21 @@ _QUESTION: Final = (
     "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
     "Ask a question, or begin a text.",
 )
+_CORRECT: Final = (
+    "Correct the spelling of this text and repeat it whole: The old libary stands on the hill. Every morning the "
+    "librarian opens the heavy door, lights the lamps and puts the new books on the shelf beside the window."
+)
+"""Much of the answer can be copied."""
+_GENERATED: Final = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}
+"""What `generate` samples with where nothing else is said."""
+_UNBUILT: Final = {
+    "repetition_penalty": 1.0,
+    "no_repeat_ngram_size": 0,
+    "typical_p": 1.0,
+    "min_p": None,
+    "num_beams": 1,
+}
+"""What it may be told besides, and the value that changes nothing."""
 _SAY: Final = ("A red ankle boot on green grass.", "Say what to draw.")
 _CLASS: Final = ("207", "Give the number of one of ImageNet's 1,000 classes.")
 _CLIP: Final = (
@@ -61,11 +77,17 @@ def _listed(row: Checkpoint, example: Example) -> ModelInfo:
     """A published checkpoint; one whose name is no repository's is loaded by its folder."""
     size = f"{example.gigabytes} GB" + ("" if row.kind.startswith("vectors") else " (twice that on a CPU)")
     fetch = f"{example.files}, as docs/models.md says, then --model FOLDER" if example.files else ""
-    needs = f"{size}: {fetch or f'hf download {example.name}'}; {row.licence}, and no published weights were tried"
+    untried = "" if example.fetched else ", and no published weights were tried"
+    command = f"python -m engines fetch {example.name}" if example.fetched else f"hf download {example.name}"
+    needs = f"{size}: {fetch or command}; {row.licence}{untried}"
+    info = _info(row.kind, example.name, example.title, needs)
     return replace(
-        _info(row.kind, example.name, example.title, needs),
+        info,
         small=example.drafter,
-        folder="/" not in example.name,
+        folder="/" not in example.name and example.fetched is None,
+        fetched=example.fetched is not None,
+        opens=(("drafter", "lookup"),) if example.fetched else (),
+        default_prompt=_CORRECT if example.fetched else info.default_prompt,
         group=row.name,
         gigabytes=example.gigabytes,
         licence=row.licence,
@@ -80,7 +102,17 @@ def terms_of(name: str) -> str:
 
 
 _PUBLISHED: Final = [_listed(row, example) for row in CHECKPOINTS for example in row.examples]
-MODELS: Final[dict[str, ModelInfo]] = {info.id: info for info in chain(*OURS.values(), _PUBLISHED)}
+_SHIPPED: Final = list(chain(*OURS.values()))
+MODELS: Final[dict[str, ModelInfo]] = {
+    info.id: info
+    for info in chain(
+        (info for info in _SHIPPED if not info.text),
+        (info for info in _PUBLISHED if info.fetched),
+        (info for info in _SHIPPED if info.text),
+        (info for info in _PUBLISHED if not info.fetched),
+    )
+}
+"""In the order of lists: the first of a family is what pages open with."""
 _OWN: Final[dict[str, Path]] = {}
 """Checkpoints in folders of one's own, by id."""
 
@@ -92,9 +124,11 @@ def _offer(folder: Path) -> str:
         ValueError: for a folder that cannot be offered; the message goes on where the folder was named.
     """
     try:
-        settings = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        settings = json.loads((_readable(folder) / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError("has no config.json that can be read; name the folder of a checkpoint.") from error
+    except ModelError as error:
+        raise ValueError(f"cannot be read: {error}") from error
     settings = settings if isinstance(settings, dict) else {}
     row, model_type = row_of(settings), type_of(settings)
     if not (row.module if row else _is_causal(model_type)):
@@ -108,10 +142,19 @@ def _offer(folder: Path) -> str:
         raise ValueError("goes by a name that is taken or has other characters than A-Z a-z 0-9 . _ -; rename it.")
     info = _info(row.kind if row else "causal", name, name, "nothing: it is in a folder of one's own")
     group = row.name if row and row.examples else str(model_type)
-    size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
+    size = sum(file.stat().st_size for file in _readable(folder).glob("*.safetensors"))
     MODELS[name] = replace(info, group=group, gigabytes=size / 1e9, terms=terms_of(name))
     _OWN[name] = folder
     return name
+
+
+def _readable(folder: Path) -> Path:
+    """The folder, or where its GGUF file was made into a checkpoint."""
+    if (folder / "config.json").is_file() or not any(folder.glob("*.gguf")):
+        return folder
+    from engines.models.loading import source_of  # brings transformers
+
+    return source_of(str(folder)).folder
 
 
 def _is_causal(model_type: str | None) -> bool:
@@ -180,10 +223,53 @@ def at_hand(model_id: str) -> bool:
     """Whether a model ships with the project, was fetched or is in a folder of one's own, so that it can be offered."""
     if model_id in _LOADERS or model_id in _OWN:
         return True
+    if MODELS[model_id].fetched:
+        return is_fetched(model_id)
     from huggingface_hub import try_to_load_from_cache  # brings much that a list has no use for
 
     info = MODELS[model_id]
     return not info.folder and isinstance(try_to_load_from_cache(model_id, info.proof), str)
+
+
+def how_to_fetch(model_id: str) -> str:
+    """How a model that is fetched on request can be had, in a sentence."""
+    return (
+        f"{model_id}: is not fetched yet; fetch it once, {size_of(model_id)}, with: python -m engines fetch {model_id}"
+    )
+
+
+GENERATION: Final = "generation_config"
+"""The preset that is a model's own: what `generate` of transformers does with it unasked."""
+
+
+def sampling_of(model: Any) -> dict[str, object]:
+    """How `generate` would sample from a model, by its id, its folder, OWNER/NAME or as an object, as settings.
+
+    Raises:
+        ConfigError: for a model without a generation_config.json, and for one that asks for what is not built.
+        ModelError: for a model that cannot be had.
+    """
+    if isinstance(model, str):
+        from engines.models.loading import source_of  # brings transformers
+
+        place = folder_of(model) if model in MODELS and MODELS[model].fetched else _OWN.get(model, model)
+        source = None if ships(model) else source_of(str(place))
+        there = source and (source.folder / f"{GENERATION}.json").is_file()
+        named: dict[str, Any] = source.read_json(f"{GENERATION}.json") if source and there else {}
+    else:
+        config = getattr(model, GENERATION, None)
+        named = {} if config is None else config.to_dict()
+    if not named:
+        raise ConfigError(f"preset: {shown(model)} has no {GENERATION}.json; leave it out.")
+    if not named.get("do_sample"):
+        return {"top_k": 1}
+    for name, neutral in _UNBUILT.items():
+        if named.get(name) not in (None, neutral):
+            raise ConfigError(
+                f"preset: {GENERATION}.json asks for {name}={named[name]!r}, which is not built; give temperature, "
+                "top_k and top_p by name."
+            )
+    return {name: value if named.get(name) is None else named[name] for name, value in _GENERATED.items()}
 
 
 def drafter_of(model_id: str, drafter: str = "small") -> str:
@@ -217,6 +303,8 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     """
     if model_id not in MODELS:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
+    if MODELS[model_id].fetched and not is_fetched(model_id):
+        raise ModelError(how_to_fetch(model_id))
     if MODELS[model_id].folder:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {MODELS[model_id].needs}.")
     if _LOADERS.get(model_id, "").startswith("engines.models.bundled") and not ASSETS.is_dir():
@@ -225,7 +313,7 @@ def load_model(model_id: str, device: str | None = None) -> Model:
     if model_id in _LOADERS:
         load: Callable[[str, str], Model] = import_module(_LOADERS[model_id]).load
         return load(model_id, split(place)[0])
-    return _load(_OWN.get(model_id, model_id), place)
+    return _load(folder_of(model_id) if MODELS[model_id].fetched else _OWN.get(model_id, model_id), place)
 
 
 def open_model(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Model:
@@ -240,11 +328,12 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None, r
     Raises:
         ConfigError, ModelError: as `load_model` does, and for a checkpoint that cannot be read.
     """
-    if ships(name) or name in _OWN or not ("/" in name or Path(name).is_dir()):
+    fetched = name in MODELS and MODELS[name].fetched and is_fetched(name)
+    if ships(name) or name in _OWN or not (fetched or "/" in name or Path(name).is_dir()):
         if dtype is not None and name in MODELS:
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
-    place = Path(name) if Path(name).is_dir() else name
+    place = folder_of(name) if fetched else Path(name) if Path(name).is_dir() else name
     return _load(place, resolve_several(device), None if dtype is None else DTYPES[dtype], room)
 
 

@@ -1,46 +1,70 @@
-"""Qwen3 with few, large operations: the form in which the studio models decode.
+"""Decoders of the shape of Llama and Qwen with few, large operations: the form in which models of that shape decode.
 
-transformers' Qwen3Model takes some sixty small operations a layer. In a pass of a few tokens through a narrow network
-they, not the arithmetic, take the time. Here Q, K and V are one product, normalised and turned together,
-and so are both halves of the feed-forward part. Weights lie the way in which a product of few rows reads them fastest.
+transformers' classes take some sixty small operations a layer. In a pass of a few tokens through a narrow network
+they, not the arithmetic, take the time. Here Q, K and V are one product, normalised and turned together. Weights lie
+the way in which a product of few rows reads them fastest. Those of a model that no CPU's cache holds are packed for
+oneDNN: a pass over a few tokens then costs hardly more than a pass over one, as reading the weights takes the time.
 They are the same weights; results differ by rounding.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, Final, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from transformers import Qwen3Model
+from transformers import LlamaModel, MistralModel, Qwen2Model, Qwen3Model
 from transformers.cache_utils import Cache
+
+from engines.models.sessions.causal import SlotCache
 
 Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""
+_ROTATIONS: Final = ("default", "linear", "llama3")
+"""Kinds of rotary embeddings whose angles do not depend on the length of a text."""
+_LARGE: Final = 2**25
+"""Bytes of weights from which on they are packed; smaller ones stay in the cache, where packing costs one row time."""
+_ROWS: Final = 4
+"""The fewest rows of a packed product: one takes as long, and from two on a row does not depend on the others."""
 
 
 class States(NamedTuple):
     """What a pass gives, named as transformers names it, whose own record takes as long as a small layer."""
 
     last_hidden_state: Float[Tensor, "n T W"]
+    tapped: tuple[Float[Tensor, "n T W"], ...] = ()
+    """Hidden states after the layers that were asked for."""
 
 
-class LeanQwen3(nn.Module):
-    """Stands in for the Qwen3Model that it is made of, on its device, in float32, for inference."""
+class Logits(NamedTuple):
+    """What a pass of a causal language model gives."""
 
-    def __init__(self, model: Qwen3Model) -> None:
-        """Fuse the weights of a model that `fits`."""
+    logits: Float[Tensor, "1 T V"]
+    tapped: tuple[Float[Tensor, "1 T W"], ...] = ()
+    """See `States`."""
+
+
+class Lean(nn.Module):
+    """Stands in for the decoder of transformers that it is made of, on its device, in float32, for inference."""
+
+    def __init__(self, model: Any, packed: bool = False) -> None:
+        """Lay out the weights of a model that `fits`, packed where that `packs`.
+
+        Its layers are taken out of it, so that no more than one is held twice.
+        """
         super().__init__()
         config = model.config
+        self.linear = PackedLinear if packed else Linear
         self.embed_tokens = model.embed_tokens
-        self.layers = tuple(_layer(layer, config.head_dim) for layer in model.layers)
+        self.layers = tuple(_layer(layer, config, self.linear) for layer in _taken(model.layers))
         width, self._least = config.hidden_size, _least(config.hidden_size, config.rms_norm_eps, model.norm.weight)
         self._norm = model.norm.weight.detach() * width**0.5
         steps = torch.arange(config.max_position_embeddings, device=self._norm.device)
         angle = model.rotary_emb.inv_freq[None].to(steps.device) * steps[:, None]
-        self._turn = torch.polar(torch.ones_like(angle), angle)[:, None]
+        self._turn = torch.polar(torch.full_like(angle, model.rotary_emb.attention_scaling), angle)[:, None]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -55,88 +79,250 @@ class LeanQwen3(nn.Module):
         position_ids: Int[Tensor, "n T"] | None = None,
         attention_mask: Float[Tensor, "n 1 T S"] | None = None,
         past_key_values: Cache | None = None,
+        taps: Sequence[int] = (),
         **_: object,
     ) -> States:
-        """See `Qwen3Model.forward`; positions must be given.
+        """See `LlamaModel.forward`; positions must be given.
 
-        Without a mask attention is causal, and a single token sees all that is cached.
+        Without a mask attention is causal, and a single token sees all that is cached. `taps` are layers, counted from
+        0 and rising, whose hidden states are wanted, too.
         """
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         assert x is not None
-        turn = self._turn[position_ids]  # [n, T, 1, D / 2]
+        turn, shape = self._turn[position_ids], x.shape  # [n, T, 1, D / 2]
+        rows, tapped = self.linear.padded(x.reshape(-1, shape[-1])), []
         for i, layer in enumerate(self.layers):
             remember: Remember = _forget if past_key_values is None else past_key_values.layers[i].update
-            x = layer(x, turn, attention_mask, remember)
-        return States(_normed(x, self._least) * self._norm)
+            rows = layer(rows, turn, attention_mask, remember)
+            if i in taps:
+                tapped.append(rows[: shape[0] * shape[1]].view(shape))
+        last = (_normed(rows, self._least) * self._norm)[: shape[0] * shape[1]].view(shape)
+        return States(last, tuple(tapped))
 
 
 def lean(model: nn.Module) -> nn.Module:
-    """The lean form of a model that has one, and the model itself otherwise."""
-    return LeanQwen3(model) if isinstance(model, Qwen3Model) and fits(model) else model
+    """The lean form of a decoder that has one, and the decoder itself otherwise."""
+    if not fits(model):
+        return model
+    layers: Any = model.layers
+    weights = [weight for weight in layers.parameters() if weight.device.type == "cpu"]
+    return Lean(model, sum(weight.nbytes for weight in weights) >= _LARGE and packs())
 
 
-def fits(model: Qwen3Model) -> bool:
-    """Whether a Qwen3 is as the studio models are: float32, full attention, a key for each query's head, no biases."""
+def fits(model: Any) -> bool:
+    """Whether a decoder is in float32 on one device, its attention full, its feed-forward part gated by SiLU."""
+    if type(model) not in (LlamaModel, MistralModel, Qwen2Model, Qwen3Model) or model.dtype != torch.float32:
+        return False
     config = model.config
-    grouped = config.num_attention_heads != config.num_key_value_heads
-    other = grouped or config.attention_bias or model.has_sliding_layers or config.hidden_act != "silu"
-    return model.dtype == torch.float32 and not other
+    sliding = "sliding_attention" in (getattr(config, "layer_types", None) or ())
+    if type(model) is MistralModel:
+        sliding = config.sliding_window is not None
+    rotation = config.rope_parameters.get("rope_type", "default")
+    apart = len({weight.device for weight in model.parameters()}) > 1
+    return config.hidden_act == "silu" and rotation in _ROTATIONS and not sliding and not apart
+
+
+class LeanCausalLM(nn.Module):
+    """Stands in for a causal language model whose decoder `fits`, for one sequence; its head is packed likewise."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__()
+        head: Any = network.lm_head
+        self.config: Any = network.config
+        self.model = cast(Lean, lean(network.model))
+        self._head: Linear = self.model.linear(head.weight, head.bias)
+
+    @property
+    def device(self) -> torch.device:
+        """Where its weights lie."""
+        device: torch.device = self.model.embed_tokens.weight.device
+        return device
+
+    def forward(
+        self,
+        input_ids: Int[Tensor, "1 T"],
+        past_key_values: SlotCache,
+        logits_to_keep: int = 0,
+        taps: Sequence[int] = (),
+        **_: object,
+    ) -> Logits:
+        """Logits of the last `logits_to_keep` tokens, or of all, behind what is cached; `taps` as `Lean.forward`."""
+        start, count = past_key_values.get_seq_length(), input_ids.shape[1]
+        place = torch.arange(start, start + count, device=input_ids.device)
+        past_key_values.advance(count)
+        mask = None
+        if start and count > 1:
+            hidden = torch.arange(start + count, device=place.device) > place[:, None]
+            mask = torch.zeros(hidden.shape, device=place.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
+            mask = mask[None, None]
+        states = self.model(input_ids, None, place[None], mask, past_key_values, taps)
+        rows = states.last_hidden_state[0, -logits_to_keep:]
+        return Logits(self._head(self._head.padded(rows))[None, : len(rows)], states.tapped)
+
+
+def _taken(layers: Any) -> Iterator[Any]:
+    while len(layers):
+        yield layers.pop(0)
 
 
 def _forget(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
     return keys, values
 
 
+class Linear:
+    """A product x @ weight.T + bias, over weights [out, in] as they lie."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._weight, self._bias = weight.detach().t().contiguous(), None if bias is None else bias.detach()
+
+    @staticmethod
+    def padded(x: Float[Tensor, "R in"]) -> Float[Tensor, "P in"]:
+        """The rows that are worth multiplying: these, and rows of zeros behind them."""
+        return x
+
+    def __call__(self, x: Float[Tensor, "R in"]) -> Float[Tensor, "R out"]:
+        """The product."""
+        return torch.mm(x, self._weight) if self._bias is None else torch.addmm(self._bias, x, self._weight)
+
+    def gate(self, x: Float[Tensor, "R in"]) -> Float[Tensor, "R out"]:
+        """SiLU of the product."""
+        return F.silu(self(x))
+
+    def times(self, x: Float[Tensor, "R in"], other: Float[Tensor, "R out"]) -> Float[Tensor, "R out"]:
+        """The product times other numbers."""
+        return self(x) * other
+
+    def plus(self, x: Float[Tensor, "R in"], other: Float[Tensor, "R out"]) -> Float[Tensor, "R out"]:
+        """The product and other numbers."""
+        return self(x) + other if self._bias is not None else torch.addmm(other, x, self._weight)
+
+
+class PackedLinear(Linear):
+    """The same by oneDNN, whose order of weights it takes, in one operation each. Its operators are torch's private."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), _ROWS)
+        self._bias = None if bias is None else bias.detach()
+
+    @staticmethod
+    def padded(x: Tensor) -> Tensor:
+        """See `Linear`."""
+        return x if len(x) >= _ROWS else F.pad(x, (0, 0, 0, _ROWS - len(x)))
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """See `Linear`."""
+        return _pointwise(x, self._weight, self._bias, "none", [], "")
+
+    def gate(self, x: Tensor) -> Tensor:
+        """See `Linear`."""
+        return _pointwise(x, self._weight, self._bias, "swish", [], "")
+
+    def times(self, x: Tensor, other: Tensor) -> Tensor:
+        """See `Linear`."""
+        return _pointwise_with(x, other, self._weight, self._bias, "mul")
+
+    def plus(self, x: Tensor, other: Tensor) -> Tensor:
+        """See `Linear`."""
+        return _pointwise_with(x, other, self._weight, self._bias, "add")
+
+
+@cache
+def packs() -> bool:
+    """Whether this build of torch has oneDNN's operators, and they multiply as `Linear` does."""
+    try:
+        generator = torch.Generator().manual_seed(0)
+        weight, x, other = (torch.randn(rows, 32, generator=generator) for rows in (32, _ROWS, _ROWS))
+        plain, packed = (
+            torch.stack([one(x), one.gate(x), one.times(x, other), one.plus(x, other)])
+            for one in (Linear(weight, weight[0]), PackedLinear(weight, weight[0]))
+        )
+        return torch.allclose(plain, packed, atol=1e-4)
+    except (AttributeError, NotImplementedError, RuntimeError):
+        return False
+
+
+def _pointwise(*given: Any) -> Tensor:
+    made: Tensor = torch.ops.mkldnn._linear_pointwise(*given)
+    return made
+
+
+def _pointwise_with(*given: Any) -> Tensor:
+    made: Tensor = torch.ops.mkldnn._linear_pointwise.binary(*given)
+    return made
+
+
 @dataclass(frozen=True, slots=True)
 class _Layer:
     """One layer. The two numbers that a rotation turns lie side by side, as complex numbers do; scores are the same.
 
-    Products are x @ weight, and what a norm scales by is a factor of the weights behind it.
+    What a norm scales by is a factor of the weights behind it.
     """
 
-    qkv: Float[Tensor, "W Q"]
-    scale: Float[Tensor, "G D"]
-    """Of queries and keys."""
-    out: Float[Tensor, "I W"]
-    gate_up: Float[Tensor, "W J"]
-    down: Float[Tensor, "F W"]
+    heads: tuple[int, int]
+    """Of queries, and of keys."""
+    qkv: Linear
+    scale: Float[Tensor, "G D"] | None
+    """Of queries and keys, where they are normalised."""
+    out: Linear
+    gate: Linear
+    up: Linear
+    down: Linear
     least: Tensor
     """See `_normed`; of states."""
     least_head: Tensor
     """The same of queries and keys."""
 
     def __call__(
-        self, x: Float[Tensor, "n T W"], turn: Tensor, mask: Float[Tensor, "n 1 T S"] | None, remember: Remember
-    ) -> Float[Tensor, "n T W"]:
-        (n, T, width), (both, head_dim), wide = x.shape, self.scale.shape, len(self.down)
-        mixed = torch.matmul(_normed(x, self.least), self.qkv).view(n, T, -1, head_dim)
+        self, rows: Float[Tensor, "P W"], turn: Tensor, mask: Float[Tensor, "n 1 T S"] | None, remember: Remember
+    ) -> Float[Tensor, "P W"]:
+        (n, T), (heads, stored) = turn.shape[:2], self.heads
+        both = heads + stored
+        mixed = self.qkv(_normed(rows, self.least))[: n * T].view(n, T, both + stored, -1)
         qk = mixed[:, :, :both]
-        qk = qk * (self.scale / torch.hypot(torch.linalg.vector_norm(qk, dim=-1, keepdim=True), self.least_head))
-        turned = torch.view_as_real(torch.view_as_complex(qk.view(n, T, both, -1, 2)) * turn)
-        heads = turned.view(n, T, both, head_dim).transpose(1, 2)
-        keys, values = remember(heads[:, both // 2 :], mixed[:, :, both:].transpose(1, 2))
-        causal = mask is None and T > 1
-        seen = F.scaled_dot_product_attention(heads[:, : both // 2], keys, values, attn_mask=mask, is_causal=causal)
-        rows = torch.addmm(x.reshape(-1, width), seen.transpose(1, 2).reshape(n * T, -1), self.out)
-        gate_up = torch.mm(_normed(rows, self.least), self.gate_up)
-        return torch.addmm(rows, F.silu(gate_up[:, :wide]) * gate_up[:, wide:], self.down).view(n, T, width)
+        if self.scale is not None:
+            qk = qk * (self.scale / torch.hypot(torch.linalg.vector_norm(qk, dim=-1, keepdim=True), self.least_head))
+        turned = torch.view_as_real(torch.view_as_complex(qk.unflatten(-1, (-1, 2))) * turn).flatten(-2).transpose(1, 2)
+        keys, values = remember(turned[:, heads:], mixed[:, :, both:].transpose(1, 2))
+        seen = _attend(turned[:, :heads], keys, values, mask)
+        rows = self.out.plus(self.out.padded(seen.transpose(1, 2).reshape(n * T, -1)), rows)
+        normed = _normed(rows, self.least)
+        return self.down.plus(self.up.times(normed, self.gate.gate(normed)), rows)
 
 
-def _layer(layer: Any, head_dim: int) -> _Layer:
+def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Float[Tensor, "n H T D"]:
+    """Attention where several heads of queries may share one of keys: these then are further rows of it."""
+    (n, heads, T, dim), stored = queries.shape, keys.shape[1]
+    causal = mask is None and T > 1
+    if heads == stored or causal:
+        return F.scaled_dot_product_attention(
+            queries, keys, values, attn_mask=mask, is_causal=causal, enable_gqa=heads != stored
+        )
+    together = queries.reshape(n, stored, -1, dim)
+    repeated = None if mask is None else mask.repeat(1, 1, heads // stored, 1)
+    return F.scaled_dot_product_attention(together, keys, values, attn_mask=repeated).view(n, heads, T, dim)
+
+
+def _layer(layer: Any, config: Any, linear: type[Linear]) -> _Layer:
     attention, feed_forward = layer.self_attn, layer.mlp
-    epsilon, width = layer.input_layernorm.variance_epsilon, len(layer.input_layernorm.weight)
-    q, k = (_paired(one.weight, head_dim) for one in (attention.q_proj, attention.k_proj))
-    norms = [
-        _paired(one.weight, head_dim).expand(len(q) // head_dim, -1) for one in (attention.q_norm, attention.k_norm)
-    ]
-    gate_up = torch.cat([feed_forward.gate_proj.weight, feed_forward.up_proj.weight])
-    root = width**0.5
+    epsilon, width, head_dim = config.rms_norm_eps, config.hidden_size, attention.head_dim
+    root, before, behind = width**0.5, layer.input_layernorm.weight, layer.post_attention_layernorm.weight
+    parts = (attention.q_proj, attention.k_proj, attention.v_proj)
+    q, k = (_paired(one.weight, head_dim) for one in parts[:2])
+    biases = None
+    if attention.q_proj.bias is not None:
+        biases = torch.cat([*(_paired(one.bias, head_dim) for one in parts[:2]), attention.v_proj.bias])
+    scale = None
+    if hasattr(attention, "q_norm"):
+        norms = zip((attention.q_norm, attention.k_norm), (q, k), strict=True)
+        scale = torch.cat([_paired(one.weight, head_dim).expand(len(of) // head_dim, -1) for one, of in norms])
     return _Layer(
-        qkv=_across(torch.cat([q, k, attention.v_proj.weight]) * layer.input_layernorm.weight * root),
-        scale=torch.cat(norms).detach() * head_dim**0.5,
-        out=_across(attention.o_proj.weight),
-        gate_up=_across(gate_up * layer.post_attention_layernorm.weight * root),
-        down=_across(feed_forward.down_proj.weight),
+        heads=(len(q) // head_dim, len(k) // head_dim),
+        qkv=linear(torch.cat([q, k, attention.v_proj.weight]) * before * root, biases),
+        scale=None if scale is None else scale.detach() * head_dim**0.5,
+        out=linear(attention.o_proj.weight, attention.o_proj.bias),
+        gate=linear(feed_forward.gate_proj.weight * behind * root, feed_forward.gate_proj.bias),
+        up=linear(feed_forward.up_proj.weight * behind * root, feed_forward.up_proj.bias),
+        down=linear(feed_forward.down_proj.weight, feed_forward.down_proj.bias),
         least=_least(width, epsilon, q),
         least_head=_least(head_dim, epsilon, q),
     )
@@ -150,11 +336,6 @@ def _normed(x: Tensor, least: Tensor) -> Tensor:
 def _least(width: int, epsilon: float, like: Tensor) -> Tensor:
     """What keeps the length of `width` numbers from 0, for a mean square that has `epsilon` added."""
     return torch.tensor((width * epsilon) ** 0.5, dtype=like.dtype, device=like.device)
-
-
-def _across(weight: Tensor) -> Tensor:
-    """A weight [out, in] as [in, out]: with few rows to multiply by it, a third of the time less."""
-    return weight.detach().t().contiguous()
 
 
 def _paired(weight: Tensor, head_dim: int) -> Tensor:

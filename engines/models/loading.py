@@ -1,8 +1,8 @@
 """Published checkpoints, loaded from the hub's cache or a folder.
 
-Nothing is downloaded, unpickled or run: not the code that a checkpoint brings along, nor its chat template, which is
-code as well. `engines.models.checkpoints.table` says which module loads a family; a causal language model of
-transformers needs no row there.
+Nothing is downloaded, unpickled or run, no code that a checkpoint brings along; the chat template of a causal language
+model is rendered in transformers' sandbox. `engines.models.checkpoints.table` says which module loads a family; a
+causal language model of transformers needs no row there.
 """
 
 from collections.abc import Mapping
@@ -20,6 +20,7 @@ from engines.config import shown
 from engines.models.checkpoints.table import CHECKPOINTS, row_of, type_of
 from engines.models.devices import split
 from engines.models.errors import ModelError
+from engines.models.fetching import folder_of
 from engines.models.memory import Needs, Room, check_room, usual
 from engines.models.weights import CONFIG, Source
 from engines.protocol import Model
@@ -65,9 +66,14 @@ def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = N
     return _load(_Request(_local(folder), device, dtype, room or Room()))
 
 
+def source_of(name: str) -> Source:
+    """The files of a folder, or of OWNER/NAME in the hub's cache."""
+    return _local(Path(name)) if Path(name).is_dir() else cached_source(name)
+
+
 def needs_of(name: str) -> Needs:
     """The memory that the model of a folder or of OWNER/NAME needs, before a tensor of it is read."""
-    source = _local(Path(name)) if Path(name).is_dir() else cached_source(name)
+    source = source_of(name)
     settings = _settings(source)
     needs: Needs = _module(source, settings).needs(source, settings)
     return needs
@@ -99,7 +105,14 @@ def cached_source(model_id: str) -> Source:
 
 def _local(folder: Path) -> Source:
     remedy = f"Fetch it again with: hf download OWNER/NAME --local-dir {folder}"
-    return Source(folder.resolve().name, folder.resolve(), remedy)
+    if folder.resolve() == folder_of(folder.name).resolve():
+        remedy = f"Remove {folder}, and fetch it again with: python -m engines fetch {folder.name}"
+    source = Source(folder.resolve().name, folder.resolve(), remedy)
+    if (folder / CONFIG).is_file() or not any(folder.glob("*.gguf")):
+        return source
+    from engines.models.checkpoints.gguf_file import converted
+
+    return converted(source)
 
 
 def _settings(source: Source) -> dict[str, Any]:

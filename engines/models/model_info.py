@@ -24,6 +24,8 @@ class ModelInfo:
     """File that a checkpoint has in the hub's cache once it was fetched in a form that can be read."""
     folder: bool = False
     """Whether it is loaded by the folder of its conversion alone, as no repository of the hub has it."""
+    fetched: bool = False
+    """Whether its weights are fetched by a command of this project."""
     clips: bool = False
     """Whether it continues clips; see `engines.models.checkpoints.clip_model.ClipModel`."""
     opens: tuple[tuple[str, Value], ...] = ()

@@ -1,10 +1,10 @@
 """What the files of a language model say of its texts: the tokenizer, how a question is put, and where texts end."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from tokenizers import Tokenizer
-from transformers import Qwen2Tokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer
 
 from engines.config import shown
 from engines.models.weights import Source
@@ -18,22 +18,36 @@ _CHATS: Final[Mapping[str, ChatForm]] = {
         "<|start_header_id|>user<|end_header_id|>\n\n",
         "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
     ),
-    "[INST]": ("[INST] ", "[/INST]"),
 }
 """By a token of the tokenizer."""
 
 
-def read_tokenizer(source: Source, kind: Any = Qwen2Tokenizer) -> Tokenizer:
-    """The tokenizer of a folder: tokenizer.json, or the several files that Qwen's were first published in.
+def read_tokenizer(source: Source) -> Tokenizer:
+    """The tokenizer of a folder: tokenizer.json, or the several files that Qwen's were first published in."""
+    if _whole(source):
+        whole: Tokenizer = _read(
+            source, "tokenizer.json", lambda: Tokenizer.from_file(str(source.folder / "tokenizer.json"))
+        )
+        return whole
+    made: Tokenizer = read_chat_tokenizer(source, Qwen2Tokenizer).backend_tokenizer
+    return made
 
-    A class of transformers, `kind`, reads several files.
-    """
+
+def read_chat_tokenizer(source: Source, kind: Any = AutoTokenizer) -> Any:
+    """The tokenizer of a folder with its chat template, by a class of transformers; code of its own is not run."""
+    whole, settings = _whole(source), "tokenizer_config.json"
+    if whole and (source.folder / settings).is_file() and "auto_map" in source.read_json(settings):
+        kind = PreTrainedTokenizerFast
+    files = f"{'tokenizer.json' if whole else 'vocab.json, merges.txt'} or {settings}"
+    given = {"local_files_only": True, "trust_remote_code": False}
+    return _read(source, files, lambda: kind.from_pretrained(source.folder, **given))
+
+
+def _whole(source: Source) -> bool:
+    """Whether a folder has a tokenizer.json, and not the other files."""
     folder = source.folder
     if (folder / "tokenizer.json").is_file():
-        try:
-            return Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except BaseException as error:
-            raise _unread(source, "tokenizer.json", error) from error
+        return True
     if (folder / "tokenizer.model").is_file():
         raise source.unsupported(
             "its tokenizer is tokenizer.model, of SentencePiece, which is not read; write a tokenizer.json beside it "
@@ -41,26 +55,24 @@ def read_tokenizer(source: Source, kind: Any = Qwen2Tokenizer) -> Tokenizer:
         )
     if missing := [name for name in ("vocab.json", "merges.txt") if not (folder / name).is_file()]:
         raise source.incomplete(f"tokenizer.json is missing, and so is {missing[0]}, in {folder}")
+    return False
+
+
+def _read(source: Source, files: str, read: Callable[[], Any]) -> Any:
+    """What the library of tokenizers makes of some files; it raises bare exceptions, and panics."""
     try:
-        tokenizer: Tokenizer = kind.from_pretrained(
-            folder, local_files_only=True, trust_remote_code=False
-        ).backend_tokenizer
+        return read()
     except BaseException as error:
-        raise _unread(source, "vocab.json, merges.txt or tokenizer_config.json", error) from error
-    return tokenizer
-
-
-def _unread(source: Source, files: str, error: BaseException) -> BaseException:
-    """What to raise for files that the library of tokenizers refuses; it raises bare exceptions, and panics."""
-    library = isinstance(error, Exception) or type(error).__name__ == "PanicException"
-    return source.incomplete(f"{files} cannot be read: {error}") if library else error
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise source.incomplete(f"{files} cannot be read: {error}") from error
+        raise
 
 
 def chat_form(source: Source, tokenizer: Tokenizer, own: ChatForm | None = None) -> ChatForm:
-    """How a question is put: as plain text, or, to a checkpoint with a chat template, in the form it was taught.
+    """How a question is put to a diffusion language model with a chat template, in the form it was taught.
 
-    The template is code, and only looked for. `own` is the form of a family whose checkpoints all have the same; else
-    a token of the tokenizer tells.
+    The template is only looked for. `own` is the form of a family whose checkpoints all have the same; else a token
+    of the tokenizer tells.
     """
     name = "tokenizer_config.json"
     beside = (source.folder / name).is_file() and "chat_template" in source.read_json(name)
@@ -87,12 +99,6 @@ def token_id(source: Source, tokenizer: Tokenizer, token: str) -> int:
     return number
 
 
-def begins_of(tokenizer: Tokenizer) -> tuple[int, ...]:
-    """Ids that a tokenizer puts before every text."""
-    plain, whole = (tokenizer.encode("a", add_special_tokens=adds).ids for adds in (False, True))
-    return tuple(whole[: len(whole) - len(plain)]) if plain and whole[-len(plain) :] == plain else ()
-
-
 def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int, ...]:
     """Ids behind which nothing counts, as generation_config.json and config.json have them."""
     name = "generation_config.json"
@@ -108,9 +114,9 @@ def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int
     return tuple(ends)
 
 
-def size_of(source: Source, tokenizer: Tokenizer, rows: int, last: int = 0) -> int:
+def size_of(source: Source, tokenizer: Any, rows: int, last: int = 0) -> int:
     """How many ids a tokenizer has, for which a network has `rows`; `last` is an id that may lie beyond them."""
-    size = max(last, *tokenizer.get_vocab().values()) + 1
+    size: int = max(last, *tokenizer.get_vocab().values()) + 1
     if size > rows:
         raise source.incomplete(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")
     return size

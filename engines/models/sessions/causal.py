@@ -69,6 +69,27 @@ class Slots:
         self.row = self.index = torch.empty(0, dtype=torch.long)
 
 
+class SlotCache(Cache):  # type: ignore[misc]
+    """The KV cache of one sequence in a buffer of `count` slots, cut as transformers' DynamicCache is."""
+
+    def __init__(self, layers: int, count: int) -> None:
+        self._slots = Slots(1, count)
+        super().__init__(layers=[SlotLayer(self._slots) for _ in range(layers)])
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """Tokens that are cached."""
+        return self._slots.end
+
+    def advance(self, count: int) -> None:
+        """The next pass writes `count` tokens behind those."""
+        start, self._slots.end = self._slots.end, self._slots.end + count
+        self._slots.contiguous = slice(start, self._slots.end)
+
+    def crop(self, max_length: int) -> None:
+        """Cut off as many tokens as a negative number says."""
+        self._slots.end += max_length
+
+
 class CausalSession(DiscreteSession):
     """The session of a causal transformer. See the module for how rollback works.
 

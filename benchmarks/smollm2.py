@@ -1,0 +1,148 @@
+"""What smollm2 takes here: passes over few tokens, ordinary decoding, and drafts that are looked up in the text.
+
+    python -m benchmarks.smollm2 [--json FILE] [--rounds N]
+
+Passes are over tokens behind 150 cached ones, by transformers' own class and by the form that decodes here, in turns.
+Ordinary decoding stands beside a loop written by hand over the same network and beside `generate`. It is processor time
+of one thread, in float32.
+"""
+
+import statistics
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import torch
+from transformers import AutoModelForCausalLM, DynamicCache
+
+from benchmarks._results import Claim, Options, Row, finish, positive, spread
+from benchmarks._runs import decode
+from benchmarks.lean import cost, ratios, turns
+from engines.models.catalog import MODELS, load_model
+from engines.models.fetching import folder_of
+from engines.models.sessions.causal import SlotCache
+from engines.runtime.driver import Job
+from engines.runtime.request import Request
+from traces.streams import piped
+
+CACHED: Final = 150
+MOST_OF_ONE: Final = {2: None, 4: 1.25, 8: 1.55, 16: 2.1}
+"""Tokens of a pass, and the most that it may take of one over a single token."""
+MOST_OF_A_LOOP, LEAST_OF_GENERATE = 1.1, 1.6
+LENGTH: Final = 48
+PROMPTS: Final = (
+    "Why is the sky blue?",
+    "Write a short story about a lighthouse keeper and a lost whale.",
+    MODELS["smollm2"].default_prompt,
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and report."""
+    options = Options("smollm2", __doc__)
+    options.add_argument("--rounds", type=positive, default=20)
+    chosen = options.read(arguments)
+    own: Any = load_model("smollm2", "cpu")
+    plain = AutoModelForCausalLM.from_pretrained(folder_of("smollm2"), dtype=torch.float32).eval()
+    rows, claims = passes(own._network, plain, chosen.rounds)
+    claims += [*ordinary(own, plain, max(chosen.rounds // 5, 1)), *looked_up(own, max(chosen.rounds // 5, 1))]
+    finish(chosen, "smollm2", claims, rows)
+    return 0
+
+
+def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
+    """Milliseconds of a pass by tokens and network, and what a pass over several takes of one over a single one."""
+    ids = torch.randint(10, 40_000, (1, CACHED + max(MOST_OF_ONE)), generator=torch.Generator().manual_seed(0))
+    caches = (SlotCache(len(own.model.layers), ids.shape[1]), DynamicCache())
+
+    @torch.inference_mode()
+    def once(network: Any, cache: Any, count: int) -> None:
+        network(input_ids=ids[:, CACHED : CACHED + count], past_key_values=cache, logits_to_keep=count)
+        cache.crop(-count)
+
+    for network, cache in zip((own, plain), caches, strict=True):
+        with torch.inference_mode():
+            network(input_ids=ids[:, :CACHED], past_key_values=cache, logits_to_keep=1)
+        for count in (1, *MOST_OF_ONE):
+            once(network, cache, count)
+    mine, theirs = partial(once, own, caches[0]), partial(once, plain, caches[1])
+    beside = {n: turns(partial(mine, n), partial(theirs, n), rounds) for n in (1, *MOST_OF_ONE)}
+    against = {n: turns(partial(mine, n), partial(mine, 1), rounds) for n in MOST_OF_ONE}
+    rows: list[Row] = [
+        {
+            "method": "ar",
+            "tokens": count,
+            "milliseconds": 1e3 * statistics.median(one for one, _ in pairs),
+            "milliseconds_transformers": 1e3 * statistics.median(other for _, other in pairs),
+            "faster": statistics.median(1 / ratio for ratio in ratios(pairs)),
+            "of_one_token": statistics.median(ratios(against[count])) if count in against else 1.0,
+        }
+        for count, pairs in beside.items()
+    ]
+    named = "A pass of smollm2 over {} tokens, over a pass over one"
+    return rows, [
+        _claim(named.format(count), ratios(against[count]), "at most", most)
+        for count, most in MOST_OF_ONE.items()
+        if most
+    ]
+
+
+def ordinary(own: Any, plain: Any, rounds: int) -> list[Claim]:
+    """Ordinary decoding beside a loop over the network, and beside `generate` of transformers."""
+    pairs, times = list[tuple[float, float]](), list[float]()
+    count = 0
+    for prompt in PROMPTS:
+        job = _job("ar", own, prompt)
+        ids, count = list(job.task.prompt), count + decode([job]).forwards
+        pairs += turns(partial(decode, [job]), partial(by_hand, own._network, ids, job.task.ends), rounds)
+        both = turns(partial(decode, [job]), partial(generated, plain, ids), rounds)
+        times += [1 / ratio for ratio in ratios(both)]
+    beside = cost(pairs, count / len(PROMPTS), MOST_OF_A_LOOP - 1, "the loop")
+    return [
+        _claim("Ordinary decoding of smollm2: time over a loop written by hand", ratios(pairs), "at most",
+               MOST_OF_A_LOOP, beside),
+        _claim("Ordinary decoding of smollm2: times faster than generate of transformers", times, "at least",
+               LEAST_OF_GENERATE),
+    ]  # fmt: skip
+
+
+def looked_up(own: Any, rounds: int) -> list[Claim]:
+    """How much sooner a text is done where drafts are copied from it."""
+    drafted = partial(decode, [_job("speculative", own, PROMPTS[-1], drafter="lookup", gamma=5)])
+    pairs = turns(drafted, partial(decode, [_job("ar", own, PROMPTS[-1])]), rounds)
+    times = [1 / ratio for ratio in ratios(pairs)]
+    return [
+        _claim("Correcting a text with smollm2, drafts by lookup, γ = 5: times faster than ordinary", times, "", None)
+    ]
+
+
+@torch.inference_mode()
+def by_hand(network: Any, prompt: Sequence[int], ends: Sequence[int]) -> list[int]:
+    """Greedy decoding, as one would write it over this network."""
+    cache = SlotCache(len(network.model.layers), len(prompt) + LENGTH)
+    ids, tokens = torch.tensor([prompt]), list[int]()
+    while len(tokens) < LENGTH and not (tokens and tokens[-1] in ends):
+        best = network(ids, cache, 1).logits[0, -1].argmax()
+        tokens.append(int(best))
+        ids = best[None, None]
+    return tokens
+
+
+def generated(network: Any, prompt: Sequence[int]) -> Any:
+    """The same by `generate`."""
+    ids = torch.tensor([prompt])
+    return network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=LENGTH, do_sample=False)
+
+
+def _job(method: str, model: Any, prompt: str, **settings: object) -> Job:
+    return Request(method, model, prompt, settings={"top_k": 1, "length": LENGTH, **settings}).job()
+
+
+def _claim(name: str, values: Sequence[float], bound: Any, target: float | None, reason: str = "") -> Claim:
+    words = f"{reason}{'; ' * bool(reason)}processor time of one thread, in turns; {spread(values)}"
+    return Claim(name=name, measured=statistics.median(values), bound=bound, target=target, reason=words)
+
+
+if __name__ == "__main__":
+    sys.exit(piped(main))

@@ -1,0 +1,85 @@
+"""How a prompt is put to a causal language model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from engines.config import shown
+
+_CHATML: Final = (
+    "{% for turn in messages %}<|im_start|>{{ turn['role'] }}\n{{ turn['content'] }}<|im_end|>\n{% endfor %}"
+    "{{ '<|im_start|>assistant\n' }}"
+)
+_MOST_CHARACTERS: Final = 200
+"""Of what a template says."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """How a prompt is put to a causal language model: in the chat template of its tokenizer, or as it stands."""
+
+    chat: bool | None = None
+    """None for the template where the tokenizer has one; with True, ChatML stands in for a template that is missing."""
+    messages: tuple[Mapping[str, str], ...] = ()
+    """The turns of a conversation, in place of a prompt."""
+    system: str = ""
+    """The system turn."""
+
+    @classmethod
+    def of(cls, chat: object = None, messages: object = None, system: object = None) -> "Chat":
+        """What somebody asks for.
+
+        Raises:
+            ValueError: for what cannot be; the message says what can.
+        """
+        if chat is not None and not isinstance(chat, bool):
+            raise ValueError(f"chat: {shown(chat)} is not allowed; use True or False, or leave it out.")
+        if system is not None and not (isinstance(system, str) and system.strip()):
+            raise ValueError(f"system: {shown(system)} is not allowed; use a text, or leave it out.")
+        turns = messages if isinstance(messages, list | tuple) else []
+        if messages is not None and not (turns and all(_is_turn(turn) for turn in turns)):
+            raise ValueError(
+                'messages: are no list of turns; give such as [{"role": "user", "content": "Why is the sky blue?"}].'
+            )
+        if chat is False and (messages or system):
+            beside = "messages" if messages else "system"
+            raise ValueError(f"{beside}: stands beside chat=False, which has no turns; leave one of them out.")
+        return cls(chat, tuple(turns), system or "")
+
+    @property
+    def question(self) -> str:
+        """The last turn of `messages`."""
+        return self.messages[-1]["content"] if self.messages else ""
+
+    def render(self, tokenizer: Any, prompt: str, name: str) -> tuple[str, bool]:
+        """The prompt as the model `name` reads it, and whether a template wrote it with all special tokens.
+
+        Raises:
+            ValueError: for a prompt that is empty or holds special tokens, and for turns that the template refuses.
+        """
+        begun = ({"role": "system", "content": self.system},) if self.system else ()
+        turns = [*begun, *(self.messages or ({"role": "user", "content": prompt},))]
+        if not turns[-1]["content"].strip():
+            raise ValueError("prompt: is empty; ask a question.")
+        if self.chat is False:
+            return prompt, False
+        special = [token.content for token in getattr(tokenizer, "added_tokens_decoder", {}).values() if token.special]
+        for held in (token for token in special if any(token in turn["content"] for turn in turns)):
+            raise ValueError(f"prompt: holds {held!r}, which {name} keeps for itself; leave it out.")
+        template = getattr(tokenizer, "chat_template", None)
+        if not (template or self.chat or self.messages or self.system):
+            return prompt, False
+        try:
+            text = tokenizer.apply_chat_template(
+                turns, chat_template=None if template else _CHATML, tokenize=False, add_generation_prompt=True
+            )
+        except Exception as error:  # whatever a template raises
+            problem = " ".join(str(error).split())[:_MOST_CHARACTERS]
+            raise ValueError(
+                f"chat: the chat template of {name} refuses these turns ({problem}); change them, or use chat=False."
+            ) from error
+        return str(text), True
+
+
+def _is_turn(turn: object) -> bool:
+    return isinstance(turn, Mapping) and all(isinstance(turn.get(key), str) for key in ("role", "content"))

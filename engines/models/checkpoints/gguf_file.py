@@ -1,0 +1,73 @@
+"""GGUF files, as llama.cpp has them: what transformers can read of them becomes a checkpoint of safetensors, once."""
+
+import hashlib
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
+from tqdm import tqdm
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, modeling_gguf_pytorch_utils
+
+from engines.assets import cache_dir
+from engines.models.checkpoints.assembling import on_meta
+from engines.models.checkpoints.causal_lm import is_causal
+from engines.models.errors import ModelError
+from engines.models.weights import Source
+
+ENDING: Final = ".gguf"
+modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a bar whatever it is told
+
+
+def converted(source: Source) -> Source:
+    """The checkpoint that the one GGUF file of a folder was made into, in the cache.
+
+    Raises:
+        ModelError: where there are several, or the file cannot be read.
+    """
+    files = sorted(source.folder.glob(f"*{ENDING}"))
+    if len(files) > 1:
+        raise source.unsupported(f"has {len(files)} GGUF files; keep one, in a folder of its own")
+    about = files[0].stat()
+    key = hashlib.sha256(f"{files[0].resolve()} {about.st_size} {about.st_mtime_ns}".encode()).hexdigest()[:16]
+    target = cache_dir() / "gguf" / key
+    if not target.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".converting-", dir=target.parent) as scratch:
+            convert(files[0], Path(scratch) / "made")
+            (Path(scratch) / "made").rename(target)
+    return Source(source.name, target, source.remedy)
+
+
+def convert(file: Path, target: Path) -> None:
+    """Write the weights in bfloat16, config.json and the tokenizer of a GGUF file into a new folder.
+
+    Raises:
+        ModelError: for a file that is damaged, or of an architecture that transformers does not read.
+        OSError: where the folder cannot be written.
+    """
+    read = partial(modeling_gguf_pytorch_utils.load_gguf_checkpoint, str(file))
+    try:
+        settings: dict[str, Any] = read()["config"]
+        settings.pop("_model_name_or_path", None)
+        if not is_causal(settings.get("model_type")):
+            raise ValueError(f"{settings.get('model_type')!r} is no causal language model of transformers")
+        config = AutoConfig.for_model(**settings)
+        network = on_meta(lambda: AutoModelForCausalLM.from_config(config))
+        tensors = read(return_tensors=True, model_to_load=network, torch_dtype=torch.bfloat16)["tensors"]
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+    except Exception as error:  # of many kinds, from its header to its tensors
+        problem = " ".join(str(error).split())[:200]
+        raise ModelError(f"{file.name}: cannot be read as GGUF ({problem}); docs/models.md says what can.") from error
+    config.architectures, config.dtype = [type(network).__name__], "bfloat16"
+    target.mkdir()
+    config.save_pretrained(target)
+    tokenizer.save_pretrained(target)
+    try:
+        save_file({name: part.contiguous() for name, part in tensors.items()}, target / "model.safetensors")
+        (target / "model.safetensors").chmod(0o644)
+    except SafetensorError as error:
+        raise OSError(f"model.safetensors: {error}") from error

