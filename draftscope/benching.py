@@ -20,14 +20,16 @@ from typing import Any, Final
 
 import torch
 from tqdm import tqdm
+from transformers import AutoModelForCausalLM
 
 from engines.__main__ import assignments
 from engines.config import ConfigError, as_values, make_config, shown
 from engines.methods import METHODS
 from engines.models.catalog import MODELS
-from engines.models.checkpoints.causal_lm import CausalLM
+from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
 from engines.models.errors import ModelError
-from engines.models.language_model import TextModel
+from engines.models.fetching import folder_of
+from engines.models.loading import source_of
 from engines.protocol import Model
 from engines.runtime.driver import Job, Run, decode
 from engines.runtime.environment import environment
@@ -275,8 +277,8 @@ def _ways(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict
             own = {"drafter": drafter, "gamma": gamma}
             label = f"speculative, {_DRAFTERS[drafter]}, gamma {gamma}"
             ways.append(Way(label, "speculative", settings | own, ours("speculative", **own), _decoded, _watched))
-    network, helper = (getattr(one, "_network", None) for one in (model, small))
-    if not hasattr(network, "generate"):
+    network, helper = _network(model, target), _network(small, draft)
+    if network is None:
         return ways
     alike: dict[str, Any] = {"do_sample": settings["top_k"] != 1}
     if alike["do_sample"]:
@@ -292,10 +294,23 @@ def _ways(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict
 
 
 def _causal(field: str, model: Model | None) -> Model:
-    if isinstance(model, CausalLM | TextModel) and model.families == ("discrete-ar",):
+    if isinstance(model, CausalText):
         return model
     name = model.card.id if model else ""
     raise ConfigError(f"{field}: {name} is no causal language model; give one that AutoModelForCausalLM loads.")
+
+
+def _network(model: Model | None, given: Any) -> Any:
+    """The network of transformers that has `generate`: read once more where a model has its own form of it, or None."""
+    if not isinstance(model, CausalCheckpoint):
+        return getattr(model, "_network", None)
+    place = folder_of(given) if given in MODELS and MODELS[given].fetched else given
+    try:
+        folder = source_of(str(place)).folder
+        network: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=model.dtype, local_files_only=True)
+    except (ModelError, OSError):  # a folder without safetensors, for instance
+        return None
+    return network.eval().to(model.device)
 
 
 def _decoded(job: Job) -> Sequence[Any]:

@@ -329,6 +329,12 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
     add("method", help="as for run")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the method")
 
+    _add_tools(action)
+    return parser
+
+
+def _add_tools(action: Callable[..., Callable[..., Any]]) -> None:
+    """The actions that make what runs read."""
     add = action("calibrate", calibrate, "find out which drafts of psd are accepted, for a model and policy")
     add("--model", help="as for run")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="policy, tau, block, length ...")
@@ -344,7 +350,6 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
     add("target", metavar="TARGET", help="folder to write, new or empty")
     add("--heads", type=int, metavar="N", help="heads of attention, where tensors do not tell")
     add("--side", type=int, metavar="N", help="codes to a side of the picture, or of an xAR's cells")
-    return parser
 
 
 if __name__ == "__main__":

@@ -153,7 +153,7 @@ def test_gallery_cards_open_by_name_stand_by_method_and_say_what_was_saved(openi
     assert card["group"] == METHODS[entry.method].title
     assert card["badge"] == f"{ordinary / made:.1f} × fewer target passes, exact"
     stopped = replace(entry.traces[-1], summary=replace(entry.traces[-1].summary, complete=False))
-    assert badge(replace(entry, traces=(entry.traces[0], stopped))) == "exact"
-    assert badge(replace(entry, traces=(entry.traces[0],) * 2)) == "as many target passes, exact"
+    assert badge(entry._replace(traces=(entry.traces[0], stopped))) == "exact"
+    assert badge(entry._replace(traces=(entry.traces[0],) * 2)) == "as many target passes, exact"
     clip = film(2, 5, given=4)
-    assert _card(replace(entry, traces=(clip,))).image == clip.output.video[12]  # 16 frames behind those given
+    assert _card(entry._replace(traces=(clip,))).image == clip.output.video[12]  # 16 frames behind those given

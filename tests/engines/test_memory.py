@@ -107,6 +107,7 @@ def test_the_command_line_holds_weights_as_asked_and_says_what_they_take(
     folder, target = write(tmp_path / "it", "qwen3"), tmp_path / "t.json"
     command = ["run", "ar", "--set", "length=8", "--prompt", "a hero", "--dtype", "bfloat16", "-o", str(target)]
     assert main([*command, "--model", str(folder)]) == 0
+    capsys.readouterr()
     assert read(target).environment.dtype == "bfloat16"
     needs = loading.needs_of(str(folder))
     (folder / "model.safetensors").unlink()  # config.json alone tells
