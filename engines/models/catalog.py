@@ -339,6 +339,6 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None, r
 
 def _load(place: Path | str, *how: Any) -> Model:
     """A checkpoint by its folder or by OWNER/NAME."""
-    loading = import_module("engines.models.loading")  # brings transformers
-    model: Model = (loading.load_folder if isinstance(place, Path) else loading.load)(place, *how)
-    return model
+    from engines.models.loading import load  # brings transformers
+
+    return load(place, *how)

@@ -42,28 +42,20 @@ class _Request:
     """What is to be decoded first; the same model serves for more and for less."""
 
 
-def load(model_id: str, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
-    """A checkpoint from the hub's cache by its repository OWNER/NAME, loaded once per device and shared.
-
-    Raises:
-        ModelError: when it was not fetched yet, or not all of it; the message says how to.
-    """
-    return _load(_Request(cached_source(model_id), device, dtype, room or Room()))
-
-
-def load_folder(folder: Path, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
-    """A checkpoint from a folder, loaded once per device and shared.
+def load(place: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
+    """A checkpoint from a folder, or from the hub's cache by its OWNER/NAME; loaded once per device and shared.
 
     Args:
-        folder: As published, or as `engines.models.checkpoints.conversion` wrote it.
+        place: A `Path`, as published or as `engines.models.checkpoints.conversion` wrote it, or OWNER/NAME.
         device: cpu, cuda, ...; for a language model also several, as "cuda:0,cuda:1".
         dtype: Of the weights; None is float32 on a CPU and bfloat16 elsewhere.
         room: What is to be decoded: where there is no room for it, the weights are not read.
 
     Raises:
-        ModelError: when it is not all there, of no family that can be read, or too large.
+        ModelError: when it was not fetched or is not all there, of no family that can be read, or too large.
     """
-    return _load(_Request(_local(folder), device, dtype, room or Room()))
+    source = _local(place) if isinstance(place, Path) else cached_source(place)
+    return _load(_Request(source, device, dtype, room or Room()))
 
 
 def source_of(name: str) -> Source:

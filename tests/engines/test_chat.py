@@ -28,7 +28,7 @@ from engines.config import ConfigError
 from engines.models.catalog import at_hand
 from engines.models.fetching import folder_of
 from engines.models.lean import LeanCausalLM
-from engines.models.loading import load_folder
+from engines.models.loading import load
 from engines.runtime.request import Request
 
 CHATML = (
@@ -214,4 +214,4 @@ def test_smollm2_is_asked_as_its_template_says_and_writes_what_generate_writes()
     for method, values in (("ar", {}), ("speculative", {"drafter": "lookup"}), ("scd", {"window": 8})):
         trace = ds.run(method, model="smollm2", prompt=prompt, top_k=1, length=length, **values)
         assert trace.output.text == wanted
-    assert load_folder(folder).card.licence == "Apache-2.0" and "hero" not in wanted
+    assert load(folder).card.licence == "Apache-2.0" and "hero" not in wanted

@@ -135,7 +135,7 @@ def native_pixels(family: str, codes: Tensor) -> Tensor:
 @pytest.mark.one_quick
 @pytest.mark.parametrize("family", CODED)
 def test_logits_are_transformers_own_with_and_without_the_prompt_and_with_rollback(home: Path, family: str) -> None:
-    model, codes = loading.load_folder(home / family), torch.arange(SIDE**2) * 7 % CODES
+    model, codes = loading.load(home / family), torch.arange(SIDE**2) * 7 % CODES
     words = [drawing.tokenizer(family).encode(text).ids for text in PROMPTS[family]]
     assert [list(ids) for ids in model.prompts(" a boot ")] == words
     expected = torch.stack([native_logits(family, ids, codes) for ids in words])
@@ -153,7 +153,7 @@ def test_logits_are_transformers_own_with_and_without_the_prompt_and_with_rollba
 @pytest.mark.one_quick
 @pytest.mark.parametrize("family", CODED)
 def test_scd_draws_the_picture_that_the_native_classes_make_of_its_tokens(home: Path, family: str) -> None:
-    model, method = loading.load_folder(home / family), METHODS["scd"]
+    model, method = loading.load(home / family), METHODS["scd"]
     config = make_config(method.config, method.preset("Janus-Pro"))
     trace = finish(Job(method, model, "a boot", config))
     assert loads(dumps(trace)) == trace and trace.summary.complete
@@ -165,7 +165,7 @@ def test_scd_draws_the_picture_that_the_native_classes_make_of_its_tokens(home: 
 
 
 def test_a_prompt_that_cannot_be_read_is_refused(home: Path) -> None:
-    model = loading.load_folder(home / "janus")
+    model = loading.load(home / "janus")
     problems = ((" ", "is empty"), ("a <begin_of_image>", "holds '<begin_of_image>'"), ("a" * 600, "has room"))
     for prompt, problem in problems:
         with pytest.raises(ValueError, match=f"prompt: .*{problem}"):
@@ -176,7 +176,7 @@ def test_a_config_without_room_for_a_picture_is_told_so(home: Path, tmp_path: Pa
     folder = copied(home / "emu3", tmp_path / "emu3")
     inside("text_config", max_position_embeddings=4)(folder)
     with pytest.raises(ValueError, match=r"has room for 4 tokens, and a picture alone takes \d+; correct the size of"):
-        loading.load_folder(folder).make_task("a boot", GuidedSampling())
+        loading.load(folder).make_task("a boot", GuidedSampling())
 
 
 def test_emu3s_newer_names_and_chameleons_shared_norms_are_read(home: Path, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_emu3s_newer_names_and_chameleons_shared_norms_are_read(home: Path, tmp_
     save_file(state | {n: part[:1].repeat(4, 1) for n, part in norms.items()}, whole / "model.safetensors")
     ids = torch.arange(8)[None]
     for one, other in ((newer, home / "emu3"), (shared, whole)):
-        first, second = (loading.load_folder(folder).logits(ids, ids) for folder in (one, other))
+        first, second = (loading.load(folder).logits(ids, ids) for folder in (one, other))
         assert first.equal(second)
 
 
@@ -205,7 +205,7 @@ def test_a_vqgan_inside_a_checkpoint_is_anoles(home: Path, tmp_path: Path, monke
         counted = f"decoder.up.{1 - int(level[1])}{name[level.end() :]}" if level else name
         state[f"model.vqmodel.{counted}"] = part.clone()
     save_file(state, folder / "model.safetensors")
-    whole, apart, codes = (*map(loading.load_folder, (folder, home / "anole")), torch.arange(SIDE**2)[None])
+    whole, apart, codes = (*map(loading.load, (folder, home / "anole")), torch.arange(SIDE**2)[None])
     assert whole.pixels(codes).equal(apart.pixels(codes))
     assert (whole.tokens, whole.card.title) == (apart.tokens, "Anole: whole")
 
@@ -217,7 +217,7 @@ def test_a_vqgan_inside_a_checkpoint_is_anoles(home: Path, tmp_path: Path, monke
 @pytest.mark.parametrize("family", LATENT)
 @pytest.mark.parametrize("method", ["continuous", "cspd", "cspd-block", "cspd-release"])
 def test_cspd_draws_from_the_folder_to_pixels(home: Path, family: str, method: str) -> None:
-    model, small = (loading.load_folder(home / name) for name in (family, f"{family}-small"))
+    model, small = (loading.load(home / name) for name in (family, f"{family}-small"))
     given = {"steps": 4, "guidance": 3.0} | ({} if method == "continuous" else {"gamma": 3, "prefill": 0.0})
     config, prompt = make_config(METHODS[method].config, given), "a boot" if family == "harmon" else "207"
     trace = finish(Job(METHODS[method], model, prompt, config, small=None if method == "continuous" else small))
@@ -231,7 +231,7 @@ def test_cspd_draws_from_the_folder_to_pixels(home: Path, family: str, method: s
 @pytest.mark.parametrize("unseen", [0, 2])
 @pytest.mark.parametrize("family", ["mar", "harmon"])
 def test_what_is_not_visible_is_left_out_and_every_prefix_has_its_row(home: Path, family: str, unseen: int) -> None:
-    model, wanted = loading.load_folder(home / family), 2 if unseen else 3
+    model, wanted = loading.load(home / family), 2 if unseen else 3
     tasks = [model.make_task(prompt, None) for prompt in (("a boot", "cat") if family == "harmon" else ("7", "999"))]
     order, tokens = torch.tensor(tasks[0].canvas.order), randn(5, 4)
     noise, scale = torch.zeros(wanted, 3, 4, dtype=torch.float64), torch.ones(wanted, dtype=torch.float64)
@@ -277,14 +277,14 @@ def _condition(model: Any, task: Any, known: Tensor, places: Tensor) -> Tensor:
 
 def test_harmons_positions_are_stretched_for_a_larger_canvas(home: Path, tmp_path: Path) -> None:
     configured(side=2 * SIDE)(copied(home / "harmon", tmp_path / "large"))
-    before, after = (loading.load_folder(folder)._mar for folder in (home / "harmon", tmp_path / "large"))
+    before, after = (loading.load(folder)._mar for folder in (home / "harmon", tmp_path / "large"))
     old, new = before.decoder_pos_embed_learned[0], after.decoder_pos_embed_learned[0]
     assert new[:4].equal(old[:4]) and new[4].equal(old[4]) and len(new) == 4 + 4 * SIDE**2
     torch.testing.assert_close(new[5], 0.75 * old[4] + 0.25 * old[5])
 
 
 def test_a_cell_of_xar_behind_stored_ones_is_that_of_one_pass_over_all(home: Path) -> None:
-    model, flow = loading.load_folder(home / "xar"), flow_at(5)
+    model, flow = loading.load(home / "xar"), flow_at(5)
     rows = CellSession(model._xar, torch.tensor([[7, 1000]]), 4)
     tokens, noisy = randn(3, 16), randn(1, 16, seed=3)
     request = PathForward(
@@ -309,7 +309,7 @@ def test_a_cell_of_xar_behind_stored_ones_is_that_of_one_pass_over_all(home: Pat
 
 def test_xar_draws_cells_or_tokens_and_takes_no_settings_of_diffusion_heads(home: Path, tmp_path: Path) -> None:
     configured(cell=1)(copied(home / "xar", tmp_path / "single"))
-    single, cells = loading.load_folder(tmp_path / "single"), loading.load_folder(home / "xar")
+    single, cells = loading.load(tmp_path / "single"), loading.load(home / "xar")
     assert single.make_task("1", None).canvas.order[:6] == (0, 1, 4, 5, 2, 3)
     assert cells.make_task("1", None).canvas.shape == (2, 2) and single.tokens != cells.tokens
     with pytest.raises(ConfigError, match="sampler: 'ddim' is for diffusion heads"):
@@ -325,7 +325,7 @@ def test_xar_draws_cells_or_tokens_and_takes_no_settings_of_diffusion_heads(home
 
 
 def test_cosmos_is_a_qwen3_whose_rotations_turn_with_time_row_and_column(home: Path) -> None:
-    model, native = loading.load_folder(home / "cosmos"), drawing.cosmos()
+    model, native = loading.load(home / "cosmos"), drawing.cosmos()
     assert (model.shape.latents, model.shape.rows, model.shape.columns) == (4, 2, 3)
     row = torch.arange(24) * 31 % 240
     angles = [
@@ -358,7 +358,7 @@ def test_the_published_sizes_of_cosmos_are_read_and_the_larger_is_stretched(
 
 
 def test_codes_of_clips_are_levels_and_later_frames_do_not_tell_of_earlier_ones(home: Path) -> None:
-    tokenizer = loading.load_folder(home / "cosmos")._tokenizer
+    tokenizer = loading.load(home / "cosmos")._tokenizer
     every, levels = torch.arange(240), torch.tensor((5, 4, 4, 3))
     assert tokenizer.places(every).unique(dim=0).shape == (240, 4)
     assert (tokenizer.places(every) * (levels // 2) + levels // 2).round().long().amax(0).equal(levels - 1)
@@ -380,7 +380,7 @@ def test_the_command_line_converts_cosmos_and_continues_a_file(
     frames[0].save(clip, "GIF", save_all=True, append_images=frames[1:])
     run = ["run", "scd", "--model", str(place), "--preset", "Cosmos", "-o", str(tmp_path / "x.json"), "--prompt"]
     assert main([*run, str(clip)]) == 0
-    trace, model = read(tmp_path / "x.json"), loading.load_folder(place)
+    trace, model = read(tmp_path / "x.json"), loading.load(place)
     assert (len(trace.output.video), trace.output.given, trace.prompt) == (13, 9, model.prompt_for(clip.read_bytes()))
     whole = model.continued(trace.prompt, [int(str(token)) for token in trace.output.tokens])
     np.testing.assert_array_equal(picture(trace.output.video[-1]), whole[-1].numpy())

@@ -66,7 +66,7 @@ def test_other_devices_and_the_way_to_them(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_checkpoint_is_refused_before_it_is_read(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path / name, name) if name == "qwen3" else drawing.write(name, tmp_path / name)
     needs, room = loading.needs_of(str(folder)), Room()
-    model: Any = loading.load_folder(folder)
+    model: Any = loading.load(folder)
     assert needs.position and needs.parameters + needs.exact >= model.parameters > 0
     if name == "qwen3":
         assert (needs.parameters, needs.position) == (model.parameters, 2 * 2 * 2 * 16)
@@ -77,11 +77,11 @@ def test_a_checkpoint_is_refused_before_it_is_read(tmp_path: Path, name: str, mo
     both = needs.weights(torch.float32) + needs.cache(torch.float32, room)
     monkeypatch.setattr(memory, "free_bytes", lambda _: both - 1)
     with pytest.raises(ModelError, match=f"{name}: its weights take .* --dtype bfloat16 takes 0.0 GB, or use a device"):
-        loading.load_folder(folder)
+        loading.load(folder)
 
 
 def test_sequences_are_refused_whose_cache_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = loading.load_folder(write(tmp_path / "it", "qwen3"))
+    model = loading.load(write(tmp_path / "it", "qwen3"))
     monkeypatch.setattr(memory, "_SMALL", 10**4)
     monkeypatch.setattr(memory, "free_bytes", lambda _: 10**4)
     with pytest.raises(ModelError, match=r"it: the KV cache of 9 sequences takes .* use fewer sequences at once"):

@@ -15,7 +15,7 @@ from support.released import Released
 from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
 from engines.models import loading
-from engines.models.loading import load_folder
+from engines.models.loading import load
 from engines.runtime.driver import Job, Run, open_session
 
 LENGTH = 24
@@ -45,7 +45,7 @@ def compare(asked: Job, plain: Released, *how: Any, **more: Any) -> int:
 @pytest.mark.parametrize("block", [1, 8])
 @pytest.mark.parametrize("family", list(ATTENTION))
 def test_a_text_is_decoded_as_its_release_does(tmp_path: Path, family: str, block: int) -> None:
-    model = load_folder(write(tmp_path / "it", family))
+    model = load(write(tmp_path / "it", family))
     jobs = [job(model, prompt=prompt, block=str(block), threshold=0.4) for prompt in ("a hero", "here here a")]
     assert 6 < sum(compare(one, released(family, model), block, 0.4) for one in jobs) < 5 * LENGTH
     known = checkpoints.known(family)
@@ -55,7 +55,7 @@ def test_a_text_is_decoded_as_its_release_does(tmp_path: Path, family: str, bloc
 def test_fast_dllm_v2_is_decoded_in_its_own_order_and_runs_the_presets_of_s2d2(tmp_path: Path) -> None:
     family = "Fast_dLLM_Qwen"
     configured(bd_size=32)(write(tmp_path / "it", family))
-    model: Any = load_folder(tmp_path / "it")
+    model: Any = load(tmp_path / "it")
     plain, s2d2 = partial(released, family, model), METHODS["s2d2"]
     own = METHODS["blockwise"].preset("Fast-dLLM v2")
     compare(job(model, **{**own, "length": LENGTH}), plain(), 32, 0.9, part=8)
@@ -68,7 +68,7 @@ def test_fast_dllm_v2_is_decoded_in_its_own_order_and_runs_the_presets_of_s2d2(t
 
 
 def test_openpangu_is_decoded_in_sub_blocks_by_other_methods_and_as_a_causal_model(tmp_path: Path) -> None:
-    model: Any = load_folder(write(tmp_path / "it", "PanguEmbedded"))
+    model: Any = load(write(tmp_path / "it", "PanguEmbedded"))
     plain, parts = partial(released, "PanguEmbedded", model), {"block": "8", "sub_block": "4", "threshold": 0.4}
     compare(job(model, **parts), plain(), 8, 0.4, part=4)
     compare(job(model, "s2d2", router="never", **parts), plain(), 8, 0.4, part=4)
@@ -78,7 +78,7 @@ def test_openpangu_is_decoded_in_sub_blocks_by_other_methods_and_as_a_causal_mod
 
 
 def test_llada2_repairs_its_text_as_released(tmp_path: Path) -> None:
-    model = load_folder(write(tmp_path / "it", "llada2_moe"))
+    model = load(write(tmp_path / "it", "llada2_moe"))
     asked = job(model, "editing", length=LENGTH, block="8", threshold=0.5, edit=0.4)
     compare(asked, released("llada2_moe", model), 8, 0.5, edit=0.4)
     assert sum(fate.value == "edited" for step in Run(asked) for fate in step.fate) > 1
@@ -87,16 +87,16 @@ def test_llada2_repairs_its_text_as_released(tmp_path: Path) -> None:
 def pair(tmp_path: Path, family: str, *devices: str) -> tuple[Any, Any]:
     """A target and a drafter of one tokenizer."""
     folders = (write(tmp_path / role, family, seed=seed) for role, seed in SEEDS.items())
-    target, draft = (load_folder(folder, device) for folder, device in zip(folders, devices, strict=True))
+    target, draft = (load(folder, device) for folder, device in zip(folders, devices, strict=True))
     return target, draft
 
 
 def test_a_drafter_that_reads_a_text_otherwise_is_refused(tmp_path: Path) -> None:
-    target = load_folder(write(tmp_path / "sdar", "sdar"))
+    target = load(write(tmp_path / "sdar", "sdar"))
     folder = write(tmp_path / "shifted", "Fast_dLLM_Qwen")
     shutil.copy(tmp_path / "sdar" / "tokenizer.json", folder / "tokenizer.json")
     write_json(folder / "tokenizer_config.json", {"mask_token": {"content": "<|MASK|>"}})
-    shifted, other = load_folder(folder), load_folder(write(tmp_path / "llada2", "llada2_moe"))
+    shifted, other = load(folder), load(write(tmp_path / "llada2", "llada2_moe"))
     for small, block, problem in (
         (shifted, "8", r"drafter: shifted is block-causal and right-shifted .* sdar block-causal and al"),
         (other, "8", "drafter: llada2 and sdar have different vocabularies: token"),

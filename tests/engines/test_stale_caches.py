@@ -66,7 +66,7 @@ SUB_BLOCKS = ("Fast_dLLM_Qwen", {"cache": "dual", "sub_block": "4"})
 def test_a_stale_cache_gives_what_an_independent_forward_with_that_memory_gives(
     tmp_path: Path, family: str, values: dict[str, object]
 ) -> None:
-    asked = job(loading.load_folder(write(tmp_path / "it", family)), **SETTINGS | values, refresh=4)
+    asked = job(loading.load(write(tmp_path / "it", family)), **SETTINGS | values, refresh=4)
     held: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
     worst, less, passes = 0.0, 0, 0
     for step in steps(asked):
@@ -81,7 +81,7 @@ def test_a_stale_cache_gives_what_an_independent_forward_with_that_memory_gives(
 
 @pytest.mark.parametrize("family", ["llada", "Dream"])
 def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: str) -> None:
-    model, shift = loading.load_folder(write(tmp_path / "it", family)), family == "Dream"
+    model, shift = loading.load(write(tmp_path / "it", family)), family == "Dream"
     asked = job(model, **SETTINGS)
     first, whole = len(asked.task.prompt), len(asked.task.prompt) + LENGTH
     for cache in ("prefix", "dual"):
@@ -104,7 +104,7 @@ def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: st
 
 @pytest.mark.parametrize("family", ["llada", "Dream"])
 def test_feeding_all_again_in_every_pass_is_exact(tmp_path: Path, family: str) -> None:
-    model = loading.load_folder(write(tmp_path / "it", family))
+    model = loading.load(write(tmp_path / "it", family))
     runs = [Run(job(model, **SETTINGS, **values)) for values in ({}, {"cache": "delayed", "refresh": 1})]
     for run in runs:
         assert len(list(run)) > 3

@@ -27,7 +27,7 @@ from engines.models.catalog import MODELS, drafter_of, load_model, open_model
 from engines.models.checkpoints import diffusion_lm
 from engines.models.checkpoints.table import CHECKPOINTS
 from engines.models.errors import ModelError
-from engines.models.loading import load_folder
+from engines.models.loading import load
 from engines.models.weights import sha256
 from engines.runtime.driver import open_session, run_batch
 from traces import read
@@ -62,7 +62,7 @@ ROLES = "<role>SYSTEM</role>detailed thinking off<|role_end|><role>HUMAN</role>a
 )
 def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str, mask: str, question: str) -> None:
     folder = write(tmp_path / "it", family)
-    model: Any = load_folder(folder)
+    model: Any = load(folder)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     task: Any = job(model, prompt=f" {PROMPT}\n").task
     assert tokenizer.decode(task.prompt, skip_special_tokens=False) == question
@@ -72,42 +72,42 @@ def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str,
     assert model.card.weights == {"model.safetensors": sha256(folder / "model.safetensors")}
     loading._load.cache_clear()
     (folder / "tokenizer_config.json").unlink()  # no chat template: it goes on from the prompt
-    plain: Any = job(load_folder(folder)).task
+    plain: Any = job(load(folder)).task
     begins = "<s>" if family == "PanguEmbedded" else ""
     assert tokenizer.decode(plain.prompt, skip_special_tokens=False) == begins + PROMPT
 
 
 def test_tokenizers_in_other_forms(tmp_path: Path) -> None:
     whole, pieces = (write(tmp_path / name, "Dream", pieces=name == "pieces") for name in ("whole", "pieces"))
-    assert job(load_folder(whole)).task.prompt == job(load_folder(pieces)).task.prompt
+    assert job(load(whole)).task.prompt == job(load(pieces)).task.prompt
     bare = write(tmp_path / "bare", "sdar")
     tokenizer_of("sdar", checkpoints.SPECIAL["sdar"][:-1]).save(str(bare / "tokenizer.json"))
-    model: Any = load_folder(bare)
+    model: Any = load(bare)
     assert model.kind.mask == checkpoints.known("sdar") - 1, "the mask is added as the next id"
     pangu = write(tmp_path / "pangu", "PanguEmbedded")
     (pangu / "tokenizer.json").rename(pangu / "tokenizer.model")
     with pytest.raises(ModelError, match=r"tokenizer.model, of SentencePiece, .* write a tokenizer.json .* docs/mod"):
-        load_folder(pangu)
+        load(pangu)
 
 
 @pytest.mark.one_quick
 @pytest.mark.parametrize("family", ["sdar", "llada", "qwen3"])
 def test_sequences_do_not_disturb_each_other_and_half_precision_decodes(tmp_path: Path, family: str) -> None:
-    model: Any = load_folder(write(tmp_path / "it", family))
+    model: Any = load(write(tmp_path / "it", family))
     method = "ar" if family in CAUSAL else "blockwise"
     jobs = [job(model, method, prompt) for prompt in ("a", "a hero", "here here here")]
     for trace, alone in zip(run_batch(jobs), jobs, strict=True):
         assert tuple(trace.output.tokens) == decoded(alone)
-    half: Any = load_folder(tmp_path / "it", dtype=torch.bfloat16)
+    half: Any = load(tmp_path / "it", dtype=torch.bfloat16)
     assert half.dtype == torch.bfloat16 and len(decoded(job(half, method))) == 16
 
 
 def test_the_head_of_a_tied_checkpoint_is_not_used(tmp_path: Path) -> None:
     folder = write(tmp_path / "it", "Fast_dLLM_Qwen", tied=True)
-    plain = decoded(job(load_folder(folder), block="8"))
+    plain = decoded(job(load(folder), block="8"))
     loading._load.cache_clear()
     weighted("lm_head.weight", torch.ones(PADDED, 32))(folder)
-    assert decoded(job(load_folder(folder), block="8")) == plain
+    assert decoded(job(load(folder), block="8")) == plain
 
 
 # ---------------------------------------------------------------- causal language models
@@ -117,8 +117,8 @@ def test_the_head_of_a_tied_checkpoint_is_not_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize("family", CAUSAL)
 def test_a_causal_model_writes_what_transformers_generates(tmp_path: Path, family: str) -> None:
     """Greedily, with a drafter and without. GPT-2 has no row in the table; the text outgrows the window of Mistral."""
-    model: Any = load_folder(write(tmp_path / "it", family, shards=2))
-    small: Any = load_folder(write(tmp_path / "small", family, seed=checkpoints.SEED + 1))
+    model: Any = load(write(tmp_path / "it", family, shards=2))
+    small: Any = load(write(tmp_path / "small", family, seed=checkpoints.SEED + 1))
     task = job(model, "ar").task
     ids = torch.tensor([task.prompt])
     network = network_of(family)
@@ -136,7 +136,7 @@ def test_a_text_ends_where_its_files_say(tmp_path: Path) -> None:
     folder = write(tmp_path / "it", "qwen3")
     end = network_of("qwen3").config.eos_token_id
     write_json(folder / "generation_config.json", {"eos_token_id": [0, end]})
-    model: Any = load_folder(folder)
+    model: Any = load(folder)
     assert model.ends == (0, end) and "generation_config.json" in model.card.files
     vocabulary = model.legend({}, [end]).vocabulary
     assert vocabulary[end] == "<|im_end|>"
@@ -144,7 +144,7 @@ def test_a_text_ends_where_its_files_say(tmp_path: Path) -> None:
 
 
 def test_a_text_that_is_too_long_and_a_special_token_are_refused(tmp_path: Path) -> None:
-    causal, blocks = (load_folder(write(tmp_path / name, name)) for name in ("llama", "Fast_dLLM_Qwen"))
+    causal, blocks = (load(write(tmp_path / name, name)) for name in ("llama", "Fast_dLLM_Qwen"))
     for model, method, values, problem in (
         (causal, "ar", {"prompt": "A" * 96}, "has room for 80"),
         (causal, "ar", {"length": 96}, "length: 96 is too much for llama, which has room for 96"),
@@ -210,7 +210,7 @@ def test_code_that_comes_along_is_not_run(tmp_path: Path, family: str) -> None:
         (folder / name).write_text("raise SystemExit('run')")
     code = {"AutoConfig": "configuration_own.Own", "AutoModelForCausalLM": "modeling_own.Own"}
     configured(auto_map=code)(folder)
-    assert load_folder(folder)
+    assert load(folder)
 
 
 # ---------------------------------------------------------------- by name

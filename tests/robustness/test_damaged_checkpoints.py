@@ -17,7 +17,7 @@ from support import checkpoints, drawing
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.errors import ModelError
-from engines.models.loading import load_folder
+from engines.models.loading import load
 from engines.runtime.driver import Job, Run
 
 METHOD = {"diffusion-lm": "blockwise", "discrete-ar": "ar", "continuous-ar": "continuous"}
@@ -55,7 +55,7 @@ def damage(folder: Path, draw: Callable[[Any], Any]) -> None:
 def one_pass(folder: Path, prompt: str) -> None:
     """Load a checkpoint and run one forward pass, or be refused in a line that a reader can act on."""
     try:
-        model: Any = load_folder(folder)
+        model: Any = load(folder)
         family = model.families[0]
         if family == "diffusion-lm":
             FEW[family]["block"] = str(min(max(model.kind.sizes or (1,)), 8))

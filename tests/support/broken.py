@@ -31,7 +31,7 @@ def refused(folder: Path, change: Change, problem: str) -> str:
     """What is said of a folder that is not read once it was changed: one line."""
     change(folder)
     with pytest.raises(ModelError, match=problem) as caught:
-        loading.load_folder(folder)
+        loading.load(folder)
     assert str(caught.value).count("\n") == 0
     return str(caught.value)
 

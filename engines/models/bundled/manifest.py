@@ -14,7 +14,7 @@ from engines.models.weights import Source, sha256
 MANIFEST: Final = "MANIFEST.json"
 READS: Final = "reads"
 """The key of an entry under which the files beside the weights stand: path below the folder of models -> SHA-256.
-`python -m training.manifest` writes them."""
+The command that trains a model writes them."""
 _RESTORE: Final = "Restore assets/models from the repository: git checkout -- assets/models"
 
 
