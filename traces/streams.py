@@ -79,8 +79,10 @@ def output_file(named: str, ending: str) -> Iterator[Path]:
 def piped(main: Callable[[], int | None]) -> int:
     """The exit code of a command, whose output may go to a reader that has seen enough, as `head` has."""
     try:
-        code = main() or 0
-        sys.stdout.flush()
+        try:
+            code = main() or 0
+        finally:
+            sys.stdout.flush()  # also where argparse exits behind its help
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is flushed at the exit
         if isinstance(error, BrokenPipeError):
