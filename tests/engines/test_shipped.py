@@ -8,11 +8,9 @@ from pathlib import Path
 import pytest
 
 from engines.models.bundled import image, language
-from engines.models.bundled.manifest import entry_of, verify
 from engines.models.errors import ModelError
 from engines.models.weights import Source, other_hashes, sampled, sha256, weight_hashes
-from training import manifest
-from training.loop import other_files
+from training.loop import with_reads
 
 NAME = "text-draft"
 Damage = Callable[[Path], object]
@@ -70,32 +68,11 @@ def test_the_card_names_every_file_that_the_model_was_made_from() -> None:
 
 
 def test_no_file_that_ships_with_a_model_is_left_out_of_the_manifest() -> None:
-    assert manifest.main(["--check"]) == 0
     listed = json.loads((image.FOLDER / "MANIFEST.json").read_text())
+    assert {name: with_reads(image.FOLDER, name, listed) for name in listed} == listed
     covered = {file for name, entry in listed.items() for file in entry.get("reads", {})}
     others = {path.relative_to(image.FOLDER).as_posix() for path in image.FOLDER.rglob("*") if path.is_file()}
     assert {file for file in others if not file.endswith(".safetensors")} - covered == {"MANIFEST.json"}
-
-
-def test_the_manifest_is_rewritten_for_what_lies_beside_the_weights_alone(
-    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = tmp_path / "models"
-    shutil.copytree(models, folder)
-    path = folder / "MANIFEST.json"
-    path.write_text(json.dumps({NAME: json.loads(path.read_text())[NAME]}))
-    before = json.loads(path.read_text())
-    assert manifest.main([], folder) == 0 and json.loads(path.read_text()) == before
-    (folder / NAME / "config.json").write_text("{}")
-    (folder / "text-words.json").write_text("{}")
-    assert manifest.main(["--check"], folder) == 1 and json.loads(path.read_text()) == before
-    assert manifest.main([], folder) == 0 and manifest.main(["--check"], folder) == 0
-    entry = entry_of(folder, NAME, NAME)
-    assert verify(folder, entry["reads"], NAME, "").keys() == set(other_files(folder, NAME, {NAME: entry}))
-    assert "text-words.json" in entry["reads"] and entry["files"] == before[NAME]["files"]
-    (folder / NAME / "model.safetensors").write_bytes(b"other weights")
-    assert manifest.main([], folder) == 1
-    assert f"{NAME}/model.safetensors: is not the file listed" in capsys.readouterr().err
 
 
 def test_a_large_file_of_a_checkpoint_is_sampled_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
