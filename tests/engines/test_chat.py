@@ -197,6 +197,7 @@ def test_a_model_that_does_not_chat_says_so() -> None:
         ds.run("ar", target=llama(), tokenizer=Letters(), prompt="59B5", chat=True, length=8)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not at_hand("smollm2"), reason="python -m engines fetch smollm2 fetches it")
 def test_smollm2_is_asked_as_its_template_says_and_writes_what_generate_writes() -> None:
     from transformers import AutoModelForCausalLM, AutoTokenizer
