@@ -16,7 +16,7 @@ of pictures, so rows of one batch size alone can be compared.
 
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -44,7 +44,8 @@ GAMMAS: Final = (1, 2, 4, 8, 16)
 BATCHES: Final = (1, 32)
 REPEATS: Final = 3
 DRAFTERS: Final = ("small", "mixture")
-VERDICTS: Final = ("block", "maximal")
+VERDICTS: Final[Mapping[str, tuple[str, ...]]] = {"verdict": ("block", "maximal"), "mode": ("paper", "exact")}
+"""The setting that names a method's rule of acceptance, and its choices that are measured."""
 FEW: Final = 4
 """Drafts up to which every drafter and verdict is measured."""
 
@@ -80,9 +81,13 @@ def ways(method: str, model: str) -> list[dict[str, str]]:
     """Settings of drafter and verdict, as far as method and model have them."""
     known = {setting.name: setting.choices for setting in settings(METHODS[method].config)}
     drafters = [name for name in DRAFTERS if name in known["drafter"] and (name != "mixture" or MODELS[model].mixture)]
-    if "verdict" not in known:
-        return [{"drafter": drafter} for drafter in drafters]
-    return [{"drafter": drafter, "verdict": verdict} for drafter in drafters for verdict in VERDICTS]
+    (rule,) = VERDICTS.keys() & known.keys() or [""]
+    return [
+        {"drafter": drafter, **({rule: choice} if rule else {})}
+        for drafter in drafters
+        for choice in VERDICTS.get(rule, ("",))
+        if (drafter, choice) != ("mixture", "paper")  # the paper's rule compares one Gaussian with one
+    ]
 
 
 def measure(jobs: Sequence[Job], repeats: int) -> Row:
@@ -112,7 +117,7 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         "model": jobs[0].model.card.id,
         "gamma": gamma,
         "drafter": str(values["drafter"]),
-        "verdict": str(values.get("verdict", "")),
+        "verdict": str(values.get("verdict", values.get("mode", ""))),
         "batch": len(jobs),
         "acceptance": alpha,
         "accepted_of_drafted": sum(step.signals["accepted"] for step in verified) / drafts,

@@ -33,6 +33,8 @@ from benchmarks._problems import Problem
 from benchmarks._results import Claim
 from benchmarks._runs import decode, job
 from demo.runs.measured import measured
+from engines.config import make_config
+from engines.methods import METHODS
 from engines.models import toy_field
 from engines.runtime.request import Request
 from engines.testing.tables import Table
@@ -236,14 +238,15 @@ class TestReport:
         same = {"method": "speculative", "model": "text-target"}
         rows = [{**same, **dict(zip(named, each, strict=True))} for each in drafted]
         (line,) = report.headlines({"drafting": {"rows": rows}}).splitlines()[2:]
-        assert "| 3.0 | 1.50× | same distribution |" in line  # the fastest row of the small drafter
-        s2d2 = {**report.HEADLINES[3].row, "fewer_passes": 5.72, "faster_median": 0.5, "accuracy": 0.75}
-        rows = [{"accuracy": 0.8, "accuracy_standard_error": 0.01}, {**s2d2, "accuracy_standard_error": 0.02}]
-        cells = report._headline(report.HEADLINES[3], rows)
-        assert cells[3:6] == ["5.7", "0.50×", "75.0% solved, ordinary 80.0% (± 2.0%)"]
+        assert "| 3.0 |  | 1.50× (0.80 to 1.50) | same distribution |" in line  # the fastest row of the small drafter
+        (headline,) = (line for line in report.HEADLINES if line.method == "PSD")
+        psd = {**headline.row, "fewer_passes": 5.72, "faster_median": 0.5, "accuracy": 0.75}
+        rows = [{"accuracy": 0.8, "accuracy_standard_error": 0.01}, {**psd, "accuracy_standard_error": 0.02}]
+        cells = report._headline(headline, rows)
+        assert cells[3:7] == ["5.7", "", "0.50×", "75.0% solved, ordinary 80.0% (± 2.0%)"]
 
     def test_what_is_written_follows_from_the_shipped_results(self) -> None:
-        results = {path.stem: json.loads(path.read_text()) for path in RESULTS.glob("*.json")}
+        results = {path.stem: report.read(path) for path in RESULTS.glob("*.json")}
         manifest = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text())
         table = report.headlines(results)
         measured = report.tables(results)
@@ -255,6 +258,11 @@ class TestReport:
             page = (ROOT / path).read_text()
             assert page == report.fill(page, marker, content), "run: python -m benchmarks.report"
         assert len(table.splitlines()) == 2 + len(report.HEADLINES)
-        numbers = re.findall(r"\d+\.\d+", " ".join(" ".join(row.split(" | ")[3:6]) for row in table.splitlines()[2:]))
+        numbers = re.findall(r"\d+\.\d+", " ".join(" ".join(row.split(" | ")[3:7]) for row in table.splitlines()[2:]))
         assert len(numbers) >= 2 * len(report.HEADLINES)
+        for line in report.HEADLINES:
+            if line.result == "text":
+                name, values = text.DECODERS[str(line.row.get("decoder", "SimSD"))]
+                deviation = METHODS[name].deviation(make_config(METHODS[name].config, values))
+                assert (line.exact == "yes, proved") == (not deviation), line.method
         assert [number for number in numbers if not re.search(rf"\| {number}%? \|", measured)] == []
