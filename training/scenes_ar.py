@@ -6,8 +6,12 @@ As training.image_ar, with two conditions, the thing and the scene. Every step d
 none is learned by heart.
 """
 
+from typing import Any
+
 import torch
-from torch import Tensor
+import torch.nn.functional as F
+from torch import Tensor, nn
+from transformers import AttentionInterface
 
 from engines.models.bundled.networks import SceneTokenizer, Transformer
 from engines.models.bundled.scene_prompts import SCENES, THINGS
@@ -17,7 +21,7 @@ from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_expo
 from training.scenes_data import TEST, TRAIN, build
 
 PRESETS = {
-    "cpu": Preset(steps=36_000, batch=16, lr=4e-3, minutes=300, linear=0.6),
+    "cpu": Preset(steps=36_000, batch=16, lr=4e-3, linear=0.6),
     "gpu": Preset(steps=36_000, batch=64, lr=4e-3, linear=0.6),
 }
 
@@ -32,11 +36,24 @@ def encoded(tokenizer: SceneTokenizer, count: int, *seed: int) -> tuple[Tensor, 
     return tokenizer.nearest(features).flatten(1), torch.from_numpy(labels)
 
 
+def float32_attention(
+    layer: nn.Module, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, *, scaling: float, **rest: Any
+) -> tuple[Tensor, None]:
+    """Causal attention in float32, whose backward pass is several times faster on a CPU than in bfloat16."""
+    with torch.autocast(q.device.type, enabled=False):
+        q, k, v = q.float(), k.float(), v.float()
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, scale=scaling).transpose(1, 2), None
+
+
 def train(run: Run, model: Transformer, tokenizer: SceneTokenizer, seed: int) -> None:
     """Train until the budget is used up."""
+    AttentionInterface.register("float32", float32_attention)
+    model.backbone.set_attn_implementation("float32")
+    model.compile()
     for step in run.steps():
         codes, labels = encoded(tokenizer, run.preset.batch, TRAIN, seed, step)
         run.update(loss(model, codes, labels, seed * 1_000_003 + step))
+    model.backbone.set_attn_implementation("sdpa")
 
 
 def main() -> None:
