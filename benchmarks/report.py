@@ -274,8 +274,8 @@ def fill(text: str, marker: str, content: str) -> str:
 
 def headlines(results: Mapping[str, Record]) -> str:
     """README's table: a row for every method whose result there is; ordinary decoding is 1 in both speeds."""
-    head = ("method", "what it does", "setting", "tokens per target pass", "drafter's passes per target pass")
-    head += ("speedup (all settings)", "quality here", "exact")
+    passes = "tokens per target pass", "drafter's passes per target pass"
+    head = ("method", "what it does", "setting", *passes, "speedup (all settings)", "quality here", "exact")
     return _table(head, [_headline(line, results[line.result]["rows"]) for line in HEADLINES if line.result in results])
 
 

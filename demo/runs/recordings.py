@@ -2,7 +2,7 @@
 
 `python -m demo record` makes what assets/traces/gallery.json lists, or those of its files that are named. The list
 holds one record a run: `file`, `method`, and where they differ from the defaults `model`, `prompt`, `seed` and
-`settings`; `title` and `about` are what the gallery says of it.
+`settings`; `title` and `about` are what the gallery says of it, and `first` puts it on the first screen.
 """
 
 import json
@@ -39,6 +39,8 @@ class Recording(NamedTuple):
     """Prompt and forward passes, read off the traces."""
     paths: tuple[Path, ...]
     traces: tuple[Trace, ...]
+    first: bool = False
+    """Whether the first screen shows it, whatever others gain."""
 
 
 def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
@@ -124,10 +126,11 @@ def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) 
         note=", ".join(note),
         paths=tuple(path for path, _ in entries),
         traces=tuple(trace for _, trace in entries),
+        first=entry.get("first", False),
     )
 
 
-KINDS: Final = ("video", "picture", "text", "continuous")
+KINDS: Final = ("text", "picture", "video", "continuous")
 """What is decoded, in the order in which it is offered."""
 _EXACT: Final = (
     "A draft is accepted with just the probability that makes the tokens follow the model's own distribution, and a "
@@ -167,11 +170,11 @@ def kind_of(trace: Trace) -> str:
     return {"image": "picture"}.get(trace.canvas.kind, trace.canvas.kind)
 
 
-def _merit(one: Recording) -> tuple[bool, bool, float]:
+def _merit(one: Recording) -> tuple[bool, bool, bool, float]:
     """Runs that take fewer passes come first, among others those that are exact; then what a pass accepts counts."""
     usual, made = one.traces[0].summary, one.traces[-1].summary
     fewer = made.forwards < usual.forwards
-    return fewer, fewer or not deviation_of(one.traces[-1]), made.accepted / made.forwards
+    return one.first, fewer, fewer or not deviation_of(one.traces[-1]), made.accepted / made.forwards
 
 
 def _pair(kind: str, one: Recording) -> Pair:

@@ -18,7 +18,7 @@ from engines.config import ConfigError, as_values
 from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
 from engines.models.accelerator import Cuda, Host
-from engines.models.catalog import drafter_of, load_model, models_for, ships
+from engines.models.catalog import MODELS, drafter_of, load_model, models_for
 from engines.models.sessions.pair import PairSession, check_heads, check_pair, check_texts
 from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
 from engines.runtime.environment import environment
@@ -48,7 +48,7 @@ class Job:
     small: Model | None = None
     """Drafts in place of the catalogue's small model, for methods that have another model draft."""
     likely: int | None = None
-    """Tokens to record of each distribution behind a verdict; by default `LIKELY` on models that ship, else none."""
+    """Tokens to record of each distribution behind a verdict; by default `LIKELY` on the catalogue's models."""
 
     def __post_init__(self) -> None:
         read_seed(self.seed)
@@ -69,7 +69,7 @@ class Job:
     @property
     def recorded(self) -> int:
         """How many tokens are recorded of each distribution behind a verdict."""
-        return self.likely if self.likely is not None else LIKELY if ships(self.model.card.id) else 0
+        return self.likely if self.likely is not None else LIKELY if self.model.card.id in MODELS else 0
 
     @property
     def draft(self) -> Model | None:

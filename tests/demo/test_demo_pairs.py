@@ -24,9 +24,10 @@ def recording(*traces: Trace) -> Recording:
 
 
 @pytest.mark.slow
-def test_there_is_a_pair_of_each_kind_that_was_recorded_videos_first(shipped: tuple[Recording, ...]) -> None:
+def test_there_is_a_pair_of_each_kind_that_was_recorded_a_published_model_first(shipped: tuple[Recording, ...]) -> None:
     offer = pairs(shipped)
-    assert [pair.kind for pair in offer if pair.kind != "video"] == ["picture", "text", "continuous"]
+    assert [pair.kind for pair in offer if pair.kind != "video"] == ["text", "picture", "continuous"]
+    assert [trace.model.id for trace in offer[0].recording.traces] == ["smollm2", "smollm2"]
     for pair in offer:
         usual, made = (trace.summary for trace in pair.recording.traces)
         assert usual.judged == 0 < made.judged
@@ -37,12 +38,13 @@ def test_there_is_a_pair_of_each_kind_that_was_recorded_videos_first(shipped: tu
         ]
         if pair.kind in ("picture", "text"):
             assert made.forwards < usual.forwards
+        if pair.kind == "picture":
             assert made.accepted / made.forwards == max(
                 (rival.accepted / rival.forwards for rival in rivals if rival.judged), default=0
             )
     canvas = Canvas(kind="video", shape=(4, 8, 8))
     film = recording(*(replace(one, canvas=canvas) for one in (decoded("ar"), decoded("scd", window=16))))
-    assert next(pair.kind for pair in pairs([*shipped, film])) == "video"
+    assert "video" in [pair.kind for pair in pairs([*shipped, film])]
 
 
 def test_what_is_said_of_a_pair_is_what_its_method_says(shipped: tuple[Recording, ...]) -> None:
