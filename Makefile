@@ -79,6 +79,7 @@ bench: $(DEV)
 
 measured: $(DEV)
 	$(BIN)/python -m benchmarks --full -o build/measured
+	$(BIN)/python -m benchmarks.continuous --method cspd --gammas 1 2 4 --batches 1 --json build/measured/cspd.json
 	cp build/measured/*.json benchmarks/results
 	$(BIN)/python -m benchmarks.report
 

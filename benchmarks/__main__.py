@@ -37,6 +37,7 @@ BRIEF: Final[Mapping[str, str]] = {
     "drafting": "--images 3 --problems 8",
     "verifiers": "--problems 12",
     "toy": "--images 24 --drafts 1 3 7",
+    "claims": "--seeds 16",
     "compare": "",
     "app": "--runs 3",
     "gpu": "",

@@ -1,11 +1,11 @@
-"""Write what was measured into README.md, docs/measured.md and docs/training.md.
+"""Write what was measured into README.md, docs/measured.md, docs/reproduction.md and docs/training.md.
 
     python -m benchmarks.report [--root FOLDER]
 
 README's table has a line for each method. docs/measured.md has for each result in benchmarks/results the most important
-columns of its rows, and its claims: the figure, its target, whether it is met and where it comes from. The table of
-docs/training.md has a line for each model in assets/models/MANIFEST.json. All stand between markers, and no figure is
-written here.
+columns of its rows, and its claims: the figure, its target, whether it is met and where it comes from.
+docs/reproduction.md has the verdicts on the papers' conclusions, docs/training.md a line for each model in
+assets/models/MANIFEST.json. All stand between markers, and no figure is written here.
 """
 
 import argparse
@@ -230,6 +230,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rewrite(root / "docs" / "training.md", "models", models_table(manifest))
         if not results:
             raise ValueError("benchmarks/results: there is no *.json in it; run a benchmark with --json first")
+        if "claims" in results:
+            rewrite(root / "docs" / "reproduction.md", "claims", verdicts(results["claims"]))
         rewrite(root / "docs" / "measured.md", "benchmarks", tables(results))
         rewrite(root / "README.md", "methods", headlines(results))
     except ValueError as error:
@@ -301,6 +303,14 @@ def _headline(line: Headline, rows: Sequence[Record]) -> list[str]:
     ]
 
 
+def verdicts(result: Record) -> str:
+    """What was found of each published conclusion."""
+    head = ["paper", "place", "conclusion", "found here, positive as reported", "verdict"]
+    fields = ("paper", "place", "says", "found", "verdict")
+    rows = [[*(row[field] for field in fields[:-1]), f"**{row['verdict']}**"] for row in result["rows"]]
+    return f"`{result['command']}`: {place(result)}.\n\n{_table(head, rows)}"
+
+
 def models_table(manifest: Record) -> str:
     """What the manifest says of every model."""
     rows = []
@@ -314,7 +324,7 @@ def models_table(manifest: Record) -> str:
 
 def tables(results: Mapping[str, Record]) -> str:
     """All results by method."""
-    named = {name for names in SECTIONS.values() for name in names}
+    named = {name for names in SECTIONS.values() for name in names} | {"claims"}  # those stand in docs/reproduction.md
     sections = {**SECTIONS, "Other": tuple(sorted(results.keys() - named))}
     parts = []
     for heading, names in sections.items():

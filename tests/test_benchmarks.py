@@ -253,6 +253,7 @@ class TestReport:
         for path, marker, content in (
             ("README.md", "methods", table),
             ("docs/measured.md", "benchmarks", measured),
+            ("docs/reproduction.md", "claims", report.verdicts(results["claims"])),
             ("docs/training.md", "models", report.models_table(manifest)),
         ):
             page = (ROOT / path).read_text()

@@ -64,7 +64,9 @@ def _belongs(name: str, names: Mapping[str, None]) -> bool:
 
 def _cell(row: Mapping[str, Any], name: str) -> str:
     bare, base = name.removesuffix("_percent"), name.removesuffix(_MEDIAN)
-    text = _text(row.get(name))
+    if isinstance(words := row.get(name), str):
+        return words
+    text = _text(words)
     error = next((row[bare + ending] for ending in _ERRORS if bare + ending in row), None)
     if error is not None:
         text += f" ± {error:.2g}"
