@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.addresses import Address, fragment_of
+from demo.addresses import Address, fragment_of, request_of
 from demo.panels import controls
 from demo.panels.again import AgainRow
 from demo.panels.clip import ClipPanel
@@ -78,13 +78,13 @@ class RunPage:
         self.pairs = tuple(recorded)
         self.opening = gr.State(None)
         """The address that is being opened, until its run is over."""
-        played = [_model_of(pair.recording) for pair in self.pairs[:1]]
-        model = next((one for one in played if one and DEFAULT.family in one.families), _USUAL)
         tour(toured, elem_id="tour")
         self.viewer = trace_viewer("viewer", offered(self.pairs, _INVITE if toured else ""), brief=True)
-        self._build_form(model)
+        self._build_form(_USUAL)
         self._build_outcome()
         self._connect()
+        for pair in self.pairs[:1]:
+            _begin_with(self.as_recorded(pair.recording))
 
     def _build_form(self, model: ModelInfo) -> None:
         with gr.Row(elem_id="ask"):
@@ -181,8 +181,8 @@ class RunPage:
         """What the choice of a method or a model changes."""
         self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
         """What `opened` changes."""
-        chosen = {self.method, *self.follows, *self.moving.parts, *about}
-        self.viewer.chosen(self.choose_pair, {self.method, self.model}, chosen, **AT_ONCE_LATEST)
+        chosen = {*self.opens, self.problem, *self.moving.parts, *about}
+        self.viewer.chosen(self.choose_pair, None, chosen, **AT_ONCE_LATEST)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE)
         self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE)
@@ -277,23 +277,26 @@ class RunPage:
             requests.insert(0, Request(baseline.name, model, prompt, usual, seed))
         return requests
 
-    def choose_pair(self, values: Update, event: gr.EventData) -> Update:
-        """A recorded pair is shown: it is what the other pages speak of, and the form asks for a run of its kind."""
+    def choose_pair(self, event: gr.EventData) -> Update:
+        """A recorded pair is shown: it is what the other pages speak of, and what the form asks for."""
         recording = self.pairs[chosen_index(event, len(self.pairs), "pair")].recording
-        method, model, before = METHODS[recording.method], _model_of(recording), MODELS[values[self.model]]
-        update: Update = {}
-        if method.family != METHODS[values[self.method]].family:
-            model = model or MODELS[default_model(method.family)]
-            update = {self.method: method.name, **self._for_model(model, method)}
-        elif model and model is not before:
-            update = self._for_model(model)
-        return update | {
+        model = MODELS.get(recording.traces[-1].model.id)
+        missing = how_to_fetch(model.id) if model and model.fetched and not at_hand(model.id) else ""
+        return self.as_recorded(recording) | {
+            self.problem: notice("info", missing) if missing else {},
             self.site.shown: Shown(recording.paths, "a recorded run"),
             **self.outcome.show(recording.traces),
             self.caption: gr.update(visible=False),
             **self.again.show(recording.traces, recording.paths),
             **self.moving.cleared(),
         }
+
+    def as_recorded(self, recording: Recording) -> Update:
+        """The form as it asks for a recorded run; as it is where the run cannot be asked for here."""
+        request = request_of(recording.traces[-1])
+        if request is None:
+            return {}
+        return self.opened(Address(request=request, beside=len(recording.traces) > 1)) | {self.opening: None}
 
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on; a model that fits stays."""
@@ -351,10 +354,13 @@ _CAPTION_DONE: Final = (
 )
 
 
-def _model_of(recording: Recording) -> ModelInfo | None:
-    """The model of a recording, where it can be asked for something."""
-    model = MODELS.get(recording.traces[-1].model.id)
-    return model if model and model.default_prompt and at_hand(model.id) else None
+def _begin_with(update: Update) -> None:
+    """Let components open as an update would make them."""
+    for component, given in update.items():
+        changes = given if isinstance(given, dict) else {"value": given}
+        for name, value in changes.items():
+            if name != "__type__":
+                setattr(component, name, value)
 
 
 def vocabulary() -> str:

@@ -72,10 +72,13 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     some, page = recording(decoded("ar"), decoded("scd", window=16)), parts.run
     monkeypatch.setattr(page, "pairs", pairs([some]))
     event: Any = SimpleNamespace(index=0)
-    update = page.choose_pair({page.method: "s2d2", page.model: "text-target"}, event)
+    update, made = page.choose_pair(event), some.traces[-1]
     assert update[page.site.shown].paths == some.paths
-    assert update[page.method] == "scd"
-    assert page.method not in page.choose_pair({page.method: "ar", page.model: "studio-image"}, event)
+    assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", made.seed, None)
+    assert (update[page.model]["value"], update[page.prompt]["value"]) == (made.model.id, made.prompt)
+    assert update[page.own["scd"].of["window"]]["value"] == 16
+    monkeypatch.setattr("demo.addresses.at_hand", lambda _: False)
+    assert page.form.isdisjoint(page.choose_pair(event)), "what cannot be asked for leaves the form as it is"
     for event.index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):
-            page.choose_pair({page.method: "scd", page.model: "studio-image"}, event)
+            page.choose_pair(event)
