@@ -8,6 +8,7 @@ up to six of them beside one another, and `offer` lets the visitor choose among 
 
 import json
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -178,7 +179,8 @@ def recorded(paths: Sequence[Path]) -> Message | None:
 def replayed(recording: Recording, address: str) -> Message:
     """The message to play a recording from its start; `address` names it."""
     answers = answers_to(trace.prompt for trace in recording.traces)
-    return {"kind": "load", "urls": [url(path) for path in recording.paths], "address": address, "answers": answers}
+    message = {"kind": "load", "urls": [url(path) for path in recording.paths], "address": address, "answers": answers}
+    return message | {"asked": secrets.token_hex(4)}  # gradio tells a component nothing that it was told last
 
 
 def compared(paths: Sequence[Path]) -> Message:

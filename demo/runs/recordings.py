@@ -81,11 +81,11 @@ def listed(folder: Path) -> list[dict[str, Any]]:
 def answers_to(prompts: Iterable[str | None]) -> dict[str, str]:
     """The right answers to those prompts that are problems with a known one."""
     known = _answers()
-    return {prompt: known[prompt] for prompt in prompts if prompt in known}
+    return {prompt: known[prompt] for prompt in prompts if prompt is not None and prompt in known}
 
 
 @cache
-def _answers() -> dict[str | None, str]:
+def _answers() -> dict[str, str]:
     return {one["question"]: one["answer"] for one in json.loads(_PROBLEMS.read_text("utf-8"))}
 
 

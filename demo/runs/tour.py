@@ -45,7 +45,7 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
 def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scene:
     start, end = (_pass(entry[name], last) if name in entry else None for name in ("from", "to"))
     step = last.steps[end - 1] if end and entry.get("pin") else None
-    redrawn = step and next(iter(_telling(step) or _repaired(step)), None)
+    redrawn = [step.position[entry] for entry in _telling(step) or _repaired(step)] if step else []
     return {
         "title": entry["title"],
         "text": entry["text"],
@@ -53,7 +53,7 @@ def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scen
         "from": start or 0,
         "to": end,
         "speed": entry.get("speed"),
-        "token": None if step is None or redrawn is None else step.position[redrawn],
+        "token": redrawn[0] if redrawn else None,
         "fates": entry.get("fates", False),
     }
 

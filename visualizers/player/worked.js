@@ -219,7 +219,7 @@ class Worked {
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
     const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.coinDecided ? residualRows(moment, this.scene.pictures) : null;
     const notDrawn = redrawn ? null : make("p", { class: "ds-note" }, notDrawnInWords(moment));
-    if (bars?.children.length) this.fillPart("left", [...title, ", scaled to 100 %"], bars, notDrawn);
+    if (bars?.children.length) this.fillPart("left", [...title, ", scaled to 100 %"], notDrawn, bars);
     else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, tries && make("p", { class: "ds-note" }, `Drawn from the target until one fell into the residual: ${tries} ${tries === 1 ? "try" : "tries"}.`));
     else this.fillPart("left", title, ...(moment.fate?.name === "resampled" ? [notDrawn] : []));
   }
