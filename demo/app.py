@@ -10,8 +10,8 @@ from demo.addresses import read_address
 from demo.pages import api, methods
 from demo.pages.compare import COMPARE, IN_TURN, ComparePage
 from demo.pages.figures import FiguresPage
-from demo.pages.gallery import GALLERY, GalleryPage
-from demo.pages.run import RunPage
+from demo.pages.gallery import GalleryPage
+from demo.pages.run import RUN, RunPage
 from demo.pages.trace import TracePage
 from demo.pages.which import WhichPage
 from demo.panels.widgets import notice
@@ -32,7 +32,7 @@ See speculative decoding happen: every draft, every verdict, every forward pass.
 """
 _NAME_RUN = """() => {
   // A tab is chosen as the page is made, too.
-  if (globalThis.draftscopeOpened && /(gallery|compare)=/.test(location.hash)) {
+  if (globalThis.draftscopeOpened && /compare=/.test(location.hash)) {
     history.replaceState(history.state, '', `#${globalThis.draftscopeRun ?? ''}`);
   }
 }"""
@@ -73,7 +73,7 @@ class Opening:
             if address is None:
                 return {self.go: ""}
             if address.gallery:
-                return {self.tabs: gr.Tabs(selected=GALLERY), **self.gallery.named(address.gallery)}
+                return self.gallery.named(address.gallery)
             if address.compare:
                 named = self.compare.named(address.compare)
                 return {self.go: "compare", self.tabs: gr.Tabs(selected=COMPARE), **named}
@@ -99,7 +99,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         turned = watcher()
         site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
-            with gr.Tab("Run") as run_tab:
+            with gr.Tab("Run", id=RUN) as run_tab:
                 run = RunPage(site, offered, scenes(recordings, offered))
             with gr.Tab("Compare", id=COMPARE) as compare_tab:
                 compare = ComparePage(site, run, recordings)
@@ -107,8 +107,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
                 which = WhichPage(site, recordings)
             with gr.Tab("Figures") as figures_tab:
                 figures = FiguresPage(site, run)
-            with gr.Tab("Gallery", id=GALLERY):
-                gallery = GalleryPage(site, recordings, gone)
+            with gr.Tab("Gallery"):
+                gallery = GalleryPage(run, recordings, gone)
             with gr.Tab("Trace") as trace_tab:
                 trace = TracePage(site)
             with gr.Tab("Methods"):
@@ -116,6 +116,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
         which_tab.select(which.draw, which.inputs, which.parts, **QUIET)
         which.connect(tabs, gallery)
+        gallery.connect(tabs)
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
         trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
         run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)

@@ -44,7 +44,7 @@ CSS: Final = """
 .place p { color: var(--body-text-color-subdued); font-size: 12px; overflow-wrap: anywhere; }
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
-#problem:not(:has(.notice)), #outcome:not(:has(.facts)), #gallery-outcome:not(:has(.facts)),
+#problem:not(:has(.notice)), #outcome:not(:has(.facts)),
 #watcher, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
 #grid:not(:has(table)),
 #upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {

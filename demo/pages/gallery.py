@@ -1,27 +1,22 @@
-"""Gallery: recorded runs, open at once, no model needed."""
+"""Gallery: recorded runs, played on the stage of Run, no model needed."""
 
 from collections.abc import Sequence
-from typing import Any, Final
 from urllib.parse import urlencode
 
 import gradio as gr
 
-from demo.panels.outcome import OutcomePanel
-from demo.panels.viewer import recorded, trace_viewer
+from demo.pages.run import RUN, RunPage
 from demo.panels.widgets import Card, card_wall, chosen_index, notice, notice_box
 from demo.runs.naming import method_title
 from demo.runs.recordings import Recording, deviation_of
-from demo.server.sessions import Shown
-from demo.site import AT_ONCE, QUIET, Site, Update, scroll_to
+from demo.site import AT_ONCE, QUIET, Update, scroll_to
 from engines.config import ConfigError
 from engines.methods import METHODS
 from traces.pairing import target_forwards
 
-GALLERY: Final = "gallery"
-"""Id of the tab."""
 _LEAD = (
-    "Runs that were recorded with this program. Choose one to replay it; Figures and Trace then speak of it too. "
-    "Nothing is computed."
+    "Runs that were recorded with this program. Choose one to play it under Run; Figures and Trace then speak of "
+    "it too. Nothing is computed."
 )
 _EMPTY = "There is no recorded run in assets/traces. `make traces` records what gallery.json lists."
 
@@ -29,56 +24,55 @@ _EMPTY = "There is no recorded run in assets/traces. `make traces` records what 
 class GalleryPage:
     """The page and its handler."""
 
-    def __init__(self, site: Site, entries: Sequence[Recording], gone: Sequence[str] = ()) -> None:
-        self.site = site
+    def __init__(self, run: RunPage, entries: Sequence[Recording], gone: Sequence[str] = ()) -> None:
+        self.run = run
         self.entries = entries
+        self.shows = run.replays
+        """What `named` changes."""
         gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
         if gone:
             count = f"{len(gone)} recording{'s' * (len(gone) > 1)}"
             missing = notice("warning", f"{', '.join(gone)}: missing or damaged.", f"Without {count}.")
             notice_box(missing, elem_id="gallery-gone")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
-        self.outcome = OutcomePanel("gallery-outcome", "gallery-why")
-        self.viewer = trace_viewer("gallery-viewer", visible=False)
-        self.shows: list[Any] = [self.viewer, *self.outcome.parts, site.shown]
-        """What changes with the recording that is shown."""
-        opened = self.cards.choose(self.open, None, self.shows, **AT_ONCE)
-        opened.then(None, js=scroll_to("gallery-outcome"), **QUIET)
 
-    def open(self, event: gr.EventData) -> Update:
-        """Show the chosen recording."""
-        return self._show(self.entries[chosen_index(event, len(self.entries), "recording")])
+    def connect(self, tabs: gr.Tabs) -> None:
+        """Open the recording of a card under Run."""
+
+        def open_card(event: gr.EventData) -> Update:
+            """Play the chosen recording."""
+            entry = self.entries[chosen_index(event, len(self.entries), "recording")]
+            return {tabs: gr.Tabs(selected=RUN), **self.named(name_of(entry))}
+
+        opened = self.cards.choose(open_card, None, [tabs, *self.shows], **AT_ONCE)
+        opened.then(None, js=scroll_to("viewer"), **QUIET)
 
     def named(self, name: str) -> Update:
-        """Show the recording that an address names. Raises ConfigError when there is none of that name."""
+        """Play the recording that an address names. Raises ConfigError when there is none of that name."""
         for entry in self.entries:
             if name == name_of(entry):
-                return self._show(entry)
+                return self.run.replay(entry, _address(entry))
         raise ConfigError(f"gallery: {name[:60]!r} is not here, or not any more; choose a recording in the Gallery.")
-
-    def _show(self, entry: Recording) -> Update:
-        return {
-            self.viewer: gr.update(value=recorded(entry.paths), visible=True),
-            **self.outcome.show(entry.traces),
-            self.site.shown: Shown(entry.paths, "a recorded run"),
-        }
 
 
 def _card(entry: Recording) -> Card:
     output = entry.traces[-1].output
     given = output.given or 0  # of a clip a frame is shown, from the middle of what was decoded
     still = output.video[(given + len(output.video)) // 2] if len(output.video) > given else ""
-    address = urlencode({"gallery": name_of(entry)})
     return Card(
         entry.title,
         entry.note,
         entry.about,
         output.image or still,
         output.text or "",
-        address,
+        _address(entry),
         method_title(entry.method),
         badge(entry),
     )
+
+
+def _address(entry: Recording) -> str:
+    return urlencode({"gallery": name_of(entry)})
 
 
 def badge(entry: Recording) -> str:

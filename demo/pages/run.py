@@ -15,7 +15,7 @@ from demo.panels.export import MovingPanel
 from demo.panels.folder import FolderPanel, local
 from demo.panels.outcome import OutcomePanel
 from demo.panels.start_stop import StartStop
-from demo.panels.viewer import Passes, begun, finished, offered, trace_viewer
+from demo.panels.viewer import Passes, begun, finished, offered, replayed, trace_viewer
 from demo.panels.widgets import chosen_index, notice, notice_box
 from demo.runs.decoding import Ended, Opened
 from demo.runs.recordings import Pair, Recording
@@ -34,6 +34,8 @@ from engines.protocol import Family
 from engines.runtime.request import Request
 from engines.sampling.chance import LARGEST_SEED, read_seed
 
+RUN: Final = "run"
+"""Id of the tab."""
 DEFAULT: Final = METHODS["scd"]
 _USUAL: Final = MODELS[default_model(DEFAULT.family)]
 DRAWS: Final = MODELS["studio-image"].default_prompt
@@ -182,6 +184,8 @@ class RunPage:
         self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
         """What `opened` changes."""
         chosen = {*self.opens, self.problem, *self.moving.parts, *about}
+        self.replays: list[Any] = [self.viewer, *chosen]
+        """What `replay` changes."""
         self.viewer.chosen(self.choose_pair, None, chosen, **AT_ONCE_LATEST)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE)
@@ -280,6 +284,14 @@ class RunPage:
     def choose_pair(self, event: gr.EventData) -> Update:
         """A recorded pair is shown: it is what the other pages speak of, and what the form asks for."""
         recording = self.pairs[chosen_index(event, len(self.pairs), "pair")].recording
+        return self._about(recording)
+
+    def replay(self, recording: Recording, address: str) -> Update:
+        """Play a recording on the stage, from its start; it changes `replays`, and `address` names it."""
+        return {self.viewer: replayed(recording, address), **self._about(recording)}
+
+    def _about(self, recording: Recording) -> Update:
+        """What is said of a recording that is shown, and the form that asks for it."""
         model = MODELS.get(recording.traces[-1].model.id)
         missing = how_to_fetch(model.id) if model and model.fetched and not at_hand(model.id) else ""
         return self.as_recorded(recording) | {

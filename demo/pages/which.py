@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.pages.gallery import GALLERY, GalleryPage, name_of
+from demo.pages.gallery import GalleryPage, name_of
+from demo.pages.run import RUN
 from demo.panels.figure import Panel
 from demo.panels.widgets import component, notice, notice_box, upload_file
 from demo.runs.measured import FOLDER
@@ -20,7 +21,7 @@ from demo.runs.tradeoffs import (
     reported_tradeoffs,
     speed_in_words,
 )
-from demo.site import AT_ONCE, LATEST, QUIET, Site, Update
+from demo.site import AT_ONCE, LATEST, QUIET, Site, Update, scroll_to
 from traces.tradeoffs import Tradeoff, best, frontier, predicted
 from visualizers import SweepError
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
@@ -146,7 +147,7 @@ class WhichPage:
         self.points = component([], _LIST_JS, _LIST_CSS, elem_id="which-points")
 
     def connect(self, tabs: gr.Tabs, gallery: GalleryPage) -> None:
-        """Open the recording of a point in the gallery."""
+        """Play the recording of a point under Run."""
 
         def choose(values: Update, event: gr.EventData) -> Update:
             """Show the recording of a point, or say that there is none."""
@@ -157,11 +158,12 @@ class WhichPage:
             entry = recording_of(shown[index], self.recordings)
             if entry is None:
                 return {self.problem: notice("info", f"{called(shown[index])} was not recorded.", "No recording.")}
-            update: Update = {self.problem: {}, tabs: gr.Tabs(selected=GALLERY)}
+            update: Update = {self.problem: {}, tabs: gr.Tabs(selected=RUN)}
             return update | gallery.named(name_of(entry))
 
         parts = [self.problem, tabs, *gallery.shows]
-        self.points.choose(choose, self.inputs, parts, **AT_ONCE)
+        opened = self.points.choose(choose, self.inputs, parts, **AT_ONCE)
+        opened.then(None, js=scroll_to("viewer"), **QUIET)
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Show a visitor's results in place of those that ship, or these again where the file was taken away."""

@@ -1,4 +1,4 @@
-"""What a run came to: its figures, and on request why it is not faster."""
+"""What a run came to: its figures, and on request what decides its speed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ class OutcomePanel:
         """Lay it out for the runs that are shown first; the names are ids on the page."""
         self.facts = facts_row(outcome(traces), elem_id=name)
         with gr.Accordion(
-            "Why is it not faster here?", open=False, visible=bool(traces), elem_id=why_name
+            "What decides the speed here?", open=False, visible=bool(traces), elem_id=why_name
         ) as self.accordion:
             self.reasons = gr.Markdown(_reasons(traces), elem_classes="reading")
         self.parts: list[Any] = [self.facts, self.accordion, self.reasons]

@@ -140,10 +140,12 @@ def summarized(traces: Sequence[Trace], arms: int) -> list[Fact]:
     usual = f"ordinary: {estimate([target_forwards(t) for t in groups[0]])}, " if arms > 1 else ""
     passes = str(estimate([target_forwards(t) for t in made]))
     facts = [Fact("Target passes", passes, f"{usual}{len(of_seeds(made))} seeds")]
-    for name, of in (("Fewer target passes", target_forwards), ("Faster", seconds)) if arms > 1 else ():
+    for name, of in (("Ratio of target passes", target_forwards), ("Speed", seconds)) if arms > 1 else ():
         ratios = [a / b for a, b in paired(groups[0], made, of).values() if b]
         if ratios:
-            facts.append(Fact(name, f"{estimate(ratios)} ×", "mean of ordinary over this run, seed by seed"))
+            facts.append(
+                Fact(name, f"{estimate(ratios)} ×", "mean of ordinary over this run, seed by seed; above 1 is better")
+            )
     times = [value for t in made if (value := seconds(t)) is not None]
     if times:
         facts.append(Fact("Decoding time", f"{estimate(times)} s", "of single runs on this machine"))

@@ -8,6 +8,7 @@ up to six of them beside one another, and `offer` lets the visitor choose among 
 
 import json
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +17,7 @@ import gradio as gr
 
 from demo.runs.decoding import Advance, Opened, plain
 from demo.runs.naming import baselines
-from demo.runs.recordings import Pair
+from demo.runs.recordings import Pair, Recording, answers_to
 from demo.server.sessions import url
 from engines.methods import METHODS
 from visualizers import player
@@ -47,7 +48,12 @@ let race = null;
 let due = [];  // the next pass of each lane: most arrive several times
 const act = {
   offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
-  load: ({ urls }) => { race = null; player.loadUrl(urls); },
+  load: ({ urls, address }) => {
+    race = null;
+    if (address && !location.hash.startsWith(`#${address}`)) called(address);
+    if (address) globalThis.draftscopeRun = address;
+    player.loadUrl(urls, address ? { loop: true, start: true } : {});
+  },
   compare: ({ urls }) => { race = null; player.loadUrl(urls, { most: 6, afresh: true }); },
   begin: (message) => {
     race = message.race;
@@ -75,6 +81,7 @@ const act = {
 const take = () => {
   const message = props.value;
   if (!message?.kind) return;
+  Object.assign(player.answers, message.answers);
   const late = message.race && message.race !== race;  // this player was made after the race began
   if (message.kind === 'finish' && late) act.load(message);
   else if (message.kind === 'begin' || !late) act[message.kind](message);
@@ -124,7 +131,8 @@ def trace_viewer(
 
 def begun(opened: Opened, name: str) -> Message:
     """The message that a race begins; `name` sets it apart from the one before."""
-    return {"kind": "begin", "race": name, "heads": list(opened.heads)}
+    answers = answers_to(head.get("prompt") for head in opened.heads)
+    return {"kind": "begin", "race": name, "heads": list(opened.heads), "answers": answers}
 
 
 class Passes:
@@ -168,6 +176,13 @@ def recorded(paths: Sequence[Path]) -> Message | None:
     return {"kind": "load", "urls": [url(path) for path in paths]} if paths else None
 
 
+def replayed(recording: Recording, address: str) -> Message:
+    """The message to play a recording from its start; `address` names it."""
+    answers = answers_to(trace.prompt for trace in recording.traces)
+    message = {"kind": "load", "urls": [url(path) for path in recording.paths], "address": address, "answers": answers}
+    return message | {"asked": secrets.token_hex(4)}  # gradio tells a component nothing that it was told last
+
+
 def compared(paths: Sequence[Path]) -> Message:
     """The message to show up to six finished traces beside one another; without any the viewer is emptied."""
     return {"kind": "compare", "urls": [url(path) for path in paths]}
@@ -184,4 +199,5 @@ def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
         }
         for pair in pairs
     ]
-    return {"kind": "offer", "pairs": chips, "invite": invite} if chips else None
+    answers = answers_to(trace.prompt for pair in pairs for trace in pair.recording.traces)
+    return {"kind": "offer", "pairs": chips, "invite": invite, "answers": answers} if chips else None

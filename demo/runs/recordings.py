@@ -7,8 +7,9 @@ holds one record a run: `file`, `method`, and where they differ from the default
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Final, NamedTuple
@@ -25,6 +26,7 @@ from traces.stats import draft_forwards
 FOLDER: Final = Path(__file__).parents[2] / "assets" / "traces"
 LIST: Final = "gallery.json"
 _PROMPT_CHARACTERS: Final = 60
+_PROBLEMS: Final = FOLDER.parent / "problems.json"
 _TRACES: Final = "*.json.gz"
 _LOG: Final = logging.getLogger(__name__)
 
@@ -76,6 +78,17 @@ def listed(folder: Path) -> list[dict[str, Any]]:
         return []
     named = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("file"), str)]
     return named if isinstance(entries, list) else []
+
+
+def answers_to(prompts: Iterable[str | None]) -> dict[str, str]:
+    """The right answers to those prompts that are problems with a known one."""
+    known = _answers()
+    return {prompt: known[prompt] for prompt in prompts if prompt is not None and prompt in known}
+
+
+@cache
+def _answers() -> dict[str, str]:
+    return {one["question"]: one["answer"] for one in json.loads(_PROBLEMS.read_text("utf-8"))}
 
 
 def left_out(among: Sequence[Recording], folder: Path = FOLDER) -> list[str]:

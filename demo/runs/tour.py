@@ -10,11 +10,13 @@ import gradio as gr
 from demo.panels.widgets import component
 from demo.runs.recordings import Pair, Recording
 from demo.server.sessions import url
-from traces.schema import Fate, Trace
+from traces.schema import Fate, Step, Trace
 
 SCENES: Final = Path(__file__).with_name("tour.toml")
 _REPAIRED: Final = (Fate.RESAMPLED, Fate.REJECTED)
 _SEVERAL: Final = 3
+_TELLING: Final = (0.3, 0.7)
+"""Acceptance probabilities at which the coin could well have fallen the other way, as in the player's worked.js."""
 
 Scene = dict[str, Any]
 """`title`, `text` and what the player's `scene` takes."""
@@ -43,8 +45,7 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
 def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scene:
     start, end = (_pass(entry[name], last) if name in entry else None for name in ("from", "to"))
     step = last.steps[end - 1] if end and entry.get("pin") else None
-    verdicts = zip(step.position, step.fate, strict=True) if step else ()
-    redrawn = next((position for position, fate in verdicts if fate in _REPAIRED), None)  # the first of the pass
+    redrawn = [step.position[entry] for entry in _telling(step) or _repaired(step)] if step else []
     return {
         "title": entry["title"],
         "text": entry["text"],
@@ -52,21 +53,37 @@ def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scen
         "from": start or 0,
         "to": end,
         "speed": entry.get("speed"),
-        "token": redrawn,
+        "token": redrawn[0] if redrawn else None,
         "fates": entry.get("fates", False),
     }
 
 
 def _pass(number: int | str, trace: Trace) -> int:
-    """A number of passes, or the first after which several drafts were accepted and one was redrawn."""
+    """A number of passes, or that of the first pass with a rejection; for a repair it accepts several drafts, too.
+
+    A rejection that tells much comes before any other.
+    """
     if isinstance(number, int):
         return number
-    if number != "repair":
-        raise ValueError(f"scene: pass {number!r} is not known; give a number or repair")
-    for passes, step in enumerate(trace.steps, 1):
-        if step.fate.count(Fate.ACCEPTED) >= _SEVERAL and any(fate in _REPAIRED for fate in step.fate):
-            return passes
-    return len(trace.steps)
+    if number not in ("rejection", "repair"):
+        raise ValueError(f"scene: pass {number!r} is not known; give a number, rejection or repair")
+    several = _SEVERAL if number == "repair" else 0
+    fit = [(passes, step) for passes, step in enumerate(trace.steps, 1) if step.fate.count(Fate.ACCEPTED) >= several]
+    first = (passes for found in (_telling, _repaired) for passes, step in fit if found(step))
+    return next(first, len(trace.steps))
+
+
+def _repaired(step: Step) -> list[int]:
+    """The entries of a pass whose draft was rejected."""
+    return [entry for entry, fate in enumerate(step.fate) if fate in _REPAIRED]
+
+
+def _telling(step: Step) -> list[int]:
+    """Those whose coin could well have fallen the other way; an initial draft is not the model's own."""
+    low, high = _TELLING
+    odds, initial = step.accept_prob or (), step.numbers.get("initial", ())
+    entries = [entry for entry in _repaired(step) if entry < len(odds) and low <= (odds[entry] or 0) <= high]
+    return [entry for entry in entries if entry >= len(initial) or initial[entry] != 1]
 
 
 _JS: Final = """

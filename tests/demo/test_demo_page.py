@@ -143,8 +143,11 @@ def test_a_bad_prompt_is_answered_and_loses_nothing_and_the_keyboard_reaches_the
 def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -> None:
     page.get_by_role("tab", name="Gallery").click()
     page.locator("#gallery button").first.click()
-    page.wait_for_function("draftscopePlayers['gallery-viewer']?.snapshot().lanes.length === 2")
-    expect(page.locator("#gallery-outcome")).to_contain_text("ordinary: 256")
+    expect(page.get_by_role("tab", name="Run")).to_have_attribute("aria-selected", "true")
+    expect(page.locator("#outcome")).to_contain_text("ordinary: 256")
+    page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && {SNAPSHOT}.now === 0")  # from the start
+    expect(page.locator("#viewer")).to_be_in_viewport(ratio=0.9)
+    assert page.evaluate("location.hash") == "#gallery=scd"
     page.get_by_role("tab", name="Figures").click()
     expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible()
     page.get_by_label("The race to the last token").check()
@@ -263,9 +266,6 @@ def unfold(page: Page, tab: str) -> None:
     if tab == "Run":
         page.locator(".settings > button").first.click()
         expect(page.get_by_label("Method")).to_be_visible()
-    elif tab == "Gallery":
-        page.locator("#gallery button").first.click()
-        page.wait_for_function("draftscopePlayers['gallery-viewer']?.snapshot().lanes.length === 2")
     elif tab == "Trace":
         page.locator("#trace-why > button").click()
         for name in ("Forward passes", "One forward pass, position by position"):

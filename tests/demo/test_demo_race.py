@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from support.browser import SNAPSHOT, still, visit
 
 from traces import read
-from traces.schema import Fate
+from traces.schema import Fate, Step
 
 FASTER = Path(__file__).parents[2] / "assets" / "traces" / "scd-dress-guided.json.gz"
 """Of the race of pictures, the run that is faster."""
@@ -29,6 +29,12 @@ def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) 
             opened.get_by_role("button", name=race, exact=True).click()
             opened.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === 144 && {NOW} < 20")
         yield opened
+
+
+def rejection_odds(step: Step) -> list[float]:
+    """With which probability the rejected drafts of a pass would have been accepted."""
+    odds = zip(step.fate, step.accept_prob or (), strict=False)
+    return [odd for fate, odd in odds if fate is Fate.RESAMPLED and odd is not None]
 
 
 def counters(page: Page) -> list[int]:
@@ -168,12 +174,36 @@ def test_chips_choose_the_pair_for_all_pages(page: Page) -> None:
     expect(page.locator("#command textarea")).to_have_value(re.compile("engines run cspd"))
 
 
+def test_a_card_of_the_gallery_plays_on_the_stage_and_a_wrong_answer_is_flagged(page: Page) -> None:
+    for _ in range(2):  # again, after a chip showed another one
+        page.get_by_role("tab", name="Gallery").click()
+        page.locator("#gallery button", has_text="PSD (Confidence), depth 3").click()
+        page.wait_for_function(f"{SNAPSHOT}.lanes[1]?.tokens.length === 64 && {SNAPSHOT}.playing && {NOW} < 3")
+        expect(page.locator("#viewer .ds-tokens").last).to_be_in_viewport()
+        assert page.evaluate("location.hash") == "#gallery=text-psd"
+        page.get_by_role("group", name="Recorded pairs").get_by_role("button", name="picture").click()
+        page.wait_for_function(f"{SNAPSHOT}.lanes[1]?.tokens.length === 144")
+    page.get_by_role("tab", name="Gallery").click()
+    page.locator("#gallery button", has_text="PSD (Confidence), depth 3").click()
+    page.wait_for_function(f"{SNAPSHOT}.lanes[1]?.tokens.length === 64")
+    page.locator("#viewer").get_by_role("button", name="Last", exact=True).click()
+    expect(page.locator("#viewer .ds-passes").last).to_have_text("✗ wrong: 20, not 30, in 4 passes")
+    expect(page.locator("#viewer .ds-passes").first).to_have_text("✓ in 55 passes")
+    expect(page.locator("#viewer .ds-counter").last).to_contain_text("55 of 55 tokens")
+    page.locator("#viewer").get_by_role("button", name="Next rejection").click()
+    expect(page.locator("#viewer .ds-where")).to_contain_text("pass 3 of 4")
+
+
 @pytest.mark.parametrize("page", [{"reduced_motion": "reduce"}], indirect=True)
 def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 0")
-    middle = len(read(FASTER).steps) // 2
-    assert still(page, NOW) == middle and not page.evaluate(f"{SNAPSHOT}.playing")
-    assert counters(page)[0] == middle
+    steps = read(FASTER).steps
+    near = min(
+        (count for count, step in enumerate(steps, 1) if any(0.3 <= odds <= 0.7 for odds in rejection_odds(step))),
+        key=lambda count: (abs(count - len(steps) // 2), count),
+    )
+    assert still(page, NOW) == near and not page.evaluate(f"{SNAPSHOT}.playing")
+    assert counters(page)[0] == near
     expect(page.locator("#viewer .ds-say strong")).to_contain_text("verified in one pass")
 
 

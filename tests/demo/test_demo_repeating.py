@@ -45,7 +45,7 @@ def test_every_seed_is_decoded_both_ways_and_means_are_paired() -> None:
     passes = [float(trace.summary.forwards) for trace in made]
     assert facts["Target passes"] == f"{fmean(passes):.3g} ± {stdev(passes) / sqrt(3):.2g}"
     ratios = [a / b for a, b in paired(ordinary, made, target_forwards).values()]
-    assert facts["Fewer target passes"] == f"{estimate(ratios)} ×"
+    assert facts["Ratio of target passes"] == f"{estimate(ratios)} ×"
     assert FIGURES["seeds"].supports(traces) is None
     drawn = FIGURES["seeds"].draw(traces)
     lines = [list(trace.y) for trace in drawn.data if trace.legendgroup == "seed" and trace.xaxis == "x"]

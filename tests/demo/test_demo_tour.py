@@ -26,6 +26,10 @@ def test_the_shipped_tour_shows_a_rejection_and_two_ways_to_draft(shipped: tuple
     check, repair, settle = shown[2:5]
     run = read(FOLDER / "scd-boot.json.gz")
     step = run.steps[repair["to"] - 1]
+    for scene in (shown[1], check, repair):  # the coin could as well have fallen the other way
+        made = run.steps[scene["to"] - 1]
+        odds = zip(made.fate, made.accept_prob or (), strict=True)
+        assert any(fate is Fate.RESAMPLED and odd is not None and 0.3 <= odd <= 0.7 for fate, odd in odds)
     assert step.fate[step.position.index(repair["token"])] is Fate.RESAMPLED
     assert step.fate.count(Fate.ACCEPTED) >= 3 and check["to"] == repair["to"] == repair["from"]
     assert [str(address).rpartition("/")[2] for address in settle["urls"]] == [

@@ -48,9 +48,9 @@ def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> No
     assert walk.clicks <= 2
 
     page.get_by_role("button", name="See it happen").first.click()
-    expect(page.get_by_role("tab", name="Gallery")).to_have_attribute("aria-selected", "true")
-    reasons = page.locator("#gallery-why")
-    expect(reasons).to_contain_text("Why is it not faster here?")
+    expect(page.get_by_role("tab", name="Run")).to_have_attribute("aria-selected", "true")
+    reasons = page.locator("#why")
+    expect(reasons).to_contain_text("What decides the speed here?")
     reasons.locator("> button").click()
     expect(reasons).to_contain_text("passes of the drafter for every target pass")
 

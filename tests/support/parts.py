@@ -30,8 +30,9 @@ class Parts:
         with gr.Blocks() as blocks:
             site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
             run, tabs = RunPage(site), gr.Tabs()
-            compare, gallery = ComparePage(site, run, recorded), GalleryPage(site, recorded)
+            compare, gallery = ComparePage(site, run, recorded), GalleryPage(run, recorded)
             compare.connect_again(tabs)
+            gallery.connect(tabs)
             return cls(blocks, site, run, compare, gallery, Opening(tabs, run, gallery, compare))
 
     def values(self, **more: object) -> Update:

@@ -99,7 +99,7 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
     assert len(cursors) == 5 and set(cursors) == {str(position)}
     assert pixels(page.locator(".ds-timeline canvas")).tobytes() != before
     story = page.locator(".ds-readout").inner_text()
-    assert f"Position {position} · row {row}, column {column} · forward pass {step + 1}" in story
+    assert f"Position {position + 1} · row {row + 1}, column {column + 1} · forward pass {step + 1}" in story
     assert "accepted: the draft was judged and is final" in story
     numbers = page.locator(".ds-numbers").inner_text().split("\n")
     assert float(numbers[numbers.index("p, judging distribution") + 1]) == pytest.approx(entry.p[0], rel=0.005)
@@ -131,7 +131,7 @@ def test_the_keyboard_moves_through_the_run_and_in_a_view_from_token_to_token(pa
         assert snapshot(page)["position"] == expected, key
     settle(page)
     assert canvas.get_attribute("aria-valuenow") == "0"
-    assert "Position 0 · row 0, column 0" in canvas.get_attribute("aria-valuetext")
+    assert "Position 1 · row 1, column 1" in canvas.get_attribute("aria-valuetext")
     page.keyboard.press("Escape")
     canvas.click(position={"x": 5, "y": 5})  # pins the token
     canvas.hover(position={"x": 150, "y": 150})

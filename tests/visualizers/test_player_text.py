@@ -5,13 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
-from support.playing import chips, go, pixels, settle, show, snapshot
+from support.handmade import make, step
+from support.playing import chips, go, harness, pixels, plain, settle, show, snapshot
 from support.synthetic import written
 
 from traces.replay import PENDING, state_after
-from traces.schema import Call, Canvas, Fate, Legend, Output, Step, Trace
+from traces.schema import Call, Canvas, Fate, Legend, Mask, Output, Step, Trace
 from traces.stats import summarise
 
 
@@ -51,6 +52,70 @@ def test_the_prompt_lines_and_blocks_stand_where_the_trace_says(page: Page) -> N
         show(page, replace(trace, canvas=Canvas(kind="text", shape=(24,), block=8, block_offset=offset)))
         borders = "all => all.map(border => Number(border.nextElementSibling.nextElementSibling.dataset.position))"
         assert page.locator(".ds-border").evaluate_all(borders) == expected
+
+
+def said(*lines: str, padding: int = 0) -> Trace:
+    """A text that one pass writes, its last token <end>, with more of these behind it."""
+    words = [*lines, *["<end>"] * (1 + padding)]
+    ids = {word: number for number, word in enumerate(dict.fromkeys(words))}
+    entries = " ".join(f"{at}:{ids[word]}=unmasked" for at, word in enumerate(words))
+    steps = [step(entries, mode="diffusion")]
+    legend = Legend(vocabulary={number: word for word, number in ids.items()})
+    made = summarise(steps, len(words), complete=True, ends=(ids["<end>"],))
+    tokens = tuple(ids[word] for word in words)
+    output = Output(tokens=tokens, text="".join(lines))
+    return make("psd", Canvas(kind="text", shape=(len(words),)), steps, legend=legend, summary=made, output=output)
+
+
+def test_padding_behind_the_end_is_neither_counted_nor_shown(page: Page) -> None:
+    harness(page)
+    page.evaluate("traces => { player.useBrief(true); player.load(traces); }", [plain(said("a", " b", padding=5))] * 2)
+    settle(page)
+    expect(page.locator(".ds-counter b")).to_have_text(["3", "3"])
+    expect(page.locator(".ds-counter").last).to_contain_text("3 of 3 tokens")
+    assert page.locator(".ds-lane").first.locator(".ds-token:visible").all_inner_texts() == ["a", "b", "<end>"]
+    page.evaluate("trace => player.load([trace])", plain(said("a", " b", padding=5)))
+    settle(page)
+    expect(page.locator(".ds-say")).to_contain_text("3 tokens in one pass")
+    page.evaluate("player.useBrief(false)")
+    settle(page)
+    assert page.locator(".ds-lane").first.locator(".ds-token:visible").count() == 8
+
+
+def test_a_wrong_answer_is_flagged_where_the_right_one_is_known(page: Page) -> None:
+    harness(page)
+    right, wrong = (plain(said("It is $", f"{number}", "\n#### ", f"{number}")) for number in ("30", "20"))
+    page.evaluate("traces => { player.useBrief(true); player.load(traces); }", [right, wrong])
+    settle(page)
+    expect(page.locator(".ds-passes")).to_have_text(["✓ in 1 pass", "✓ in 1 pass"])  # nobody knows
+    page.evaluate("prompt => { player.answers[prompt] = '30'; player.set(1); }", right["prompt"])
+    settle(page)
+    expect(page.locator(".ds-passes")).to_have_text(["✓ in 1 pass", "✗ wrong: 20, not 30, in 1 pass"])
+    expect(page.locator(".ds-lead").last).to_contain_text("The answer is wrong: 20, not 30.")
+    page.evaluate("player.set(0)")
+    settle(page)
+    expect(page.locator(".ds-passes").last).to_have_text("0 passes")
+
+
+def test_a_stopped_run_says_how_far_it_came_of_what_was_asked_for(page: Page) -> None:
+    harness(page)
+    stopped = make("ar", Canvas(kind="image", shape=(4, 4)), [step("0:1=sampled"), step("1:2=sampled")])
+    page.evaluate("trace => { player.useBrief(true); player.load([trace]); }", plain(stopped))
+    settle(page)
+    counter = page.locator(".ds-counter")
+    assert " ".join(counter.inner_text().split()) == "2 of 16, stopped 2 passes"
+    assert page.locator(".ds-progress i").evaluate("bar => bar.style.transform") == "scaleX(0.125)"
+    assert page.locator(".ds-outcome dd").first.text_content() == "2 / 16"
+    page.evaluate("player.set(1)")
+    settle(page)
+    assert " ".join(counter.inner_text().split()) == "1 of 16 tokens 1 pass"
+
+
+def test_a_mask_in_which_all_see_all_is_not_shown(page: Page) -> None:
+    for runs, shown in ((((0, 2), (0, 2)), False), (((0, 2), (0, 1, 1)), True)):
+        mask = Mask(queries=("x0", "x1"), keys=("x0", "x1"), runs=runs)
+        show(page, make("psd", Canvas(kind="text", shape=(2,)), [step("0:1=unmasked 1:2=unmasked", mask=mask)]))
+        expect(page.locator(".ds-mask")).to_be_visible(visible=shown)
 
 
 def test_drafts_that_are_tested_are_framed_and_dropped_ones_struck_for_one_pass(page: Page) -> None:

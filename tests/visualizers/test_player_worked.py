@@ -1,14 +1,18 @@
 """The worked-out step in a browser: a verdict with its own numbers, and what another coin would have done."""
 
+from pathlib import Path
+
 from playwright.sync_api import Page, expect
 from support import handmade
 from support.browser import accessible
 from support.playing import harness, plain, settle
 from support.synthetic import HOSTILE, Size, ordinary
 
+from traces import read
 from traces.schema import Canvas, Fate, Rule, Trace
 from visualizers.page import standalone
 
+FOLDER = Path(__file__).parents[2] / "assets" / "traces"
 RATIO = "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
 
 
@@ -36,7 +40,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     page.evaluate("player.set(1)")
     settle(page)
     panel = page.get_by_role("region", name="This step, worked out")
-    expect(panel.locator(".ds-where")).to_have_text("pass 1 of 2 · row 0, column 1")
+    expect(panel.locator(".ds-where")).to_have_text("pass 1 of 2 · row 1, column 2")
     # As many figures as it takes to tell the coin from the probability.
     expect(panel.locator(".ds-formula")).to_have_text("min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected")
     assert HOSTILE in panel.inner_text() and page.locator(".ds-worked script, .ds-worked img").count() == 0
@@ -44,7 +48,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     assert [row.split()[0] for row in check] == ["#7", "#5", "#6"]
     assert "drawn" in check[0] and "draft" in check[2] and "q is 0.5" in check[2]
     left = panel.locator(".ds-part-left li").all_inner_texts()
-    assert [row.split()[0] for row in left] == ["#7", "#5"] and "0.3" in left[0] and "0.05" in left[1]
+    assert [row.split()[0] for row in left] == ["#7", "#5"] and "67 %" in left[0] and "11 %" in left[1]
     for part in (panel, page.locator(".ds-picture canvas").last, page.get_by_role("button", name="Play")):
         box = part.bounding_box()
         assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 720
@@ -56,22 +60,26 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     expect(panel.locator(".ds-formula")).to_contain_text("coin 0.1 < 0.2: accepted")
     expect(panel.locator(".ds-then")).to_have_text(
         "Then the draft is accepted: 4 tokens in this pass instead of 2, and the next pass begins nowhere, as all "
-        "tokens are final, not at row 1, column 0."
+        "tokens are final, not at row 2, column 1."
     )
     assert page.evaluate("JSON.stringify(player.snapshot())") == before
+    # What was drawn then is not drawn now, neither in the bars nor from the residual.
+    expect(panel.locator(".ds-mark")).to_have_text(["draft"])
+    expect(panel.locator(".ds-part-left")).to_contain_text("With this coin nothing is drawn from here")
     panel.get_by_role("button", name="as it was").click()
     expect(panel.locator(".ds-then")).to_have_text("")
     expect(coin).to_have_value("0.2")
+    expect(panel.locator(".ds-mark")).to_have_text(["drawn", "draft", "drawn"])
 
     # From the keyboard.
     page.locator("h1").click()
     page.keyboard.press("d")
-    expect(panel.locator(".ds-where")).to_have_text("pass 2 of 2 · row 1, column 0")
+    expect(panel.locator(".ds-where")).to_have_text("pass 2 of 2 · row 2, column 1")
     expect(panel).to_contain_text("The likeliest tokens were not recorded.")
     page.keyboard.press("r")
-    expect(panel.locator(".ds-where")).to_have_text("pass 1 of 2 · row 0, column 1")
+    expect(panel.locator(".ds-where")).to_have_text("pass 1 of 2 · row 1, column 2")
     panel.get_by_role("button", name="Next long acceptance").click()
-    expect(panel.locator(".ds-where")).to_have_text("pass 2 of 2 · row 1, column 1")
+    expect(panel.locator(".ds-where")).to_have_text("pass 2 of 2 · row 2, column 2")
     expect(panel.locator(".ds-formula")).to_contain_text("= 1coin 0.2 < 1: accepted")
 
     term = panel.locator(".ds-part-verify .ds-term").first
@@ -89,6 +97,92 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     for dark in ("light", "dark"):
         page.emulate_media(color_scheme=dark)  # type: ignore[arg-type]
         accessible(page)
+
+
+def rejected(*accept_probs: float) -> Trace:
+    """Passes that reject their only draft, with these probabilities of acceptance and a coin above them."""
+    steps = [
+        handmade.step(f"{at}:7=resampled", draft=(6,), p=(accept * 0.5,), q=(0.5,), accept_prob=(accept,), coin=(0.9,))
+        for at, accept in enumerate(accept_probs)
+    ]
+    return handmade.make("scd", Canvas(kind="image", shape=(1, len(steps))), steps)
+
+
+def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) -> None:
+    page.emulate_media(reduced_motion="reduce")
+    harness(page)
+    usual = plain(ordinary(Size(1, 8)))
+    probabilities = (0.0, 0.0, 0.1, 0.0, 0.9, 0.5, 0.0, 0.2)
+    page.evaluate(
+        "traces => { player.useBrief(true); player.load(traces, { loop: true }); }",
+        [usual, plain(rejected(*probabilities))],
+    )
+    settle(page)
+    panel = page.locator(".ds-worked")
+    expect(panel.locator(".ds-formula")).to_contain_text("= 0.5")  # near the middle, which itself rejects at 0
+    page.emulate_media(reduced_motion="no-preference")
+    page.evaluate("traces => player.load(traces, { loop: true })", [usual, plain(rejected(*probabilities))])
+    panel.get_by_role("button", name="Next rejection").click()
+    expect(panel.locator(".ds-formula")).to_contain_text("= 0.5")
+    panel.get_by_role("button", name="Next rejection").click()  # and from there on each one
+    expect(panel.locator(".ds-where")).to_contain_text("pass 7 of 8")
+    # A run without one such shows its own.
+    page.evaluate("traces => player.load(traces, { loop: true })", [usual, plain(rejected(0.0, 0.1))])
+    panel.get_by_role("button", name="Next rejection").click()
+    expect(panel.locator(".ds-where")).to_contain_text("of 2")
+
+
+def test_the_panel_and_the_headline_follow_the_race(page: Page) -> None:
+    harness(page)
+    page.evaluate("traces => { player.useBrief(true); player.load(traces); }", [plain(rejected(*[0.1] * 60))])
+    behind = page.evaluate(
+        """async () => {
+          player.set(0);
+          player.speed = 20;
+          player.play();
+          const late = [];
+          for (let frame = 0; frame < 60; frame += 1) {
+            await new Promise(requestAnimationFrame);
+            const shown = Number(/pass (\\d+)/.exec(document.querySelector('.ds-where').textContent)?.[1] ?? 0);
+            late.push(player.snapshot().lanes[0].steps - shown);
+          }
+          return late;
+        }"""
+    )
+    assert max(map(abs, behind[2:])) <= 1
+
+
+def test_rejections_in_any_row_are_found_and_a_run_without_one_says_so(page: Page) -> None:
+    harness(page)
+    page.evaluate("trace => player.load([trace])", plain(handmade.psd()))
+    page.evaluate("player.set(0)")
+    settle(page)
+    panel = page.locator(".ds-worked")
+    button = panel.get_by_role("button", name="Next rejection")
+    expect(button).to_be_enabled()
+    button.click()
+    expect(panel.locator(".ds-where")).to_have_text("pass 2 of 3 · position 4")
+    expect(panel.locator(".ds-part-draft")).to_contain_text("#6")
+    page.evaluate("trace => player.load([trace])", plain(handmade.ar()))
+    settle(page)
+    expect(button).to_have_text("Next rejection: none in this run")
+    expect(button).to_be_disabled()
+
+
+def test_log_w_of_a_continuous_draft_is_taken_apart(page: Page) -> None:
+    trace = read(FOLDER / "cspd-field.json.gz")
+    page.set_content(standalone([trace], "A test"))
+    page.evaluate("player.set(0)")
+    settle(page)
+    page.keyboard.press("r")
+    panel = page.locator(".ds-worked")
+    expect(panel).to_contain_text("log w is their summed log ratio")
+    numbers = next(step.numbers for step in trace.steps if Fate.RESAMPLED in step.fate)
+    at = next(step.fate.index(Fate.RESAMPLED) for step in trace.steps if Fate.RESAMPLED in step.fate)
+    for name in ("path_log_ratio", "path_log_ratio_highest"):
+        value = numbers[name][at]
+        assert value is not None
+        assert f"{value:.3f}".replace("-", "−") in panel.inner_text()
 
 
 def test_rules_of_strangers_are_text_and_old_traces_show_what_they_have(page: Page) -> None:

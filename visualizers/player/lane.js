@@ -2,6 +2,8 @@
 
 const MOST_TABLE_ROWS = 2000;
 const EARLIER_SHOWN = 3;
+/** What stands before the answer of a text. */
+const ANSWER_MARK = "####";
 
 /** The chosen token in words and numbers. */
 class Readout {
@@ -53,7 +55,7 @@ class Readout {
 
   showPlace({ replay, position, entry, pinned }) {
     const place = replay.grid.kind === "text" ? null : replay.placeText(position);
-    const parts = [`Position ${position}`, place, entry && `forward pass ${entry.step + 1}`, pinned && "pinned"];
+    const parts = [`Position ${position + 1}`, place, entry && `forward pass ${entry.step + 1}`, pinned && "pinned"];
     say(this.place, parts.filter(Boolean).join(" · "));
   }
 
@@ -113,7 +115,7 @@ class PassTable {
     const mean = (value) => (value === null ? null : value.toFixed(3));
     const rows = replay.steps.slice(0, MOST_TABLE_ROWS).map((step, index) => {
       replay.apply(walk, step);
-      const span = step.position.length ? `${Math.min(...step.position)} to ${Math.max(...step.position)}` : "none";
+      const span = step.position.length ? `${Math.min(...step.position) + 1} to ${Math.max(...step.position) + 1}` : "none";
       const call = step.missing ? "not received" : `${step.call.role ?? ""} ${step.call.mode ?? ""}`.trim();
       const values = [index + 1, call, span, step.accepted, step.judged, walk.finals, mean(step.meanAcceptProb), mean(step.meanAgreement), step.milliseconds.toFixed(2)];
       return make("tr", {}, ...values.map(cell));
@@ -125,9 +127,9 @@ class PassTable {
 
 /** A trace with everything that shows it. */
 class Lane {
-  constructor(meta, theme, redraw) {
-    this.theme = theme;
-    this.redraw = redraw;
+  /** `answers` has the right answer of every prompt whose answer is known. */
+  constructor(meta, theme, redraw, answers) {
+    Object.assign(this, { theme, redraw, answers });
     this.running = true;
     this.build(meta);
   }
@@ -156,9 +158,9 @@ class Lane {
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), outcome, this.progress, this.verdict);
     const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure), this.board.figure);
     this.tokens = make("b", {});
-    [this.of, this.count, this.pass] = [make("span", {}), make("span", {}), term("pass", "passes")];
+    [this.of, this.unit, this.count, this.pass] = [make("span", {}), term("token", "tokens"), make("span", {}), term("pass", "passes")];
     const passes = make("span", { class: "ds-passes" }, this.count, this.pass);
-    const counter = make("p", { class: "ds-counter" }, make("span", {}, this.tokens, this.of, term("token", "tokens")), passes);
+    const counter = make("p", { class: "ds-counter" }, make("span", {}, this.tokens, this.of, this.unit), passes);
     const side = make("div", { class: "ds-side" }, pass.figure, this.readout.node);
     const pair = make("div", { class: "ds-pair" }, ...few.map(({ figure }) => figure));
     this.node ??= make("section", { class: "ds-lane" });
@@ -217,19 +219,22 @@ class Lane {
   write() {
     const { replay, scene } = this;
     this.text.draw(scene);
-    const { finals } = scene.state;
+    const finals = replay.tokensIn(scene.state);
     const milliseconds = replay.ends.milliseconds[scene.count];
-    // A text that ended early is done with the tokens that it has.
-    const total = replay.complete ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
+    // A text that ended early is done with the tokens that it has; a run that was stopped is not.
+    const total = replay.whole ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
     const texts = [[finals, ` / ${formatInteger(total)}`], [scene.count, ""], [milliseconds, ""]];
     this.figures.forEach((value, index) => {
       const [number, of] = [formatInteger(texts[index][0]), texts[index][1]];
       if (value.textContent !== number + of) value.replaceChildren(number, make("small", {}, of));
     });
-    const over = replay.complete && scene.count === replay.length;
+    const ended = replay.complete && scene.count === replay.length;
+    const over = ended && replay.whole;
+    const wrong = this.wrongInWords();
     say(this.tokens, formatInteger(finals));
-    say(this.of, ` of ${formatInteger(total)} `);
-    say(this.count, `${over ? "✓ in " : ""}${formatInteger(scene.count)} `);
+    say(this.of, ` of ${formatInteger(total)}${ended && !over ? ", stopped" : " "}`);
+    this.unit.hidden = ended && !over;
+    say(this.count, `${wrong ? `✗ ${wrong}, ` : over ? "✓ " : ""}${over ? "in " : ""}${formatInteger(scene.count)} `);
     say(this.pass, scene.count === 1 ? "pass" : "passes");
     this.node.classList.toggle("is-over", over);
     this.progress.firstChild.style.transform = `scaleX(${finals / total})`;
@@ -240,6 +245,19 @@ class Lane {
       canvas.setAttribute("aria-valuenow", scene.position ?? 0);
       canvas.setAttribute("aria-valuetext", words);
     }
+  }
+
+  /** What is wrong with the answer, once it is there and the right one is known; empty otherwise. */
+  wrongInWords() {
+    const { replay, scene, board, answers } = this;
+    if (!replay.whole || scene.count < replay.length) return "";
+    if (board.game) return scene.wrong === null ? "" : `wrong from ${replay.placeText(scene.wrong)} on`;
+    const { prompt, output } = replay.meta;
+    if (replay.grid.kind !== "text" || !Object.hasOwn(answers, prompt)) return "";
+    const number = (text) => Number(text.trim().replaceAll(",", "") || NaN);
+    const given = output?.text?.split(ANSWER_MARK).slice(1).at(-1) ?? "";
+    if (number(given) === number(answers[prompt])) return "";
+    return given.trim() ? `wrong: ${given.trim()}, not ${answers[prompt]}` : `no answer, though ${answers[prompt]} is right`;
   }
 
   sentence() {

@@ -23,6 +23,7 @@ class Player {
   constructor(root, { emit = () => {}, data, hash = true, keys = root, brief = false }) {
     Object.assign(this, { root, emit, hash, data, brief });
     this.theme = new Theme(data);
+    this.answers = {};
     this.most = MOST_LANES;
     this.clock = "passes";
     this.speed = USUAL_SPEED.passes;
@@ -136,7 +137,7 @@ class Player {
 
   begin(index, meta) {
     this.pause();
-    this.lanes[index] = new Lane(meta, this.theme, this.schedule);
+    this.lanes[index] = new Lane(meta, this.theme, this.schedule, this.answers);
     this.follow = true;
     this.refresh();
   }
@@ -164,7 +165,7 @@ class Player {
 
   /** Show a finished trace in a lane. */
   show(index, trace) {
-    this.lanes[index] = new Lane(trace, this.theme, this.schedule);
+    this.lanes[index] = new Lane(trace, this.theme, this.schedule, this.answers);
     this.lanes[index].finish(trace);
     if (this.library.length <= this.most) return;
     const { title } = this.lanes[index];
@@ -191,8 +192,11 @@ class Player {
     return variant || (plain ? ORDINARY : (this.data.methods?.[method] ?? String(method).toUpperCase()));
   }
 
-  /** Show finished traces, at the place the address names or at the end; a loop begins at the start, or stands still in the middle. */
-  load(traces, { loop = false, afresh = false, most = MOST_LANES } = {}) {
+  /**
+   * Show finished traces, at the place the address names or at the end. A `loop` begins at the start; where motion is unwanted
+   * it stands still there with `start`, else near the middle.
+   */
+  load(traces, { loop = false, start = false, afresh = false, most = MOST_LANES } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
     this.clear();
@@ -204,7 +208,7 @@ class Player {
     this.refresh();
     if (!loop || placed) return;
     const still = wantsStillness();
-    this.now = still ? Math.floor(this.race.finish() / 2) : 0;
+    this.now = still && !start ? this.race.still() : 0;
     if (!still) this.race.start();
   }
 
@@ -511,16 +515,15 @@ class Player {
     this.position = null;
     this.pinned = false;
     this.chosenLane = lane;
-    this.spotlight = { lane, step: index, position: lane.replay.steps[index].position[entry] };
+    this.spotlight = { lane, step: index, entry };
     this.schedule();
   }
 
-  /** The token to look at in a lane while none is chosen. */
+  /** The entry of a lane's last pass to look at while no token is chosen. */
   spotIn(lane, count) {
-    const { spotlight, worked } = this;
-    if (spotlight?.lane === lane && spotlight.step === count - 1) return spotlight.position;
-    const spot = this.race.spot({ replay: lane.replay, lane, count });
-    return spot !== null && worked.held && worked.moment?.replay === lane.replay ? worked.moment.position : spot;
+    const { spotlight } = this;
+    if (spotlight?.lane === lane && spotlight.step === count - 1) return spotlight;
+    return this.race.spot({ replay: lane.replay, lane, count });
   }
 
   cursorMoved() {
@@ -607,7 +610,7 @@ class Player {
     for (const lane of this.present()) lane.paint(this.sceneOf(lane, extent));
     for (const lane of this.present()) lane.write();
     const [first, ...others] = this.present();
-    for (const other of others) this.compare(first, other);
+    for (const lane of this.present()) this.judge(lane, others.includes(lane) ? first : null);
     this.worked.show(this.subject()?.scene);
     if (this.brief) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
@@ -618,7 +621,8 @@ class Player {
     const { replay } = lane;
     const { clock, theme } = this;
     const count = replay.stepsAt(clock, this.now);
-    const position = this.position ?? this.spotIn(lane, count);
+    const spot = this.position === null ? this.spotIn(lane, count) : null;
+    const position = spot ? replay.steps[spot.step].position[spot.entry] : this.position;
     const until = this.moment?.lane === lane ? this.moment.step + 1 : count;
     return {
       replay,
@@ -629,15 +633,21 @@ class Player {
       theme,
       state: replay.seek(count),
       step: replay.steps[count - 1] ?? null,
-      entry: position === null ? null : replay.entryAt(position, until),
+      entry: spot ?? (position === null ? null : replay.entryAt(position, until)),
       pinned: this.pinned,
       overlay: this.controls.overlay.checked,
       pictures: lane.picture,
     };
   }
 
-  /** Once two runs are over, say how the second compares with the first. */
-  compare(first, second) {
+  /** Once a run is over, say whether its answer is wrong, and how it compares with the first. */
+  judge(lane, first) {
+    const wrong = lane.wrongInWords();
+    const sentences = [wrong && `The answer is ${wrong}.`, first && this.comparison(first, lane)];
+    say(lane.verdict, sentences.filter(Boolean).join(" "));
+  }
+
+  comparison(first, second) {
     const runs = [first, second];
     const over = runs.every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
     const stopped = runs.some(({ replay }) => !replay.meta.summary?.complete);
@@ -647,8 +657,8 @@ class Player {
       return ratio >= 1 ? `${ratio.toFixed(2)}× ${less}` : `${(1 / ratio).toFixed(2)}× ${more}`;
     };
     const parts = [times("passes", "fewer forward passes", "more forward passes"), times("milliseconds", "faster", "slower")];
-    const words = stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.label}`;
-    say(second.verdict, over ? words : "");
+    if (!over) return "";
+    return stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.label}`;
   }
 
   /** What is drawn now, for scripts and tests. */
@@ -687,7 +697,7 @@ async function fetchTrace(url) {
 /**
  * Put a player into `root`, replacing one that is there, and return what moves it:
  *
- *   load(traces, {loop, most})      show finished traces, two side by side or `most`, up to six; further ones can be chosen
+ *   load(traces, {loop, start, most})  show finished traces, two side by side or `most`, up to six; further ones can be chosen
  *   loadUrl(urls, {loop, most})     the same, fetched from this site, plain or gzipped
  *   offer(pairs, invite)            let the reader choose among recorded pairs, and play the first one in a loop; a pair has
  *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`; `invite` are
@@ -701,7 +711,7 @@ async function fetchTrace(url) {
  *   toggle(), pause(), clear()      play or pause, stop where it is, forget all traces
  *   snapshot(), destroy()           return what is drawn now, leave the page
  *
- * Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
+ * `answers` has the right answer of every prompt whose answer the host knows. Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
  * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "settled", "chosen", "invited",
  * "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by
  * default the root; `brief: true` starts with what one screen holds.

@@ -1,8 +1,7 @@
 // Recorded pairs that play by themselves, over and over, until the reader takes over; and what happens, in one sentence.
 
 const OPENING = "The same model decodes the same prompt twice. One of the two runs drafts ahead.";
-const READ_MILLISECONDS = 1100;
-const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
+const REST_SECONDS = { start: 0.9, telling: 2.5, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
 const SLOWEST = 2;
 const FASTEST = 20;
@@ -17,7 +16,7 @@ class Race {
     this.player = player;
     this.looping = this.held = false;
     this.pairs = [];
-    this.rest = this.read = 0;
+    this.rest = 0;
     this.sentence = make("strong", {});
     this.truth = make("span", {});
     const explain = () => {
@@ -65,7 +64,7 @@ class Race {
     this.looping = false;
     this.pair = null;
     this.chosen = -1;
-    this.rest = this.read = 0;
+    this.rest = 0;
     this.press(-1);
     this.explain(false);
   }
@@ -74,6 +73,7 @@ class Race {
     const { player } = this;
     this.looping = true;
     this.rest = REST_SECONDS.start;
+    [this.stop] = this.telling();
     player.speed = Math.max(SLOWEST, Math.min(FASTEST, this.finish() / RACE_SECONDS));
     player.play();
   }
@@ -89,7 +89,22 @@ class Race {
     return Math.min(...player.present().map(({ replay }) => replay.extent(player.clock)));
   }
 
-  /** The reading of the clock after `seconds` more of the loop: with rests at its start, at the finish and at its end. */
+  /** The ends of the passes of the last lane in which a telling rejection happened. */
+  telling() {
+    const { clock, lanes } = this.player;
+    const { replay } = lanes.at(-1);
+    const passes = replay.steps.flatMap((step, index) => (step.judgedEntries.some((entry) => isTelling(replay, step, entry)) ? [index + 1] : []));
+    return passes.map((count) => replay.ends[clock][count]);
+  }
+
+  /** Where a race that may not move stands: the middle, or the telling rejection next to it. */
+  still() {
+    const middle = Math.floor(this.finish() / 2);
+    const far = (now) => Math.abs(now - middle);
+    return this.telling().reduce((best, now) => (best === null || far(now) < far(best) ? now : best), null) ?? middle;
+  }
+
+  /** The reading of the clock after `seconds` more of the loop: with rests at its start, the first telling rejection, the finish and its end. */
   advance(seconds) {
     const { now, speed } = this.player;
     if (this.held) return now;
@@ -104,6 +119,10 @@ class Race {
     }
     const after = Math.max(speed * AFTER_FINISH.times, (end - finish) / AFTER_FINISH.seconds);
     const next = now + seconds * (now < finish ? speed : after);
+    if (now < this.stop && next >= this.stop) {
+      this.rest = REST_SECONDS.telling;
+      return this.stop;
+    }
     if (now < finish && next >= finish) this.rest = REST_SECONDS.finish;
     else if (next >= end) this.rest = REST_SECONDS.end;
     else return next;
@@ -115,19 +134,16 @@ class Race {
     const { brief, lanes } = this.player;
     const step = replay.steps[count - 1];
     if (!brief || lane !== lanes.at(-1) || !step || (replay.complete && count === replay.length)) return null;
-    return step.judged ? step.position[tellingEntry(replay, step)] : null;
+    return step.judged ? { step: count - 1, entry: tellingEntry(replay, step) } : null;
   }
 
-  /** Say what the last lane did in its last pass; while it plays by itself, slowly enough to be read. */
+  /** Say what the last lane did in its last pass. */
   say(lanes) {
     const lane = lanes.at(-1);
     if (!lane?.scene) return;
     const finished = finishInWords(lanes);
-    const early = lane.scene.count > 0 && !finished && performance.now() < this.read;
-    if (this.player.playing && early) return;
     const text = finished ?? (lane.scene.count === 0 ? OPENING : passInWords(lane));
     if (text !== this.sentence.textContent) {
-      this.read = performance.now() + READ_MILLISECONDS;
       say(this.sentence, text);
       mark(this.sentence);
       for (const button of this.sentence.querySelectorAll(".ds-term")) button.tabIndex = -1; // the counters have them, too
@@ -150,14 +166,16 @@ function finishInWords([first, second]) {
   const [usual, made] = [first, second].map(({ replay }) => replay.length);
   const drafts = second.replay.steps.filter(({ call }) => call.role === "draft").length;
   const own = drafts ? `, ${drafts} of them by the drafter` : "";
-  if (over(second) && made < usual) return `${counted(made, "pass")} instead of ${usual}${own}.`;
+  const wrong = second.wrongInWords();
+  if (over(second) && made < usual) return `${counted(made, "pass")} instead of ${usual}${own}${wrong && `, but the answer is ${wrong}`}.`;
   if (over(first) && made >= usual) return `Speculation did not pay here: ${counted(made, "pass")}${own}, instead of ${usual}.`;
   return null;
 }
 
 function passInWords({ scene, replay }) {
-  const { step } = scene;
-  const names = step.fate.map((code) => replay.fates[code]);
+  const { step, state } = scene;
+  const end = replay.endIn(state);
+  const names = step.fate.flatMap((code, entry) => (step.position[entry] > end ? [] : [replay.fates[code]]));
   const count = (...wanted) => names.filter((fate) => wanted.includes(fate?.name)).length;
   const drafted = count("drafted");
   const placed = names.filter((fate) => fate?.final).length;

@@ -1,6 +1,8 @@
 // What a trace says, in a shape that can be drawn sixty times a second. No DOM here.
 
 const NOTHING = 255;
+/** Of the names of tokens, those that end a text. */
+const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
 /** Latent frames of a video that stand in one row; more are wrapped. */
 const FRAMES_ACROSS = 4;
 
@@ -39,7 +41,7 @@ class Grid {
     }
   }
 
-  /** Frame, row and column of a position, all counted from 0. */
+  /** Frame, row and column of a position, all counted from 0; what is shown counts from 1. */
   where(position) {
     const cell = this.cellOf ? this.cellOf[position] : position;
     const perFrame = this.cellColumns * this.cellRows;
@@ -211,6 +213,7 @@ class Replay {
       milliseconds: Object.values(given.call.milliseconds ?? {}).reduce((sum, value) => sum + value, 0),
       fate: given.fate.map((name) => this.codeOf.get(name) ?? NOTHING),
       acceptProb: given.accept_prob ?? null,
+      mask: given.mask && !seesAll(given.mask) ? given.mask : null,
       likely: given.likely?.map((tokens) => tokens?.map(([token, p, q]) => ({ token, p, q })) ?? null),
       graph: given.graph?.map((node) => ({ ...node, acceptedUnder: node.vouched_by ?? [] })),
     };
@@ -219,7 +222,8 @@ class Replay {
     step.meanAgreement = meanOf(step.agreement);
     step.meanAcceptProb = meanOf(step.acceptProb);
     step.accepted = step.fate.filter((code) => this.fates[code]?.name === "accepted").length;
-    step.judged = step.fate.filter((code) => this.fates[code]?.judged).length;
+    step.judgedEntries = [...step.fate.keys()].filter((entry) => this.fates[step.fate[entry]]?.judged);
+    step.judged = step.judgedEntries.length;
     return step;
   }
 
@@ -303,9 +307,26 @@ class Replay {
   }
 
   placeText(position) {
-    if (this.grid.kind === "text") return `position ${position}`;
+    if (this.grid.kind === "text") return `position ${position + 1}`;
     const { frame, row, column } = this.grid.where(position);
-    return `${this.grid.frames > 1 ? `${this.frameName(frame)}, ` : ""}row ${row}, column ${column}`;
+    return `${this.grid.frames > 1 ? `${this.frameName(frame)}, ` : ""}row ${row + 1}, column ${column + 1}`;
+  }
+
+  /** The position of the first final token that ends the text; what stands behind it is padding. Infinity without one. */
+  endIn(state) {
+    const end = this.grid.kind === "text" ? state.token.findIndex((token, position) => state.finalAt[position] >= 0 && END_SIGN.test(this.vocabulary?.[token] ?? "")) : -1;
+    return end < 0 ? Infinity : end;
+  }
+
+  /** How many tokens are final, without the padding. */
+  tokensIn(state) {
+    const end = this.endIn(state);
+    return end === Infinity ? state.finals : state.finalAt.filter((step, position) => step >= 0 && position <= end).length;
+  }
+
+  /** Whether all of the run is here and nobody stopped it. */
+  get whole() {
+    return this.complete && this.meta.summary?.complete !== false;
   }
 
   /** A token in words: its text, or its number. */
@@ -326,6 +347,11 @@ function countWhile(items, holds) {
     else high = middle;
   }
   return low;
+}
+
+/** Whether every query of a mask sees every key, so that there is nothing to show. */
+function seesAll({ keys, runs }) {
+  return runs.every(([unseen, seen]) => unseen === 0 && seen === keys.length);
 }
 
 /** How much a fate says about what a position holds: a final token, a draft, or that it is open. */

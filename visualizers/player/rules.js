@@ -50,6 +50,11 @@ class Moment {
     return TOKENS.includes(name) ? this.token(name) : this.number(name);
   }
 
+  /** Whether another token was drawn in the draft's place; a coin that is supposed draws none that was recorded. */
+  get redrawn() {
+    return this.fate?.name === "resampled" && this.verdict !== "accepted";
+  }
+
   /** Whether a coin decided here. */
   get coinDecided() {
     return this.number("coin") !== undefined && this.number("accept_prob") !== undefined && SETTLED.includes(this.fate?.name);
@@ -60,6 +65,11 @@ class Moment {
 function figure(value, digits = 3) {
   if (value !== 0 && Math.abs(value) < 1e-4) return formatNumber(value);
   return String(Number(value.toPrecision(digits)));
+}
+
+/** A number to three decimals, with a minus sign where it is negative. */
+function signed(value) {
+  return value.toFixed(3).replace("-", "−");
 }
 
 /** How exactly each number is to be written, so that two that differ do not look the same beside a sign. */

@@ -1,8 +1,7 @@
 // Text so far, made for reading: the prompt, then one chip a token, wrapped where the words wrap.
 
-/** Names of tokens that are signs to the machine, not words; of these, the ones that end a text. */
+/** Names of tokens that are signs to the machine, not words. */
 const SIGN = /^(<[^<>\s]{1,32}>|\[[A-Z]{1,16}\])$/;
-const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
 
 const BREAK = "\u200b";
 /** How a token that this pass did not touch tells its fate: the usual ones by a quiet line, the others by their glyph. */
@@ -67,7 +66,7 @@ class TextView extends View {
     const { state, replay } = scene;
     const moment = momentOf(scene);
     const over = replay.complete && scene.count === replay.length;
-    let ended = false;
+    const end = replay.endIn(state);
     this.chips.forEach((chip, position) => {
       const token = state.token[position];
       const final = state.finalAt[position] >= 0;
@@ -75,8 +74,7 @@ class TextView extends View {
       const text = token < 0 ? unknown : (replay.vocabulary?.[token] ?? `#${token} `);
       const lost = token < 0 && moment.lost.has(position) ? replay.wordOf(moment.lost.get(position)) : null;
       this.write(chip, text ?? lost);
-      this.dress(chip, scene, position, { text, lost, final, ended, over, framed: moment.framed });
-      ended ||= final && END_SIGN.test(text);
+      this.dress(chip, scene, position, { text, lost, final, ended: position > end, over, framed: moment.framed });
     });
   }
 

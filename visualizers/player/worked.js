@@ -2,6 +2,8 @@
 // the method's formula, and what a rejected draft is replaced from.
 
 const LONG_SHARE = 0.6;
+/** A rejection tells most where its coin could well have fallen the other way. */
+const TELLING = { least: 0.3, most: 0.7 };
 const NOT_RECORDED = "The likeliest tokens were not recorded.";
 const NOT_KEPT = "The likeliest tokens are kept where a verdict counts.";
 const NEXT = [
@@ -14,14 +16,13 @@ const NEXT = [
 class Worked {
   constructor(player) {
     this.player = player;
-    this.until = 0;
     this.key = "";
     this.where = make("p", { class: "ds-where" });
     this.hint = make("p", { class: "ds-wait" }, "Step on by one pass, or point at a token, to see how its verdict came about.");
     this.parts = Object.fromEntries(["draft", "verify", "verdict", "left"].map((name) => [name, make("li", { class: `ds-part ds-part-${name}` })]));
     this.list = make("ol", { class: "ds-parts" }, ...Object.values(this.parts));
-    const goes = NEXT.map(([kind, label, key, title]) => makeButton({ title: `${title} (${key})`, "aria-keyshortcuts": key }, () => this.go(kind), label));
-    const buttons = make("div", { class: "ds-goes", role: "group", "aria-label": "Go on to" }, ...goes);
+    this.goes = NEXT.map(([kind, label, key, title]) => makeButton({ title: `${title} (${key})`, "aria-keyshortcuts": key }, () => this.go(kind), label));
+    const buttons = make("div", { class: "ds-goes", role: "group", "aria-label": "Go on to" }, ...this.goes);
     const body = make("div", { class: "ds-worked-body", tabindex: "0", role: "group", "aria-label": "The verdict in four steps" }, this.hint, this.list);
     this.more = makeButton({ class: "ds-more", "aria-expanded": "false" }, () => this.open(!this.node.classList.contains("is-open")), "more");
     const head = make("header", { class: "ds-worked-head" }, make("h3", {}, "This step, worked out"), this.where, this.more);
@@ -57,11 +58,6 @@ class Worked {
     return button;
   }
 
-  /** Whether the panel stays as it is for now: while runs play, it changes slowly enough to be read. */
-  get held() {
-    return this.player.playing && performance.now() < this.until;
-  }
-
   /** The entry to explain in a scene: of the chosen token, else what this pass shows best. */
   entryOf({ entry, position, step, count, replay }) {
     if (position !== null) return entry;
@@ -72,19 +68,32 @@ class Worked {
   show(scene) {
     const entry = scene && this.entryOf(scene);
     const key = entry ? [scene.replay.revision, entry.step, entry.entry, scene.theme.dark, scene.pictures.readyAt(entry.step)].join() : String(scene?.position);
-    const fresh = this.replay !== scene?.replay;
-    if (!fresh && (key === this.key || this.held)) return;
-    Object.assign(this, { key, scene, replay: scene?.replay, until: performance.now() + READ_MILLISECONDS });
+    this.offerGoes(scene?.replay);
+    if (this.replay === scene?.replay && key === this.key) return;
+    Object.assign(this, { key, scene, replay: scene?.replay });
     this.moment = entry ? new Moment(scene.replay, entry.step, entry.entry) : null;
     this.hint.hidden = Boolean(this.moment);
     this.list.hidden = !this.moment;
     this.sayWhere();
     if (!this.moment) return;
     this.rule = ruleOf(this.moment);
+    this.turned = false;
     this.showDraft();
-    this.showVerification();
+    this.showVerification(this.moment);
     this.showVerdict();
-    this.showLeft();
+    this.showLeft(this.moment);
+  }
+
+  /** A button whose kind of moment a run does not have says so. */
+  offerGoes(replay) {
+    const key = [replay?.revision, replay?.length].join();
+    if (this.offered === replay && this.offeredAt === key) return;
+    Object.assign(this, { offered: replay, offeredAt: key });
+    NEXT.forEach(([kind, label], index) => {
+      const none = !replay || !findNext(replay, kind, { index: -1, entry: -1 });
+      this.goes[index].disabled = none;
+      say(this.goes[index], none ? `${label}: none in this run` : label);
+    });
   }
 
   sayWhere() {
@@ -139,28 +148,28 @@ class Worked {
     return `${name}${moment.fate?.meaning ?? ""}.`;
   }
 
-  showVerification() {
-    const { moment } = this;
+  /** p over q; `moment` may suppose another coin. */
+  showVerification(moment) {
     const { pictures, theme } = this.scene;
     const over = ["Verification: ", this.term("p"), " over ", this.term("q")];
     const bells = bellsOf(moment);
     const [p, q, token] = [moment.number("p"), moment.number("q"), moment.token("draft")];
     if (moment.likely) this.fillPart("verify", over, likeliestRows(moment, pictures, moment.likely));
-    else if (bells) this.showBells(bells, theme);
+    else if (bells) this.showBells(moment, bells, theme);
     else if (moment.top && q === undefined) this.fillPart("verify", ["What the model finds likely: ", this.term("confidence")], topRows(moment, pictures));
     else if (p !== undefined && q !== undefined) this.fillPart("verify", over, likeliestRows(moment, pictures, [{ token, p, q }]), ...(moment.top ? [make("p", { class: "ds-note" }, "Likeliest by p"), topRows(moment, pictures)] : [make("p", { class: "ds-note" }, moment.fate?.judged ? NOT_RECORDED : NOT_KEPT)]));
     else this.fillPart("verify", []);
   }
 
-  showBells(bells, theme) {
+  showBells(moment, bells, theme) {
     const canvas = make("canvas", { class: "ds-bells", role: "img" });
-    const { moment } = this;
-    const [p, q] = ["log_density_target", "log_density_draft"].map((name) => moment.number(name));
+    const [p, q, path, highest] = ["log_density_target", "log_density_draft", "path_log_ratio", "path_log_ratio_highest"].map((name) => moment.number(name));
     const words = `Means ${figure(bells.distance)} apart; widths ${figure(bells.draft)} (q) and ${figure(bells.target)} (p).`;
     const densities = p === undefined || q === undefined ? "" : ` Log densities of the draft: ${figure(q)} (q), ${figure(p)} (p).`;
+    const whole = path === undefined || highest === undefined ? "" : ` But all denoising steps decide: log w is their summed log ratio, ${signed(path)}, less its highest value on the way, ${signed(highest)}.`;
     canvas.setAttribute("aria-label", words);
-    this.fillPart("verify", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities));
-    drawBells(canvas, bells, theme, moment.fate?.name === "resampled" && bells.token !== undefined);
+    this.fillPart("verify", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities, whole));
+    drawBells(canvas, bells, theme, moment.redrawn && bells.token !== undefined);
   }
 
   showVerdict() {
@@ -185,6 +194,11 @@ class Worked {
     if (value !== null) Object.assign(supposed, { coin: value, verdict: value < moment.number("accept_prob") ? "accepted" : "rejected" });
     this.writeFormula(fill(rule, supposed) ?? rule.pieces);
     if (!moment.coinDecided) return;
+    if (value !== null || this.turned) {
+      this.showVerification(supposed);
+      this.showLeft(supposed);
+    }
+    this.turned = value !== null;
     if (value === null) this.slider.value = own;
     this.slider.setAttribute("aria-valuetext", this.formula.textContent);
     this.back.hidden = value === null;
@@ -196,25 +210,31 @@ class Worked {
     this.formula.replaceChildren(...nodes);
   }
 
-  showLeft() {
-    const { moment, rule } = this;
+  /** What is left of p over q, and what was drawn from it; `moment` may suppose another coin. */
+  showLeft(moment) {
+    const { rule } = this;
     const [after, tries] = [moment.token("token"), moment.number("tries")];
-    const redrawn = moment.fate?.name === "resampled";
+    const { redrawn } = moment;
     const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "In its place"}: ${moment.replay.tokenText(after)}`)) : null;
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
     const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.coinDecided ? residualRows(moment, this.scene.pictures) : null;
-    if (bars?.children.length) this.fillPart("left", title, bars, redrawn ? null : make("p", { class: "ds-note" }, "Not needed here: the draft was accepted."));
+    const notDrawn = redrawn ? null : make("p", { class: "ds-note" }, notDrawnInWords(moment));
+    if (bars?.children.length) this.fillPart("left", [...title, ", scaled to 100 %"], notDrawn, bars);
     else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, tries && make("p", { class: "ds-note" }, `Drawn from the target until one fell into the residual: ${tries} ${tries === 1 ? "try" : "tries"}.`));
-    else this.fillPart("left", []);
+    else this.fillPart("left", title, ...(moment.fate?.name === "resampled" ? [notDrawn] : []));
   }
 
-  /** Go to the next moment of a kind behind the one that is shown, from the beginning again when there is none. */
+  /**
+   * Go to the next moment of a kind behind the one that is shown, from the beginning again when there is none. Out of a race
+   * that plays by itself the next rejection is one that tells much, where there is one.
+   */
   go(kind) {
     const lane = this.player.subject();
     if (!lane) return;
     const { replay } = lane;
     const from = this.moment?.replay === replay ? this.moment : { index: replay.stepsAt(this.player.clock, this.player.now) - 1, entry: -1 };
-    const next = findNext(replay, kind, from);
+    const telling = kind === "rejection" && this.player.race.looping ? findNext(replay, "telling", from) : null;
+    const next = telling ?? findNext(replay, kind, from);
     if (next) this.player.showVerdictAt(lane, next);
     else say(this.player.live, `There is no ${kind === "long" ? "long acceptance" : kind} in this run.`);
   }
@@ -226,6 +246,13 @@ const INSTEAD = {
   likeliest: "The likeliest token under p takes its place",
 };
 
+/** Why no token was drawn from the residual. */
+function notDrawnInWords({ verdict, fate }) {
+  if (verdict !== "accepted" && fate.name === "rejected") return "Nothing is drawn from here: the position is open again.";
+  if (verdict === "rejected") return "With this coin a token is drawn from here. Which one, the run does not say: it drew none.";
+  return verdict === "accepted" ? "With this coin nothing is drawn from here: the draft is accepted." : "Not needed here: the draft was accepted.";
+}
+
 /** What an entry without a rule waits for. */
 function waitingInWords({ fate }) {
   if (fate?.pending) return "No verdict yet: a later pass verifies this draft.";
@@ -236,28 +263,36 @@ function waitingInWords({ fate }) {
 /** The entry of a step that says most: the first draft that failed, else the closest call, else the first one. */
 function tellingEntry(replay, step) {
   const names = (entry) => replay.fates[step.fate[entry]];
-  const judged = step.deciding.filter((entry) => names(entry)?.judged);
-  const failed = judged.find((entry) => names(entry).name !== "accepted");
+  const judged = step.judgedEntries;
+  const rejected = judged.filter((entry) => names(entry).name !== "accepted");
+  const failed = rejected.find((entry) => isTelling(replay, step, entry)) ?? rejected[0];
   const acceptProb = (entry) => step.acceptProb?.[entry] ?? 1;
   const closest = judged.reduce((best, entry) => (best === null || acceptProb(entry) < acceptProb(best) ? entry : best), null);
   return failed ?? closest ?? step.deciding.find((entry) => names(entry)?.final) ?? step.deciding[0];
 }
 
-/** The next {index, entry} of a kind behind a moment. */
+/** Whether a draft was rejected by a coin that could well have fallen the other way; an initial draft is not the model's own. */
+function isTelling(replay, step, entry) {
+  const acceptProb = step.acceptProb?.[entry] ?? NaN;
+  const rejected = replay.fates[step.fate[entry]]?.name !== "accepted";
+  return rejected && acceptProb >= TELLING.least && acceptProb <= TELLING.most && step.numbers.initial?.[entry] !== 1;
+}
+
+/** The next {index, entry} of a kind behind a moment; null where a run has none. */
 function findNext(replay, kind, { index, entry }) {
   const longest = Math.max(...replay.steps.map(({ accepted }) => accepted));
   const long = Math.max(2, Math.ceil(LONG_SHARE * longest));
   const isAccepted = (step, each) => replay.fates[step.fate[each]]?.name === "accepted";
-  const fits = (step, each) => replay.fates[step.fate[each]]?.judged && (kind === "draft" || !isAccepted(step, each));
+  const fits = (step, each) => kind === "draft" || (kind === "telling" ? isTelling(replay, step, each) : !isAccepted(step, each));
   for (let ahead = 0; ahead <= replay.length; ahead += 1) {
     const at = (Math.max(0, index) + ahead) % replay.length;
     const step = replay.steps[at];
     if (!step) return null;
     if (kind === "long") {
-      if (at !== index && step.accepted >= long) return { index: at, entry: step.deciding.findLast((each) => isAccepted(step, each)) };
+      if (at !== index && step.accepted >= long) return { index: at, entry: step.judgedEntries.findLast((each) => isAccepted(step, each)) };
       continue;
     }
-    const next = step.deciding.find((each) => fits(step, each) && (ahead > 0 || index < 0 || each > entry));
+    const next = step.judgedEntries.find((each) => fits(step, each) && (ahead > 0 || index < 0 || each > entry));
     if (next !== undefined) return { index: at, entry: next };
   }
   return null;
