@@ -64,9 +64,10 @@ EXAMPLES: Final = {
 """What to try, by a model's own example: models that share it know the same words. All questions make PSD draft."""
 _OPENED: Final = {
     family: frozenset(name for model in MODELS.values() if family in model.families for name, _ in model.opens)
+    | {"guidance"}
     for family in SHARED
 }
-"""Settings that some model of a family has a say in."""
+"""Settings that some model of a family has a say in: without prompts there is nothing to guide."""
 _INVITE: Final = "Take the tour"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
