@@ -187,7 +187,8 @@ class RunPage:
         chosen = {*self.opens, self.problem, *self.moving.parts, *about}
         self.replays: list[Any] = [self.viewer, *chosen]
         """What `replay` changes."""
-        self.viewer.chosen(self.choose_pair, None, chosen, **AT_ONCE_LATEST)
+        # Not always_last: the form did not follow the second of two quick presses.
+        self.viewer.chosen(self.choose_pair, None, chosen, trigger_mode="multiple", **AT_ONCE)
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE)
         self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE)
@@ -344,8 +345,9 @@ class RunPage:
 
     def _settings_for(self, model: ModelInfo) -> Update:
         """The settings that some model has a say in, as the form opens for this one: its values, or the usual ones."""
-        own, update = dict(model.opens), dict[Any, Any]()
+        update = dict[Any, Any]()
         for method in METHODS.values():
+            own = dict(model.opens) if method.family in model.families else {}
             if not (names := _OPENED[method.family]):
                 continue
             usual, every = as_values(method.config()), self._controls(method)

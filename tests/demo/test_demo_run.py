@@ -89,7 +89,7 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     guidance = page.sampling["continuous-ar"].of["guidance"]
     settings = page.choose_model({page.model: "patch-target"})
     assert settings[guidance]["value"] == 3.0
-    assert page.sampling["discrete-ar"].of["guidance"] not in settings
+    assert settings[page.sampling["discrete-ar"].of["guidance"]]["value"] == 1.0
     assert page.choose_model({page.model: "patch-mixture"})[guidance]["value"] == 1.0  # it has none
 
 
