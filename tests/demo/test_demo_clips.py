@@ -88,6 +88,7 @@ def bring(page: Page, name: str, data: bytes) -> None:
 @pytest.mark.timed
 def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shipped_server: str) -> None:
     with visit(browser, shipped_server) as page:
+        page.get_by_role("button", name="video", exact=True).click()
         page.locator("#clip-cards button").nth(2).click()
         expect(page.locator("#prompt textarea")).to_have_value("clip 3")
         bring(page, "${1}.gif", b"GIF89a nothing")
