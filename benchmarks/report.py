@@ -284,7 +284,9 @@ def headlines(results: Mapping[str, Record]) -> str:
 def _headline(line: Headline, rows: Sequence[Record]) -> list[str]:
     rows, ordinary = [row for row in rows if line.row.items() <= row.items()], rows[0]
     row = max(rows, key=lambda row: float(row[line.faster]))
-    quality = "same distribution" if line.exact == "yes, proved" else "other distribution"
+    quality = (
+        "same distribution" if line.exact == "yes, proved" else f"{row.get('acceptance', 0):.0%} of drafts accepted"
+    )
     if line.result == "text":  # the share of problems solved, with the larger of both standard errors
         error = max(each["accuracy_standard_error"] for each in (row, ordinary))
         quality = f"{row['accuracy']:.1%} solved, ordinary {ordinary['accuracy']:.1%} (± {error:.1%})"

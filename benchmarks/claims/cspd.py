@@ -24,7 +24,7 @@ def conclusions(seeds: int) -> list[Conclusion]:
         Conclusion(
             "CSpD",
             "Table 1, acceptance",
-            "The paper's rule accepts a fair share of drafts",
+            "The paper's rule accepts a quarter to a third of drafts",
             [difference("acceptance of patches, over 0.1", _acceptance(paper), [0.1] * len(paper))],
         ),
         Conclusion(

@@ -31,7 +31,7 @@ def conclusions() -> list[Conclusion]:
         Conclusion(
             "PSD",
             "Fig. 2 to 4, by the clock",
-            "and make it faster",
+            "Drafts of future steps make decoding faster",
             [against("psd", _OURS, _POLICY, per_second, "tokens a second, blocks of 16")],
         ),
         Conclusion(

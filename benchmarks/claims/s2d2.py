@@ -46,7 +46,7 @@ def conclusions() -> list[Conclusion]:
         Conclusion(
             _PAPER,
             "Tables 6 to 10",
-            "Routers that skip verifications take fewer passes than always verifying, as accurately",
+            "Routers that skip verifications take fewer passes than always verifying",
             [
                 against("snakes", "S2D2, routed, router score", _OURS, per_pass, "tokens a pass, score router, game"),
                 against(

@@ -34,7 +34,7 @@ def conclusions(seeds: int) -> list[Conclusion]:
         Conclusion(
             "SCD",
             "Fig. 3",
-            "Coupled drafts agree more with the model the longer they are there, uncoupled ones do not",
+            "Drafts come to agree more with the model with coupling than without",
             [
                 difference("rise of β, coupled over uncoupled", map(_rise, maximal), map(_rise, alone)),
                 difference("β of old drafts, coupled over uncoupled", map(_old, maximal), map(_old, alone)),

@@ -348,10 +348,8 @@ class RunPage:
         update = dict[Any, Any]()
         for method in METHODS.values():
             own = dict(model.opens) if method.family in model.families else {}
-            if not (names := _OPENED[method.family]):
-                continue
             usual, every = as_values(method.config()), self._controls(method)
-            changed = {name: own.get(name, usual[name]) for name in names & every.keys()}
+            changed = {name: own.get(name, usual[name]) for name in _OPENED[method.family] & every.keys()}
             update |= {every[name]: gr.update(value=value) for name, value in changed.items()}
             if preset := self.presets.get(method.name):
                 named = controls.preset_values(method, controls.DEFAULTS)
