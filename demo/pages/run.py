@@ -294,10 +294,7 @@ class RunPage:
 
     def _about(self, recording: Recording) -> Update:
         """What is said of a recording that is shown, and the form that asks for it."""
-        model = MODELS.get(recording.traces[-1].model.id)
-        missing = how_to_fetch(model.id) if model and model.fetched and not at_hand(model.id) else ""
         return self.as_recorded(recording) | {
-            self.problem: notice("info", missing) if missing else {},
             self.site.shown: Shown(recording.paths, "a recorded run"),
             **self.outcome.show(recording.traces),
             self.caption: gr.update(visible=False),
@@ -306,11 +303,14 @@ class RunPage:
         }
 
     def as_recorded(self, recording: Recording) -> Update:
-        """The form as it asks for a recorded run; as it is where the run cannot be asked for here."""
-        request = request_of(recording.traces[-1])
-        if request is None:
-            return {}
-        return self.opened(Address(request=request, beside=len(recording.traces) > 1)) | {self.opening: None}
+        """The form as it asks for a recorded run; as it is where the run cannot be asked for here, and how it could."""
+        trace = recording.traces[-1]
+        if request := request_of(trace):
+            form = self.opened(Address(request=request, beside=len(recording.traces) > 1))
+            return form | {self.opening: None, self.problem: {}}
+        model = MODELS.get(trace.model.id)
+        missing = model is not None and model.fetched and not at_hand(model.id)
+        return {self.problem: notice("info", how_to_fetch(trace.model.id)) if missing else {}}
 
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on; a model that fits stays."""

@@ -79,6 +79,10 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     assert update[page.own["scd"].of["window"]]["value"] == 16
     monkeypatch.setattr("demo.addresses.at_hand", lambda _: False)
     assert page.form.isdisjoint(page.choose_pair(event)), "what cannot be asked for leaves the form as it is"
+    fetched = replace(made, model=replace(made.model, id="smollm2"))
+    monkeypatch.setattr("demo.pages.run.at_hand", lambda _: False)
+    told = page.as_recorded(recording(fetched))
+    assert told.keys() == {page.problem} and "engines fetch smollm2" in str(told[page.problem])
     for event.index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):
             page.choose_pair(event)
