@@ -87,7 +87,7 @@ class RunPage:
         self._build_outcome()
         self._connect()
         for pair in self.pairs[:1]:
-            _begin_with(self.as_recorded(pair.recording))
+            begin_with(self.as_recorded(pair.recording))
 
     def _build_form(self, model: ModelInfo) -> None:
         with gr.Row(elem_id="ask"):
@@ -367,10 +367,10 @@ _CAPTION_DONE: Final = (
 )
 
 
-def _begin_with(update: Update) -> None:
+def begin_with(update: Update) -> None:
     """Let components open as an update would make them."""
     for component, given in update.items():
-        changes = given if isinstance(given, dict) else {"value": given}
+        changes = given if isinstance(given, dict) and "__type__" in given else {"value": given}
         for name, value in changes.items():
             if name != "__type__":
                 setattr(component, name, value)

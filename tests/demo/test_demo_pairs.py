@@ -10,6 +10,7 @@ import pytest
 from support.parts import Parts
 from support.raster import decoded
 
+from demo.pages.run import begin_with
 from demo.panels.viewer import offered
 from demo.runs.recordings import Recording, pairs
 from engines.config import make_config
@@ -83,6 +84,8 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     monkeypatch.setattr("demo.pages.run.at_hand", lambda _: False)
     told = page.as_recorded(recording(fetched))
     assert told.keys() == {page.problem} and "engines fetch smollm2" in str(told[page.problem])
+    begin_with(told | {page.seed: 7, page.prompt: gr.update(value="a boot")})
+    assert (page.problem.value, page.seed.value, page.prompt.value) == (told[page.problem], 7, "a boot")
     for event.index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):
             page.choose_pair(event)
