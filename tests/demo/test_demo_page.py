@@ -132,6 +132,7 @@ def test_a_bad_prompt_is_answered_and_loses_nothing_and_the_keyboard_reaches_the
     page.locator(".settings > button").first.click()
     page.get_by_label("Model").click()
     page.get_by_role("option", name=MODELS["studio-image"].label, exact=True).click()
+    expect(prompt).to_have_value(MODELS["studio-image"].default_prompt)
     prompt.fill("<img src=x onerror=alert(1)> boot")
     page.locator("#run").click()
     expect(page.locator("#problem [role=alert]")).to_be_visible()
