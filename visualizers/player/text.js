@@ -24,7 +24,7 @@ class TextView extends View {
     const { prompt, canvas } = replay.meta;
     say(this.prompt, prompt ?? "");
     this.prompt.hidden = !prompt;
-    const marks = ["dashed box = masked", "dots = still a draft", "colour = this pass", "frame = under verification", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block > 1 ? "│ = next block" : null];
+    const marks = ["line = masked", "dots = still a draft", "colour = this pass", "frame = under verification", "struck = dropped", replay.measures.has("level") ? "small number = how deep the draft was" : null, canvas.block > 1 ? "│ = next block" : null];
     say(this.note, marks.filter(Boolean).join(" · "));
     if (this.chips.length === 0) this.build(canvas);
   }
