@@ -21,7 +21,7 @@ from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_expo
 from training.scenes_data import TEST, TRAIN, build
 
 PRESETS = {
-    "cpu": Preset(steps=14_000, batch=16, lr=4e-3, linear=0.6),
+    "cpu": Preset(steps=24_000, batch=16, lr=4e-3, linear=0.6),
     "gpu": Preset(steps=36_000, batch=64, lr=4e-3, linear=0.6),
 }
 
