@@ -115,6 +115,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
                 methods.build()
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
         which_tab.select(which.draw, which.inputs, which.parts, **QUIET)
+        computed = which.calculator
+        which_tab.select(computed.draw, computed.inputs, computed.parts, **QUIET)
         which.connect(tabs, gallery)
         gallery.connect(tabs)
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)

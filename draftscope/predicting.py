@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from traces import Trace, TraceError, read
-from traces.hardware import DEVICES, ENGINES, SIZES, Device, Engine, HardwareError, Prediction, Size, named, size_of
+from traces.hardware import DEVICES, ENGINES, SIZES, Device, Engine, HardwareError, Prediction, Size, named, read_size
 from traces.hardware import predict as _predict
 
 USAGE: Final = 2
@@ -38,21 +38,11 @@ def predict(
     return _predict(
         trace,
         device if isinstance(device, Device) else named("device", DEVICES, device),
-        _size("target", target),
+        read_size("target", target),
         engine if isinstance(engine, Engine) else named("engine", ENGINES, engine),
-        draft=None if draft is None else _size("draft", draft),
+        draft=None if draft is None else read_size("draft", draft),
         batch=batch,
     )
-
-
-def _size(field: str, given: str | float | Size) -> Size:
-    if isinstance(given, Size):
-        return given
-    try:
-        parameters = float(given)
-    except ValueError:
-        return named(field, SIZES, str(given))
-    return size_of(parameters)
 
 
 def summary(prediction: Prediction) -> dict[str, Any]:

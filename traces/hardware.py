@@ -190,7 +190,7 @@ def predict(
         raise HardwareError("draft: is missing, and in this trace another model drafts; name its size.")
     rows = 2 if trace.config.get("guidance", 1) not in (1, None) else 1  # classifier-free guidance
     positions = canvas_size(trace.canvas)
-    _check_memory(device, target, draft if drafting else None, positions * rows * batch)
+    check_memory(device, target, draft if drafting else None, positions * rows * batch)
 
     def cost(step: Step, final: int) -> PassCost:
         if step.call.query_tokens < 1:
@@ -212,7 +212,8 @@ def predict(
     return Prediction(passes=tuple(passes), ordinary=ordinary, tokens=tokens, batch=batch)
 
 
-def _check_memory(device: Device, target: Size, draft: Size | None, tokens: int) -> None:
+def check_memory(device: Device, target: Size, draft: Size | None, tokens: int) -> None:
+    """Raise HardwareError where weights and a KV cache of so many tokens do not fit."""
     sizes = [size for size in (target, draft) if size is not None]
     needed = sum(size.weight_bytes + tokens * size.cache_bytes for size in sizes)
     if needed > device.memory:
@@ -236,6 +237,21 @@ def size_of(parameters: float) -> Size:
         name=f"{parameters / 1e9:g}B", parameters=parameters, layers=max(1, width // 128), width=width,
         kv_width=max(width // 4, 64), source="usual proportions",
     )  # fmt: skip
+
+
+def read_size(field: str, given: str | float | Size) -> Size:
+    """A network by the name of a preset, by its number of parameters, or as it is.
+
+    Raises:
+        HardwareError: for an unknown name, or a number that no network has.
+    """
+    if isinstance(given, Size):
+        return given
+    try:
+        parameters = float(given)
+    except ValueError:
+        return named(field, SIZES, str(given))
+    return size_of(parameters)
 
 
 Preset = TypeVar("Preset", Device, Size, Engine)

@@ -7,6 +7,7 @@ import gradio as gr
 
 from demo.pages.gallery import GalleryPage, name_of
 from demo.pages.run import RUN
+from demo.panels.calculator import CalculatorPanel
 from demo.panels.figure import Panel
 from demo.panels.widgets import component, notice, notice_box, upload_file
 from demo.runs.measured import FOLDER
@@ -95,6 +96,8 @@ class WhichPage:
         gr.on([self.upload.upload, self.upload.clear], self.open, self.inputs | {self.upload}, opened, **QUIET)
 
     def _build(self) -> None:
+        self.calculator = CalculatorPanel(self.site)
+        gr.Markdown("## Measured here", elem_classes="lead")
         gr.Markdown(_LEAD, elem_classes="lead")
         self.answer = gr.Markdown(elem_id="which-answer")
         with gr.Row():

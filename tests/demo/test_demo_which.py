@@ -7,13 +7,17 @@ from dataclasses import replace
 from statistics import fmean, median, quantiles, stdev
 from typing import Any
 
+import gradio as gr
 import pytest
 
 from demo.pages.methods import method_text
 from demo.pages.which import recording_of
+from demo.panels.calculator import CalculatorPanel
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import recordings
 from demo.runs.tradeoffs import REPORTED, answer, measured_tradeoffs, reported_tradeoffs, speed_in_words
+from demo.server.sessions import Shown, Visitors
+from demo.site import Site
 from traces.tradeoffs import Tradeoff
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
 
@@ -149,3 +153,25 @@ def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], mos
     assert band.y0 == -most_lost
     labels = [text for trace in figure.data for text in trace.text or () if text]
     assert len(labels) == len(set(labels)) and 3 <= len(labels) <= 8
+
+
+# ---------------------------------------------------------------- the calculator
+
+
+def test_the_calculator_answers_or_says_what_cannot_be_computed() -> None:
+    with gr.Blocks():
+        panel = CalculatorPanel(Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)))
+    visitor = gr.Request(session_hash="mine")
+    form = {control: control.value for control in panel.inputs}
+    shown = panel.draw(form, visitor)
+    assert shown[panel.answer] == panel.answer.value and panel.answer.value.startswith("# 1.8×")
+    assert "Drafts cost nothing" in panel.draw({**form, panel.draft: panel.draft.choices[0][0]}, visitor)[panel.answer]
+    for control, value, problem in (
+        (panel.target, "Llama 3", "target: there is no 'Llama 3'; did you mean"),
+        (panel.target, "70e9", "device: 70B and Llama 3.2 1B"),
+        (panel.draft, "7", "size: 7 parameters are not allowed"),
+        (panel.batch, None, "batch: is empty; give a whole number."),
+        (panel.context, -5, "context: -5 is not allowed"),
+    ):
+        refused = panel.draw({**form, control: value}, visitor)
+        assert refused.keys() == {panel.problem} and refused[panel.problem]["text"].startswith(problem)

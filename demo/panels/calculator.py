@@ -1,0 +1,143 @@
+"""What drafts would gain on other hardware: a form, one large answer, and the curves behind it. All computed."""
+
+from typing import Any, Final
+
+import gradio as gr
+
+from demo.panels.figure import Panel
+from demo.panels.widgets import notice, notice_box
+from demo.site import LATEST, Site, Update
+from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, read_size
+from traces.speculating import MOST_DRAFTS, Plan
+from visualizers.figures.calculator import CALCULATOR
+
+_NONE: Final = "none: looked up, or left from the last pass"
+_BOUNDS: Final = {
+    "launches": "what the engine adds to it, so verifying more drafts costs almost nothing",
+    "memory": "reading weights and KV cache, so verifying more drafts costs almost nothing",
+    "compute": "arithmetic, so every draft costs its share",
+}
+
+
+_DRAFTER: Final = SIZES["Llama 3.2 1B"]
+_FIRST: Final = Plan(
+    device=DEVICES["H100"],
+    engine=ENGINES["CUDA graphs"],
+    target=SIZES["Llama 3.1 8B"],
+    draft=_DRAFTER,
+    acceptance=0.8,
+    drafts=4,
+)
+"""What the form opens with."""
+
+
+class CalculatorPanel:
+    """The form, the answer and the figure."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.answer = gr.Markdown(told(_FIRST), elem_id="calculator-answer")
+        self.problem = notice_box(elem_id="calculator-problem", elem_classes="panel-problem")
+        sizes = list(SIZES)
+        parameters = "Or parameters, such as 7e9."
+        more: dict[str, Any] = {"allow_custom_value": True, "info": parameters, "min_width": 200}
+        with gr.Row():
+            self.target = gr.Dropdown(sizes, value=_FIRST.target.name, label="Target", **more)
+            self.draft = gr.Dropdown([_NONE, *sizes], value=_DRAFTER.name, label="Drafter", **more)
+            self.device = gr.Dropdown(
+                list(DEVICES), value=_FIRST.device.name, label="Device", info="By its data sheet.", min_width=200
+            )
+            self.engine = gr.Dropdown(
+                list(ENGINES), value=_FIRST.engine.name, label="Engine", info="What it adds to a pass.", min_width=200
+            )
+        with gr.Row():
+            self.acceptance = gr.Slider(
+                0,
+                1,
+                _FIRST.acceptance,
+                step=0.01,
+                label="Acceptance rate",
+                info="Of a draft, where those before it were accepted.",
+                min_width=200,
+            )
+            self.drafts = gr.Slider(
+                1,
+                MOST_DRAFTS,
+                _FIRST.drafts,
+                step=1,
+                label="Draft length γ",
+                info="Drafts to a verification.",
+                min_width=200,
+            )
+            self.batch = gr.Number(
+                _FIRST.batch, precision=0, label="Batch", info="Sequences decoded together.", min_width=200
+            )
+            self.context = gr.Number(
+                _FIRST.context, precision=0, label="Context", info="Tokens in the KV cache.", min_width=200
+            )
+        self.panel = Panel(site, "calculator")
+        controls: list[Any] = [
+            self.target,
+            self.draft,
+            self.acceptance,
+            self.drafts,
+            self.device,
+            self.engine,
+            self.batch,
+            self.context,
+        ]
+        self.inputs: set[Any] = {*controls, site.look}
+        self.parts: list[Any] = [self.answer, self.problem, *self.panel.parts]
+        changed = [control.input for control in controls]
+        gr.on(changed, self.draw, self.inputs, self.parts, **LATEST)
+
+    def draw(self, values: Update, request: gr.Request) -> Update:
+        """Answer and draw, or say what cannot be computed and leave the last answer."""
+        try:
+            plan = self._plan(values)
+        except HardwareError as error:
+            return {self.problem: notice("error", str(error), "This cannot be computed.")}
+        shown = self.panel.show(CALCULATOR, CALCULATOR.draw(plan), values[self.site.look], request)
+        return {self.answer: told(plan), self.problem: {}, **shown}
+
+    def _plan(self, values: Update) -> Plan:
+        def number(control: Any, field: str) -> int:
+            value = values[control]
+            if not isinstance(value, int | float):
+                raise HardwareError(f"{field}: is empty; give a whole number.")
+            return int(value)
+
+        draft = str(values[self.draft])
+        return Plan(
+            device=DEVICES[values[self.device]],
+            engine=ENGINES[values[self.engine]],
+            target=read_size("target", str(values[self.target])),
+            draft=None if draft == _NONE else read_size("draft", draft),
+            acceptance=float(values[self.acceptance]),
+            drafts=int(values[self.drafts]),
+            batch=number(self.batch, "batch"),
+            context=number(self.context, "context"),
+        )
+
+
+def told(plan: Plan) -> str:
+    """The answer in words, as Markdown."""
+    best, verification = plan.at_best(), plan.verification
+    drafts = "Drafts cost nothing" if plan.draft is None else f"Its {plan.drafts} drafts take {_time(plan.drafting)}"
+    if best.speed_up <= 1:
+        advice = "No draft length is faster than ordinary decoding"
+    elif best.drafts == plan.drafts:
+        advice = f"γ = {plan.drafts} is the fastest"
+    else:
+        advice = f"γ = {best.drafts} would be the fastest, {best.speed_up:.2f}×"
+    return (
+        f"# {plan.speed_up:.1f}×\n\n"
+        "as fast as ordinary decoding, **computed** from data sheets, not measured. "
+        f"A verification yields **{plan.tokens:.2f} tokens**, each "
+        f"{_time(plan.ordinary.seconds)} of ordinary decoding, and takes {_time(verification.seconds)}. {drafts}. "
+        f"A verification spends most of its time on {_BOUNDS[verification.bound]}. {advice}."
+    )
+
+
+def _time(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g} ms"

@@ -1,0 +1,67 @@
+"""How much faster drafts would make a model, by how many there are, by batch and by device: computed."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+import plotly.graph_objects as go
+
+from traces.hardware import DEVICES, HardwareError
+from traces.speculating import Plan
+from visualizers.figure import DataFigure
+from visualizers.plot import axes, bars, curve, dots, guide, plain, side_by_side
+from visualizers.style import NEUTRAL, Look
+
+DRAFTS: Final = (*range(1, 17), 20, 24, 28, 32, 40, 48, 64, 96, 128)
+BATCHES: Final = tuple(2**power for power in range(11))
+
+
+def _drawn(plan: Plan) -> go.Figure:
+    figure = side_by_side(["By draft length", "By batch", "By device"], horizontal_spacing=0.11)
+    for panel, (field, values, name) in enumerate((("drafts", DRAFTS, "γ"), ("batch", BATCHES, "batch")), 1):
+        fitting = _fitting(plan, field, values)
+        points = [getattr(each, field) for each in fitting], [each.speed_up for each in fitting]
+        place: Look = {"row": 1, "col": panel, "showlegend": False}
+        hover = f"{name} %{{x}}: %{{y:.2f}} × as fast<extra></extra>"
+        curve(figure, 0, "computed", points, hover, mode="lines", **place)
+        chosen: Look = {"marker": {"size": 12, "symbol": "circle-open", "line": {"width": 2.5}, "color": NEUTRAL}}
+        dots(figure, 1, "as chosen", ([getattr(plan, field)], [plan.speed_up]), hover, **chosen, **place)
+        guide(figure, 1, row=1, col=panel)
+    devices = _fitting(plan, "device", DEVICES.values())
+    rows = [each.speed_up for each in devices], [each.device.name for each in devices]
+    hover, place = "%{y}: %{x:.2f} × as fast<extra></extra>", {"row": 1, "col": 3, "showlegend": False}
+    bars(figure, 0, "device", rows, hover, orientation="h", **place)
+    figure.add_vline(x=1, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, row=1, col=3)
+    axes(
+        figure, "Times as fast as ordinary decoding", "Times as fast as ordinary decoding", height=420, showlegend=False
+    )
+    figure.update_xaxes(type="log", tickvals=BATCHES, title_text="Drafts to a verification, γ", row=1, col=1)
+    figure.update_xaxes(type="log", tickvals=BATCHES, title_text="Sequences decoded together", row=1, col=2)
+    figure.update_yaxes(autorange="reversed", rangemode="normal", row=1, col=3)
+    drafter = plan.draft.name if plan.draft else "no network"
+    about = (
+        f"Computed: {plan.target.name}, drafts by {drafter}, {plan.device.name}, {plan.engine.name}, "
+        f"acceptance {plan.acceptance:g}, γ {plan.drafts}, batch {plan.batch}, context {plan.context}"
+    )
+    return figure.update_layout(title_subtitle_text=plain(about))
+
+
+def _fitting(plan: Plan, field: str, values: Iterable[Any]) -> list[Plan]:
+    """The plan with every value of a field that fits the memory of the device."""
+    plans = []
+    for value in values:
+        try:
+            plans.append(replace(plan, **{field: value}))
+        except HardwareError:
+            continue
+    return plans
+
+
+CALCULATOR: Final[DataFigure[Plan]] = DataFigure(
+    name="calculator",
+    title="What drafts would gain on other hardware",
+    caption="Computed, never measured: tokens that a verification yields at this acceptance rate, over the time of its "
+    "pass and of its drafts. Below the dotted line drafting is slower. The ring is what is "
+    "chosen; batches and devices with too little memory are left out.",
+    drawing=_drawn,
+)
