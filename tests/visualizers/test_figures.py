@@ -202,18 +202,20 @@ def test_codes_are_the_fates() -> None:
         assert {p: FATE_ORDER[c - 1] for p, c in enumerate(codes[row]) if c} == dict(
             zip(step.position, step.fate, strict=True)
         )
-    assert np.array_equal(FIGURES["churn"].draw([trace]).data[0].z, codes)
+    drawn = FIGURES["churn"].draw([trace, run("none")])
+    assert np.array_equal(drawn.data[0].z, codes)
+    assert drawn.layout.yaxis.range == drawn.layout.yaxis2.range  # what takes fewer passes is less tall
 
 
-def test_beta_is_the_mean_by_age_with_a_band_of_one_deviation() -> None:
+def test_beta_is_the_mean_by_age_with_a_band_of_one_standard_error() -> None:
     trace = run("none")
     drawn = FIGURES["beta"].draw([trace])
     ages = [row for row in agreement_by_age(trace.steps) if row.count >= FEWEST_AT_AN_AGE]
     (curve,) = named(drawn, "jacobi")
     assert list(zip(curve.x, curve.y, strict=True)) == [(row.age, row.mean) for row in ages] and len(ages) > 1
     band = next(mark for mark in drawn.data if mark.fill == "toself")
-    high = [min(1, row.mean + row.variance**0.5) for row in ages]
-    assert list(band.y) == high + [max(0, row.mean - row.variance**0.5) for row in reversed(ages)]
+    high = [min(1, row.mean + (row.variance / row.count) ** 0.5) for row in ages]
+    assert list(band.y) == high + [max(0, row.mean - (row.variance / row.count) ** 0.5) for row in reversed(ages)]
 
 
 def test_drift_is_the_mean_difference_over_runs() -> None:

@@ -44,18 +44,18 @@ def _beta(traces: Traces, step: int | None) -> go.Figure:
 
 
 def _mean_by_age(figure: go.Figure, index: int, name: str, every: Sequence[AgeStatistics], panel: int) -> None:
-    """Draw the mean over positions with a band of one standard deviation."""
+    """Draw the mean over positions with a band of one standard error."""
     rows = [row for row in every if row.count >= FEWEST_AT_AN_AGE]
     ages = [row.age for row in rows]
-    low = [max(0.0, row.mean - row.variance**0.5) for row in rows]
-    high = [min(1.0, row.mean + row.variance**0.5) for row in rows]
+    low = [max(0.0, row.mean - (row.variance / row.count) ** 0.5) for row in rows]
+    high = [min(1.0, row.mean + (row.variance / row.count) ** 0.5) for row in rows]
     place: Look = {"legendgroup": name, "row": 1, "col": panel}
     band: Look = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
     band |= {"fill": "toself", "fillcolor": series(index).band()}
     figure.add_scatter(x=ages + ages[::-1], y=high + low[::-1], **band, **place)
     counts = [[row.variance, row.count] for row in rows]
     hover = "age %{x}: mean β %{y:.3f}, variance %{customdata[0]:.4f}, %{customdata[1]} positions"
-    label = f"{name}, mean ± standard deviation"
+    label = f"{name}, mean ± standard error"
     curve(figure, index, label, (ages, [row.mean for row in rows]), hover, customdata=counts, **place)
 
 
@@ -66,7 +66,7 @@ FIGURES: Final = (
         paper="SCD, Fig. 3",
         caption="β is the probability that a draft is accepted: 1 minus the total variation (TV) between the "
         "distribution it was drawn from and the new one. Left: single positions, among those that waited longest. "
-        "Right: the mean over positions of an age, with one standard deviation, where at least 5 got that old. Old "
+        "Right: the mean over positions of an age and its standard error, where at least 5 got that old. Old "
         "drafts are survivors, which nothing rejected before. Initial guesses are left out.",
         needs=lambda trace: bool(agreement_by_position(trace.steps)),
         needed="the measures `age` and `tv`",

@@ -5,7 +5,8 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.schema import Node, Step, Trace
+from traces.replay import state_after
+from traces.schema import Node, Step, Token, Trace
 from visualizers.figure import Figure, Traces, at_moments, moment_of
 from visualizers.palette import BLUE
 from visualizers.plot import plain
@@ -13,6 +14,9 @@ from visualizers.style import NEUTRAL, Look
 
 LOOKS: Final = {"kept": ("star", BLUE), "accepted": ("circle", BLUE), "rejected": ("x-open", NEUTRAL)}
 """What became of a node -> symbol and colour."""
+
+AROUND: Final = 4
+"""Tokens that a label shows to each side of the last draft."""
 
 Place = tuple[int, int]
 
@@ -31,16 +35,45 @@ def places(graph: Sequence[Node]) -> list[Place]:
     return [(level, levels[:index].count(level)) for index, level in enumerate(levels)]
 
 
+def _name(trace: Trace, token: Token | None) -> str:
+    """What a token is called."""
+    if not isinstance(token, int):
+        return "?"
+    return plain((trace.legend.vocabulary or {}).get(token, f"#{token}").replace("\n", "↵"))
+
+
 def _words(trace: Trace, step: Step) -> dict[int, str]:
     """Return the drafted token at every position."""
-    vocabulary = trace.legend.vocabulary or {}
     drafts = step.draft or (None,) * len(step.position)
     words: dict[int, str] = {}
     for position, draft, token in zip(step.position, drafts, step.token or drafts, strict=True):
-        drafted = token if draft is None else draft
-        name = vocabulary.get(drafted, f"#{drafted}") if isinstance(drafted, int) else "?"
-        words.setdefault(position, plain(name.replace("\n", "↵").strip() or "␣"))
+        words.setdefault(position, _name(trace, token if draft is None else draft))
     return words
+
+
+def _labels(trace: Trace, number: int, words: dict[int, str]) -> list[str]:
+    """What a node of a pass's graph adds: of a text, in the words around it, drafts in bold and open places as ▢."""
+    before = state_after(trace, number - 1)
+    labels = []
+    for node in trace.steps[number - 1].graph or ():
+        if not node.positions:
+            labels.append("no drafts")
+            continue
+        last = node.positions[-1]
+        if trace.canvas.kind != "text":
+            labels.append(f"+ {words.get(last, '?').strip() or '␣'}")
+            continue
+        drafted = {position: words.get(position, "?") for position in node.positions}
+        parts = [
+            f"<b>{drafted[position].strip(' ') or '␣'}</b>"
+            if position in drafted
+            else _name(trace, before.tokens[position])
+            if before.final[position]
+            else "▢"
+            for position in range(max(0, last - AROUND), min(len(before.final), last + AROUND))
+        ]
+        labels.append("".join(parts).replace(plain("<end>"), "").strip())
+    return labels
 
 
 def _draw(traces: Traces, step: int | None) -> go.Figure:
@@ -51,7 +84,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         graph = drafting.graph or ()
         at = places(graph)
         _draw_edges(figure, graph, at, panel)
-        _draw_nodes(figure, graph, at, _words(trace, drafting), drafting.signals.get("winner"), panel)
+        _draw_nodes(figure, at, trace, number, panel)
         # Room for the labels below the outermost marks.
         levels = [-0.6, max((level for level, _ in at), default=0) + 0.6]
         rows = [max((place for _, place in at), default=0) + 0.8, -0.6]
@@ -74,17 +107,13 @@ def _draw_edges(figure: go.Figure, graph: Sequence[Node], at: Sequence[Place], p
         figure.add_scatter(x=x, y=y, name=name, showlegend=panel == 1, row=1, col=panel, **look)
 
 
-def _draw_nodes(
-    figure: go.Figure,
-    graph: Sequence[Node],
-    at: Sequence[Place],
-    words: dict[int, str],
-    winner: float | None,
-    panel: int,
-) -> None:
-    """Mark the nodes by what became of them; each is labelled with its last position, the least confident one."""
+def _draw_nodes(figure: go.Figure, at: Sequence[Place], trace: Trace, number: int, panel: int) -> None:
+    """Mark the nodes by what became of them; each is labelled with what it adds, the least confident token."""
+    step = trace.steps[number - 1]
+    graph, words, winner = step.graph or (), _words(trace, step), step.signals.get("winner")
     fates = ["kept" if k == winner else "accepted" if node.accepted else "rejected" for k, node in enumerate(graph)]
-    texts = [[words.get(position, "?") for position in node.positions] for node in graph]
+    texts = [[words.get(position, "?").strip() or "␣" for position in node.positions] for node in graph]
+    labels = _labels(trace, number, words)
     for name, (symbol, color) in LOOKS.items():
         members = [k for k, fate in enumerate(fates) if fate == name]
         look: Look = {"marker": {"symbol": symbol, "size": 15, "color": color}, "legendgroup": name}
@@ -93,7 +122,7 @@ def _draw_nodes(
             x=[at[k][0] for k in members],
             y=[at[k][1] for k in members],
             mode="markers+text",
-            text=[f"+ {texts[k][-1]}" if texts[k] else "no drafts" for k in members],
+            text=[labels[k] for k in members],
             customdata=[", ".join(texts[k]) or "no drafts" for k in members],
             name=name,
             showlegend=panel == 1,
@@ -109,9 +138,10 @@ FIGURES: Final = (
         name="graph",
         title="Drafts of later steps",
         paper="PSD, Fig. 1",
-        caption="The sets of open positions that were drafted in one pass, by their size; a mark is labelled with the "
-        "least confident token it adds. A set is accepted when the distributions of an accepted smaller set accept "
-        "what it adds (thick line); the largest accepted set is kept (star).",
+        caption="The sets of open positions that were drafted in one pass, by their size; below a mark stands the text "
+        "around the least confident token it adds: drafts bold, open places as boxes. A set is accepted when an "
+        "accepted smaller set's distributions accept what it adds (thick line); the largest accepted set is kept "
+        "(star).",
         needs=lambda trace: graphed_pass(trace, None) is not None,
         needed="a draft graph",
         at_most="panels",

@@ -38,7 +38,8 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     for code in sorted(occurring):
         figure.add_trace(_legend_entry(FATE_ORDER[code - 1]), row=1, col=1)
     figure.update_xaxes(title_text="Position, in decoding order", showgrid=False, zeroline=False)
-    figure.update_yaxes(showgrid=False, zeroline=False)
+    longest = max(len(trace.steps) for trace in traces)  # one scale, so that fewer passes are less tall
+    figure.update_yaxes(showgrid=False, zeroline=False, range=[longest + 0.5, 0.5])
     figure.update_yaxes(title_text="Forward pass", col=1)
     return figure.update_layout(height=560)
 
@@ -59,7 +60,6 @@ def _panel(figure: go.Figure, trace: Trace, codes: np.ndarray, panel: int, panel
     cross["hovertemplate"] = "position %{x}, forward pass %{y}: rejected<extra></extra>"
     figure.add_scatter(x=position, y=row + 1, **cross, **where)
     figure.update_xaxes(range=[-0.5, canvas_size(trace.canvas) - 0.5], **where)
-    figure.update_yaxes(range=[len(trace.steps) + 0.5, 0.5], **where)
 
 
 def _legend_entry(fate: Fate) -> go.Scatter:
@@ -77,7 +77,7 @@ FIGURES: Final = (
         paper="SCD, section 3 (token changes between iterations)",
         caption="A row is a forward pass, a column a position. Blue drafts were accepted, crossed vermilion ones "
         "rejected. Drafts to the right of a rejection wait for the next pass: grey ones stayed as they were, orange "
-        "ones were replaced. Dashed lines end a video's latent frames.",
+        "ones were replaced. Runs share one scale. Dashed lines end a video's latent frames.",
         needs=lambda trace: any(step.position for step in trace.steps),
         needed="steps with positions",
         at_most="panels",
