@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 from support import handmade
 from support.browser import accessible
@@ -45,8 +46,8 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     expect(panel.locator(".ds-formula")).to_have_text("min(1, 0.1 / 0.5) = 0.2coin 0.2004 ≥ 0.2: rejected")
     assert HOSTILE in panel.inner_text() and page.locator(".ds-worked script, .ds-worked img").count() == 0
     check = panel.locator(".ds-part-verify li").all_inner_texts()
-    assert [row.split()[0] for row in check] == ["#7", "#5", "#6"]
-    assert "drawn" in check[0] and "draft" in check[2] and "q is 0.5" in check[2]
+    assert [row.split()[0] for row in check] == ["#7", "#5", "#6", "rest"]
+    assert "drawn" in check[0] and "draft" in check[2] and "q is 0.5" in check[2] and "0.2\nis p, q is 0.15" in check[3]
     left = panel.locator(".ds-part-left li").all_inner_texts()
     assert [row.split()[0] for row in left] == ["#7", "#5"] and "67 %" in left[0] and "11 %" in left[1]
     for part in (panel, page.locator(".ds-picture canvas").last, page.get_by_role("button", name="Play")):
@@ -70,6 +71,21 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     expect(panel.locator(".ds-then")).to_have_text("")
     expect(coin).to_have_value("0.2")
     expect(panel.locator(".ds-mark")).to_have_text(["drawn", "draft", "drawn"])
+
+    # The coin lies in the draft's column, at its share of q, and follows the pointer.
+    ball, column = panel.locator(".ds-ball"), panel.locator(".ds-column:has(.ds-ball)").bounding_box()
+    assert column is not None
+    page.mouse.move(column["x"] + 4, column["y"] + 4)
+    page.mouse.down()
+    expect(panel.locator(".ds-formula")).to_contain_text("≥ 0.2: rejected")
+    page.mouse.move(column["x"] + 4, column["y"] + 0.9 * column["height"], steps=3)
+    expect(panel.locator(".ds-formula")).to_contain_text("< 0.2: accepted")
+    page.mouse.up()
+    low = float(coin.input_value())
+    assert 0.05 < low < 0.2 and ball.evaluate("ball => parseFloat(ball.style.bottom)") == pytest.approx(100 * low)
+    page.mouse.move(column["x"] + 4, column["y"])
+    assert float(coin.input_value()) == low
+    panel.get_by_role("button", name="as it was").click()
 
     # From the keyboard.
     page.locator("h1").click()

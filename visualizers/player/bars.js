@@ -1,6 +1,10 @@
-// The distributions behind a verdict: bars of p over q, what is left of p over q, and for vectors two bell curves.
+// The distributions behind a verdict: p over q as columns with the coin in the draft's, what is left of p over q, the likeliest
+// tokens as bars, and for vectors two bell curves.
 
 const MOST_BARS = 8;
+const MOST_COLUMNS = 5;
+/** The probability of tokens not shown from which they get a column. */
+const LEAST_REST = 0.005;
 const TILE_PIXELS = 16;
 
 /** A picture that `draw(context)` draws in a square, or null if it returns false. */
@@ -14,51 +18,74 @@ function thumbnail(pictures, token, side) {
   return Number.isInteger(token) ? thumb(side, (context) => drawTile(context, pictures, token, 0, 0, side)) : null;
 }
 
-/** A list of {token, parts: [[share, kind]], number, heard, mark} as bars to one scale; `number` is what stands behind a bar. */
-function barRows(moment, pictures, rows) {
-  const most = Math.max(1e-12, ...rows.flatMap(({ parts }) => parts.map(([share]) => share)));
-  const items = rows.map(({ token, parts, number, mark, heard }) => {
-    const bars = parts.map(([share, kind]) => make("i", { class: `is-${kind}`, style: `width: ${(100 * share) / most}%` }));
-    const meter = make("span", { class: "ds-bars", "aria-hidden": "true" }, ...bars);
-    const flag = mark ? make("small", { class: "ds-mark" }, mark) : null;
-    const name = make("span", { class: "ds-bar-name" }, make("span", {}, moment.replay.tokenText(token)), flag);
-    const written = make("span", { class: "ds-bar-figure" }, number ?? figure(parts[0][0], 2), heard ? make("span", { class: "ds-sr" }, heard) : null);
-    return make("li", { class: mark ? `is-${mark}` : "" }, thumbnail(pictures, token, TILE_PIXELS), name, meter, written);
-  });
-  return make("ol", { class: "ds-rows-of-bars" }, ...items);
+/** A number above a column, which is narrow. */
+function small(value) {
+  return value > 0 && value < 0.001 ? "< 0.001" : figure(value, 2);
 }
 
-/** The tokens worth showing: the draft, what replaced it, and the likeliest ones by either distribution. */
-function likeliestRows(moment, pictures, likely) {
+/** Tokens side by side, to one scale, from which the others together may stand out; `parts` are {kind, from, to}, a `ball` lies at a height of a whole one, all probabilities. */
+function columns(moment, pictures, rows) {
+  const most = Math.max(1e-12, ...rows.flatMap(({ token, parts }) => (token === null && rows.length > 1 ? [] : parts.map(({ to }) => to))));
+  const percent = (value) => `${Math.min(100, (100 * value) / most)}%`;
+  const items = rows.map(({ token, parts, ball, number, heard, mark }) => {
+    const bars = parts.map(({ kind, from = 0, to }) => make("i", { class: `is-${kind}`, style: `bottom: ${percent(from)}; height: ${percent(to - from)}` }));
+    const coin = ball ? make("b", { class: "ds-ball", "data-whole": percent(ball.whole), style: `bottom: ${percent(ball.at)}` }) : null;
+    const text = token === null ? "rest" : moment.replay.tokenText(token);
+    const name = make("span", { class: "ds-column-name", title: text }, thumbnail(pictures, token, TILE_PIXELS), make("span", {}, text.replace(/^“ | ?”$/g, "")));
+    const flag = mark ? make("small", { class: "ds-mark" }, mark) : null;
+    const figures = make("small", { class: "ds-column-figure" }, number, heard ? make("span", { class: "ds-sr" }, heard) : null);
+    const cut = token === null && parts.some(({ to }) => to > most) ? " is-cut" : "";
+    return make("li", { class: (mark ? `is-${mark}` : "") + cut }, name, flag, figures, make("div", { class: "ds-column", "aria-hidden": "true" }, ...bars, coin));
+  });
+  return make("ol", { class: "ds-columns" }, ...items);
+}
+
+/**
+ * p outlined over q, of the draft, what replaced it and the likeliest tokens by either; the others together keep the totals. In
+ * the draft's column the part of q above p is what a coin rejects, and the coin lies where it fell: at its share of q.
+ */
+function ratioColumns(moment, pictures, likely) {
   const [draft, taken] = [moment.token("draft"), moment.token("token")];
   const mark = (token) => (token === draft ? "draft" : moment.redrawn && token === taken ? "drawn" : null);
   const weight = ({ token, p, q }) => (mark(token) ? Infinity : Math.max(p, q));
-  const best = [...likely].sort((a, b) => weight(b) - weight(a)).slice(0, MOST_BARS).sort((a, b) => b.p - a.p || b.q - a.q);
-  const rows = best.map(({ token, p, q }) => ({ token, parts: [[p, "p"], [q, "q"]], heard: ` is p, q is ${figure(q, 2)}`, mark: mark(token) }));
-  return barRows(moment, pictures, rows);
+  const best = [...likely].sort((a, b) => weight(b) - weight(a)).slice(0, MOST_COLUMNS).sort((a, b) => b.p - a.p || b.q - a.q);
+  const rest = (name) => 1 - best.reduce((sum, each) => sum + each[name], 0);
+  const others = likely.length > 1 && Math.max(rest("p"), rest("q")) > LEAST_REST ? [{ token: null, p: Math.max(0, rest("p")), q: Math.max(0, rest("q")) }] : [];
+  const rows = [...best, ...others].map(({ token, p, q }) => {
+    const judged = token === draft && moment.ratioDecided;
+    const parts = [{ kind: "q", to: judged ? Math.min(p, q) : q }, ...(judged && q > p ? [{ kind: "over", from: p, to: q }] : []), { kind: "p", to: p }];
+    return { token, parts, ball: judged ? { at: moment.number("coin") * q, whole: q } : null, number: small(p), heard: ` is p, q is ${figure(q, 2)}`, mark: mark(token) };
+  });
+  return columns(moment, pictures, rows);
 }
 
 function topRows(moment, pictures) {
   const taken = moment.token("token");
-  const rows = moment.top.slice(0, MOST_BARS).map(([token, p]) => ({ token, parts: [[p, "p"]], mark: token === taken ? "taken" : null }));
-  return barRows(moment, pictures, rows);
+  const most = Math.max(1e-12, ...moment.top.map(([, p]) => p));
+  const items = moment.top.slice(0, MOST_BARS).map(([token, p]) => {
+    const mark = token === taken ? make("small", { class: "ds-mark" }, "taken") : null;
+    const name = make("span", { class: "ds-bar-name" }, make("span", {}, moment.replay.tokenText(token)), mark);
+    const bar = make("i", { class: "ds-bar", style: `width: ${(100 * p) / most}%`, "aria-hidden": "true" });
+    return make("li", { class: mark ? "is-taken" : "" }, thumbnail(pictures, token, TILE_PIXELS), name, bar, make("span", { class: "ds-bar-figure" }, figure(p, 2)));
+  });
+  return make("ol", { class: "ds-rows-of-bars" }, ...items);
 }
 
 /**
  * max(0, p - q) over its sum, the largest first, with the token that was drawn from it marked. The sum over all tokens is the
  * total variation of p and q; where that is not recorded, it is the sum over the tokens that are.
  */
-function residualRows(moment, pictures) {
+function residualColumns(moment, pictures) {
   const drawn = moment.redrawn ? moment.token("token") : null;
   const left = moment.likely.map(({ token, p, q }) => ({ token, share: Math.max(0, p - q) })).filter(({ share }) => share > 0);
   left.sort((a, b) => b.share - a.share || a.token - b.token);
-  const largest = left.slice(0, MOST_BARS);
+  const largest = left.slice(0, MOST_COLUMNS);
   const own = left.find(({ token }) => token === drawn);
   if (own && !largest.includes(own)) largest.splice(-1, 1, own);
   const known = left.reduce((sum, { share }) => sum + share, 0);
   const total = Math.max(known, moment.number("residual_mass") ?? moment.number("tv") ?? 0);
-  const rows = largest.map(({ token, share }) => ({ token, parts: [[share, "left"]], number: `${figure((100 * share) / total, 2)} %`, mark: token === drawn ? "drawn" : null }));
-  return barRows(moment, pictures, rows);
+  const rows = largest.map(({ token, share }) => ({ token, parts: [{ kind: "left", to: share / total }], number: `${small((100 * share) / total)} %`, mark: token === drawn ? "drawn" : null }));
+  return columns(moment, pictures, rows);
 }
 
 /** The last denoising step of draft and target as bell curves along the line between their means; null without numbers. */

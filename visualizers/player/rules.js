@@ -55,6 +55,12 @@ class Moment {
     return this.fate?.name === "resampled" && this.verdict !== "accepted";
   }
 
+  /** Whether a coin decided here by min(1, p / q), so that it can be shown as a share of q. */
+  get ratioDecided() {
+    const [p, q] = [this.number("p"), this.number("q")];
+    return this.coinDecided && q > 0 && Math.abs(Math.min(1, p / q) - this.number("accept_prob")) < SAME_PROBABILITY;
+  }
+
   /** Whether a coin decided here. */
   get coinDecided() {
     return this.number("coin") !== undefined && this.number("accept_prob") !== undefined && SETTLED.includes(this.fate?.name);
@@ -114,9 +120,7 @@ function fill(rule, moment) {
 /** The rule that an entry is judged by and its formula filled in; null where none is known. */
 function ruleOf(moment) {
   const own = Array.isArray(moment.replay.meta.rules) ? moment.replay.meta.rules : [];
-  const [p, q, acceptProb] = ["p", "q", "accept_prob"].map((name) => moment.number(name));
-  const usual = q > 0 && Math.abs(Math.min(1, p / q) - acceptProb) < SAME_PROBABILITY;
-  for (const rule of [...own, ...(usual ? [USUAL] : []), ANY]) {
+  for (const rule of [...own, ...(moment.ratioDecided ? [USUAL] : []), ANY]) {
     if (!Array.isArray(rule?.fates) || typeof rule.formula !== "string" || !rule.fates.includes(moment.fate?.name)) continue;
     const pieces = fill(rule, moment);
     if (pieces) return { ...rule, pieces };

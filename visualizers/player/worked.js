@@ -47,7 +47,25 @@ class Worked {
     this.formula = make("p", { class: "ds-formula" });
     this.says = make("p", { class: "ds-note" });
     this.then = make("p", { class: "ds-then", role: "status" });
+    this.parts.verify.addEventListener("pointerdown", (event) => this.grab(event));
     this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, make("span", {}, "What if the coin had been …"), " ", this.back), this.slider, this.then);
+  }
+
+  /** The coin follows a pointer up and down the draft's column, which is drawn anew meanwhile. */
+  grab(event) {
+    const column = event.target.closest(".ds-column:has(.ds-ball)");
+    if (!column) return;
+    event.preventDefault();
+    const { bottom, height } = column.getBoundingClientRect();
+    const whole = (height * Number.parseFloat(column.querySelector(".ds-ball").dataset.whole)) / 100;
+    const follow = ({ clientY }) => {
+      this.slider.value = Math.min(1, Math.max(0, (bottom - clientY) / whole));
+      this.turn(Number(this.slider.value));
+    };
+    const leave = new AbortController();
+    addEventListener("pointermove", follow, { signal: leave.signal });
+    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => leave.abort(), { signal: leave.signal });
+    follow(event);
   }
 
   /** A word that says what it means when pointed at or focused; p, q and the residual have their bars' colour before them. */
@@ -154,10 +172,10 @@ class Worked {
     const over = ["Verification: ", this.term("p"), " over ", this.term("q")];
     const bells = bellsOf(moment);
     const [p, q, token] = [moment.number("p"), moment.number("q"), moment.token("draft")];
-    if (moment.likely) this.fillPart("verify", over, likeliestRows(moment, pictures, moment.likely));
+    if (moment.likely) this.fillPart("verify", over, ratioColumns(moment, pictures, moment.likely));
     else if (bells) this.showBells(moment, bells, theme);
     else if (moment.top && q === undefined) this.fillPart("verify", ["What the model finds likely: ", this.term("confidence")], topRows(moment, pictures));
-    else if (p !== undefined && q !== undefined) this.fillPart("verify", over, likeliestRows(moment, pictures, [{ token, p, q }]), ...(moment.top ? [make("p", { class: "ds-note" }, "Likeliest by p"), topRows(moment, pictures)] : [make("p", { class: "ds-note" }, moment.fate?.judged ? NOT_RECORDED : NOT_KEPT)]));
+    else if (p !== undefined && q !== undefined) this.fillPart("verify", over, ratioColumns(moment, pictures, [{ token, p, q }]), ...(moment.top ? [make("p", { class: "ds-note" }, "Likeliest by p"), topRows(moment, pictures)] : [make("p", { class: "ds-note" }, moment.fate?.judged ? NOT_RECORDED : NOT_KEPT)]));
     else this.fillPart("verify", []);
   }
 
@@ -217,7 +235,7 @@ class Worked {
     const { redrawn } = moment;
     const instead = redrawn && after !== undefined ? make("div", { class: "ds-line" }, this.picture(after, moment.index + 1), make("p", {}, `${INSTEAD[rule?.redrawn] ?? "In its place"}: ${moment.replay.tokenText(after)}`)) : null;
     const title = ["The ", this.term("residual"), ", max(0, p − q)"];
-    const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.coinDecided ? residualRows(moment, this.scene.pictures) : null;
+    const bars = moment.likely && !["likeliest", "judge"].includes(rule?.redrawn) && moment.coinDecided ? residualColumns(moment, this.scene.pictures) : null;
     const notDrawn = redrawn ? null : make("p", { class: "ds-note" }, notDrawnInWords(moment));
     if (bars?.children.length) this.fillPart("left", [...title, ", scaled to 100 %"], notDrawn, bars);
     else if (instead) this.fillPart("left", rule?.redrawn === "residual" ? title : ["What takes its place"], instead, tries && make("p", { class: "ds-note" }, `Drawn from the target until one fell into the residual: ${tries} ${tries === 1 ? "try" : "tries"}.`));
