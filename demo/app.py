@@ -33,7 +33,7 @@ See speculative decoding happen: every draft, every verdict, every forward pass.
 _NAME_RUN = """() => {
   // A tab is chosen as the page is made, too.
   if (globalThis.draftscopeOpened && /compare=/.test(location.hash)) {
-    history.replaceState(history.state, '', `#${globalThis.draftscopeRun ?? ''}`);
+    history.replaceState(history.state, '', `#${draftscopePlayers.viewer.called}`);
   }
 }"""
 _WRONG: Final = "This address cannot be opened."

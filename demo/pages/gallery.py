@@ -1,7 +1,6 @@
 """Gallery: recorded runs, played on the stage of Run, no model needed."""
 
 from collections.abc import Sequence
-from urllib.parse import urlencode
 
 import gradio as gr
 
@@ -42,7 +41,7 @@ class GalleryPage:
         def open_card(event: gr.EventData) -> Update:
             """Play the chosen recording."""
             entry = self.entries[chosen_index(event, len(self.entries), "recording")]
-            return {tabs: gr.Tabs(selected=RUN), **self.named(name_of(entry))}
+            return {tabs: gr.Tabs(selected=RUN), **self.run.replay(entry)}
 
         opened = self.cards.choose(open_card, None, [tabs, *self.shows], **AT_ONCE)
         opened.then(None, js=scroll_to("viewer"), **QUIET)
@@ -50,8 +49,8 @@ class GalleryPage:
     def named(self, name: str) -> Update:
         """Play the recording that an address names. Raises ConfigError when there is none of that name."""
         for entry in self.entries:
-            if name == name_of(entry):
-                return self.run.replay(entry, _address(entry))
+            if name == entry.name:
+                return self.run.replay(entry)
         raise ConfigError(f"gallery: {name[:60]!r} is not here, or not any more; choose a recording in the Gallery.")
 
 
@@ -65,14 +64,10 @@ def _card(entry: Recording) -> Card:
         entry.about,
         output.image or still,
         output.text or "",
-        _address(entry),
+        entry.address,
         method_title(entry.method),
         badge(entry),
     )
-
-
-def _address(entry: Recording) -> str:
-    return urlencode({"gallery": name_of(entry)})
 
 
 def badge(entry: Recording) -> str:
@@ -86,8 +81,3 @@ def badge(entry: Recording) -> str:
         return f"as many target passes, {exact}"
     saved = f"{usual / own:.1f} × fewer target passes" if usual > own else f"{own / usual:.1f} × more target passes"
     return f"{saved}, {exact}"
-
-
-def name_of(entry: Recording) -> str:
-    """What addresses call a recording."""
-    return entry.paths[-1].name.removesuffix(".json.gz")

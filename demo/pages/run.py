@@ -288,9 +288,9 @@ class RunPage:
         recording = self.pairs[chosen_index(event, len(self.pairs), "pair")].recording
         return self._about(recording)
 
-    def replay(self, recording: Recording, address: str) -> Update:
-        """Play a recording on the stage, from its start; it changes `replays`, and `address` names it."""
-        return {self.viewer: replayed(recording, address), **self._about(recording)}
+    def replay(self, recording: Recording) -> Update:
+        """Play a recording on the stage, from its start; it changes `replays`."""
+        return {self.viewer: replayed(recording), **self._about(recording)}
 
     def _about(self, recording: Recording) -> Update:
         """What is said of a recording that is shown, and the form that asks for it."""

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.pages.gallery import GalleryPage, name_of
+from demo.pages.gallery import GalleryPage
 from demo.pages.run import RUN
 from demo.panels.calculator import CalculatorPanel
 from demo.panels.figure import Panel
@@ -162,7 +162,7 @@ class WhichPage:
             if entry is None:
                 return {self.problem: notice("info", f"{called(shown[index])} was not recorded.", "No recording.")}
             update: Update = {self.problem: {}, tabs: gr.Tabs(selected=RUN)}
-            return update | gallery.named(name_of(entry))
+            return update | gallery.named(entry.name)
 
         parts = [self.problem, tabs, *gallery.shows]
         opened = self.points.choose(choose, self.inputs, parts, **AT_ONCE)

@@ -35,14 +35,14 @@ const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
   emit: (name, detail) => {
     const tour = { invited: 'begin', explored: 'end' }[name];
     if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));
-    if (name === 'chosen') called(globalThis.draftscopeRun = '');
+    if (name === 'chosen') called(player.called);
     if (name === 'settled' || name === 'chosen') trigger(name, detail);
   },
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
 // Drawing a loop while the first passes of a run arrive would let gradio merge them. A refused run leaves the picture.
 if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
-// What runs is named in the address; the player adds the place.
+// What is shown is named in the address; the player adds the place.
 const called = (text) => HASH && history.replaceState(history.state, '', `#${text}`);
 let race = null;
 let due = [];  // the next pass of each lane: most arrive several times
@@ -50,9 +50,8 @@ const act = {
   offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
   load: ({ urls, address }) => {
     race = null;
-    if (address && !location.hash.startsWith(`#${address}`)) called(address);
-    if (address) globalThis.draftscopeRun = address;
-    player.loadUrl(urls, address ? { loop: true, start: true } : {});
+    if (address && !`${location.hash}&`.startsWith(`#${address}&`)) called(address);
+    player.loadUrl(urls, address ? { loop: true, start: true, called: address } : {});
   },
   compare: ({ urls }) => { race = null; player.loadUrl(urls, { most: 6, afresh: true }); },
   begin: (message) => {
@@ -71,7 +70,7 @@ const act = {
     player.push(Number(lane), Number(sequence), JSON.parse(step));
   }),
   finish: async ({ urls, address, at }) => {
-    if (address) called(globalThis.draftscopeRun = address);
+    if (address) called(player.called = address);
     await Promise.all(urls.map((url, lane) => player.finishUrl(lane, url)));
     if (!at) return;
     player.useClock(at.clock);
@@ -176,10 +175,11 @@ def recorded(paths: Sequence[Path]) -> Message | None:
     return {"kind": "load", "urls": [url(path) for path in paths]} if paths else None
 
 
-def replayed(recording: Recording, address: str) -> Message:
-    """The message to play a recording from its start; `address` names it."""
+def replayed(recording: Recording) -> Message:
+    """The message to play a recording from its start."""
     answers = answers_to(trace.prompt for trace in recording.traces)
-    message = {"kind": "load", "urls": [url(path) for path in recording.paths], "address": address, "answers": answers}
+    urls = [url(path) for path in recording.paths]
+    message = {"kind": "load", "urls": urls, "address": recording.address, "answers": answers}
     return message | {"asked": secrets.token_hex(4)}  # gradio tells a component nothing that it was told last
 
 
@@ -194,6 +194,7 @@ def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
         {
             "name": _CHIPS.get(pair.kind, pair.kind),
             "urls": [url(path) for path in pair.recording.paths],
+            "called": pair.recording.address,
             "truth": pair.truth,
             "why": pair.why,
         }

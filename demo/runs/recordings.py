@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
 
 from demo.runs.naming import is_ordinary, title_of
 from engines.config import ConfigError, make_config, settings
@@ -43,6 +44,16 @@ class Recording(NamedTuple):
     traces: tuple[Trace, ...]
     first: bool = False
     """Whether the first screen shows it, whatever others gain."""
+
+    @property
+    def address(self) -> str:
+        """What stands behind the # of the page's address while it is shown."""
+        return urlencode({"gallery": self.name})
+
+    @property
+    def name(self) -> str:
+        """What addresses call it."""
+        return self.paths[-1].name.removesuffix(".json.gz")
 
 
 def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:

@@ -29,6 +29,7 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
         for entry in recordings
         for file, trace in zip(entry.paths, entry.traces, strict=True)
     }
+    called = {entry.paths: entry.address for entry in recordings}
     of_kind = {pair.kind: list(zip(pair.recording.paths, pair.recording.traces, strict=True)) for pair in pairs}
     scenes_there = []
     for entry in tomllib.loads(path.read_text(encoding="utf-8"))["scene"]:
@@ -38,7 +39,8 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
             shown = [named[name] for name in entry["files"] if name in named]
             shown = shown if len(shown) == len(entry["files"]) else []
         if shown:
-            scenes_there.append(_scene(entry, [file for file, _ in shown], shown[-1][1]))
+            files = tuple(file for file, _ in shown)
+            scenes_there.append(_scene(entry, files, shown[-1][1]) | {"called": called.get(files, "")})
     return scenes_there
 
 

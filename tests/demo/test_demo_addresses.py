@@ -11,7 +11,7 @@ from support.raster import MODEL
 
 from demo.addresses import FILE, Address, fragment_of, fragment_of_tray, read_address
 from demo.app import Opening
-from demo.pages.gallery import _card, badge, name_of
+from demo.pages.gallery import _card, badge
 from demo.runs.tray import Tray
 from demo.site import Update
 from engines.config import ConfigError, make_config
@@ -147,7 +147,7 @@ def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(openin
 
 def test_gallery_cards_open_by_name_stand_by_method_and_say_what_was_saved(opening: Opening) -> None:
     (entry, *_) = opening.gallery.entries
-    assert opened(opening, f"#gallery={name_of(entry)}")[opening.run.site.shown].paths == entry.paths
+    assert opened(opening, f"#gallery={entry.name}")[opening.run.site.shown].paths == entry.paths
     (card, *_) = opening.gallery.cards.value
     ordinary, made = (trace.summary.forwards for trace in entry.traces)
     assert card["group"] == METHODS[entry.method].title

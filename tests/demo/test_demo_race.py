@@ -198,6 +198,23 @@ def test_a_card_of_the_gallery_plays_on_the_stage_and_a_wrong_answer_is_flagged(
     expect(page.locator("#viewer .ds-where")).to_contain_text("pass 3 of 4")
 
 
+def test_the_address_names_the_race_and_opens_it_at_the_same_pass(page: Page) -> None:
+    chips = page.get_by_role("group", name="Recorded pairs")
+    chips.get_by_role("button", name="continuous").click()
+    page.wait_for_function(f"{NOW} > 2 && location.hash === '#gallery=cspd-field'")
+    page.get_by_role("button", name="Next rejection").click()
+    page.wait_for_function("location.hash.includes('&step=')")
+    place = page.evaluate(NOW)
+    shown = page.evaluate(f"{SNAPSHOT}.lanes")
+    assert page.evaluate("location.hash") == f"#gallery=cspd-field&step={place}&clock=passes"
+    page.reload(wait_until="load")
+    page.wait_for_function(
+        f"globalThis.draftscopePlayers?.viewer?.called === 'gallery=cspd-field' && {NOW} === {place}"
+    )
+    assert page.evaluate(f"{SNAPSHOT}.lanes") == shown
+    expect(chips.get_by_role("button", name="continuous")).to_have_attribute("aria-pressed", "true")
+
+
 @pytest.mark.parametrize("page", [{"reduced_motion": "reduce"}], indirect=True)
 def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 0")

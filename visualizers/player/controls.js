@@ -99,9 +99,11 @@ const address = {
     const pairs = location.hash.slice(1).split("&").map((part) => part.split("="));
     return Object.fromEntries(pairs.filter(([key]) => OWN_HASH_KEYS.includes(key)));
   },
-  write(values) {
+  /** Write the place; `called` names what is shown where nothing else does. */
+  write(values, called) {
     const foreign = location.hash.slice(1).split("&").filter((part) => part && !OWN_HASH_KEYS.includes(part.split("=")[0]));
     const own = Object.entries(values).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`);
-    history.replaceState(history.state, "", `#${[...foreign, ...own].join("&")}`);
+    const named = foreign.length || !called ? foreign : [called];
+    history.replaceState(history.state, "", `#${[...named, ...own].join("&")}`);
   },
 };

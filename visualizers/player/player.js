@@ -42,6 +42,7 @@ class Player {
     this.position = this.moment = this.spotlight = this.chosenLane = null;
     this.pinned = this.follow = false;
     this.now = 0;
+    this.called = "";
   }
 
   build() {
@@ -127,11 +128,12 @@ class Player {
 
   // Traces in.
 
-  clear() {
+  clear(called = "") {
     this.pause();
     this.explore();
-    this.race.leave();
+    this.race.leave(called);
     this.forget();
+    this.called = called;
     this.refresh();
   }
 
@@ -194,12 +196,12 @@ class Player {
 
   /**
    * Show finished traces, at the place the address names or at the end. A `loop` begins at the start; where motion is unwanted
-   * it stands still there with `start`, else near the middle.
+   * it stands still there with `start`, else near the middle. `called` is what the address calls them.
    */
-  load(traces, { loop = false, start = false, afresh = false, most = MOST_LANES } = {}) {
+  load(traces, { loop = false, start = false, afresh = false, most = MOST_LANES, called = "" } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
-    this.clear();
+    this.clear(called);
     this.library = traces;
     this.most = most;
     traces.slice(0, most).forEach((trace, index) => this.show(index, trace));
@@ -216,7 +218,7 @@ class Player {
    * Show a scene of a tour: fetch the traces of `urls`, go to pass `from` and play up to `to` (by default the end), `speed`
    * passes a second; pin `token`, or mark with `fates` what became of every draft. What is said about it is the host's.
    */
-  async scene({ urls, from = 0, to = null, speed = null, token = null, fates = false }) {
+  async scene({ urls, called, from = 0, to = null, speed = null, token = null, fates = false }) {
     const asked = (this.asked = Symbol("scene"));
     this.pause();
     this.race.chosen = -1; // of a pair that is still on its way
@@ -224,7 +226,7 @@ class Player {
     const show = (traces) => {
       if (!current()) return;
       this.guided = false;
-      this.load(traces, { afresh: true });
+      this.load(traces, { afresh: true, called });
       this.asked = asked;
     };
     if (!(await this.fetched(urls, show)) || !current()) return;
@@ -422,7 +424,7 @@ class Player {
       say(this.live, [this.controls.reading.textContent, ...this.present().map((lane) => lane.sentence())].join(". "));
       const inPasses = this.clock === "passes";
       const place = { step: inPasses ? Math.floor(this.now) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
-      if (this.hash && !this.guided) address.write({ ...place, clock: this.clock, token: this.pinned ? this.position : null });
+      if (this.hash && !this.guided) address.write({ ...place, clock: this.clock, token: this.pinned ? this.position : null }, this.called);
       this.emit("settled", { clock: this.clock, now: this.now });
     }, SETTLE_MILLISECONDS);
   }
@@ -697,10 +699,11 @@ async function fetchTrace(url) {
 /**
  * Put a player into `root`, replacing one that is there, and return what moves it:
  *
- *   load(traces, {loop, start, most})  show finished traces, two side by side or `most`, up to six; further ones can be chosen
+ *   load(traces, {loop, start, most, called})  show finished traces, two side by side or `most`, up to six; further ones can
+ *                                   be chosen; `called` is what the address calls them
  *   loadUrl(urls, {loop, most})     the same, fetched from this site, plain or gzipped
  *   offer(pairs, invite)            let the reader choose among recorded pairs, and play the first one in a loop; a pair has
- *                                   `name`, `urls` and, of the second run's distribution, `truth` and `why`; `invite` are
+ *                                   `name`, `urls`, `called` and, of the second run's distribution, `truth` and `why`; `invite` are
  *                                   words of a button beside them, whose press is "invited"
  *   scene({urls, from, to, ...})    show a scene of a tour, see there; explore() ends it
  *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary

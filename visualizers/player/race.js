@@ -33,7 +33,7 @@ class Race {
     this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
   }
 
-  /** Offer pairs to choose from: `name`, `urls`, and what is true of the second run, `truth` and `why`. */
+  /** Offer pairs to choose from: `name`, `urls`, what the address calls it, and what is true of the second run, `truth` and `why`. */
   offer(pairs, invite = "") {
     this.pairs = pairs;
     this.invite.textContent = invite;
@@ -48,24 +48,18 @@ class Race {
     this.chosen = index;
     await player.fetched(pair.urls, (traces) => {
       if (this.chosen !== index || player.gone()) return;
-      player.load(traces, { loop: true, afresh: asked });
-      this.pair = pair;
-      this.press(index);
+      player.load(traces, { loop: true, afresh: asked, called: pair.called });
       if (asked) player.emit("chosen", { index });
     });
   }
 
-  press(chosen) {
-    [...this.chips.children].forEach((chip, index) => chip.setAttribute("aria-pressed", String(index === chosen)));
-  }
-
-  /** Another run is shown: no pair is. */
-  leave() {
+  /** Another run is shown: the pair that the address calls so, or none. */
+  leave(called) {
     this.looping = false;
-    this.pair = null;
-    this.chosen = -1;
+    this.chosen = called ? this.pairs.findIndex((pair) => pair.called === called) : -1;
+    this.pair = this.pairs[this.chosen] ?? null;
     this.rest = 0;
-    this.press(-1);
+    [...this.chips.children].forEach((chip, index) => chip.setAttribute("aria-pressed", String(index === this.chosen)));
     this.explain(false);
   }
 
