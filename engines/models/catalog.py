@@ -84,6 +84,7 @@ def _listed(row: Checkpoint, example: Example) -> ModelInfo:
     return replace(
         info,
         small=example.drafter,
+        eagle=example.eagle,
         folder="/" not in example.name and example.fetched is None,
         fetched=example.fetched is not None,
         opens=(("drafter", "lookup"),) if example.fetched else (),
@@ -292,6 +293,23 @@ def drafter_of(model_id: str, drafter: str = "small") -> str:
         f"drafter: no small model drafts for {model_id!r}; name one by draft (--draft-model), or set drafter=itself "
         "or, in speculative decoding, drafter=lookup."
     )
+
+
+def eagle_of(model: Model) -> Model:
+    """The drafter that was trained to read the hidden states of a model.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    info = MODELS.get(model.card.id)
+    if info is None or not info.eagle:
+        have = ", ".join(info.id for info in MODELS.values() if info.eagle)
+        raise ModelError(
+            f"drafter: 'eagle' is there for {have}, which it was trained for, and not for {model.card.id}; set "
+            "drafter=lookup."
+        )
+    drafter: Model = import_module("engines.models.eagle").load(info.eagle, model)
+    return drafter
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:

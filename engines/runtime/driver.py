@@ -17,8 +17,9 @@ from tqdm import tqdm
 from engines.config import ConfigError, as_values
 from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
+from engines.methods.speculative import EAGLES
 from engines.models.accelerator import Cuda, Host
-from engines.models.catalog import MODELS, drafter_of, load_model, models_for
+from engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
 from engines.models.sessions.pair import PairSession, check_heads, check_pair, check_texts
 from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
 from engines.runtime.environment import environment
@@ -81,6 +82,8 @@ class Job:
         drafter = self.method.drafter(self.config) if self.method.drafter else ""
         if drafter == "itself":
             return self.model
+        if drafter in EAGLES:
+            return self.small or eagle_of(self.model)
         if drafter not in OTHER_DRAFTERS:
             return None
         return self.small or load_model(drafter_of(self.model.card.id, drafter), str(self.model.device))
@@ -135,7 +138,9 @@ def open_session(jobs: Sequence[Job]) -> Session:
         for job, task in zip(jobs, tasks, strict=True):
             check_texts(first.model, draft, task, draft.make_task(job.prompt, job.config))
     places: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
-    return PairSession({"target": session, "draft": draft.start(tasks, guided)}, places)
+    beside = getattr(draft, "beside", None)  # it reads what its target's session computes
+    drafting = draft.start(tasks, guided) if beside is None else beside(session, tasks)
+    return PairSession({"target": session, "draft": drafting}, places)
 
 
 class Clock:

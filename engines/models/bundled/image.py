@@ -106,7 +106,13 @@ def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
     others = {file: model_id for model_id, (file, _) in _MODELS.items()}
-    owner = name if name.startswith("patch-") else "studio-video" if name.startswith("video-") else others.get(name, ID)
+    owner = (
+        name
+        if name.startswith(("patch-", "smollm2-"))
+        else "studio-video"
+        if name.startswith("video-")
+        else others.get(name, ID)
+    )
     entry = entry_of(FOLDER, name, owner)
     shards: dict[str, str] = entry.get("files", {})
     listed = {f"{name}/{file}": digest for file, digest in shards.items()}
