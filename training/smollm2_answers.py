@@ -37,8 +37,8 @@ PARTS: Final = json.loads(Path(__file__).with_name("smollm2_prompts.json").read_
 WEIGHTS: Final = {"story": 22, "explanation": 26, "code": 16, "summary": 12, "rewriting": 14, "question": 10}
 ROWS: Final = 96
 """Answers of a shard, which are written together."""
-ALIKE: Final = 8
-"""Shards whose prompts are put in order of length, so that those of a shard need little padding."""
+SORTED: Final = 8
+"""Shards that share prompts out in order of length, so that those of a shard need little padding."""
 LONGEST: Final = 224
 """Tokens of an answer."""
 _OF_TEXTS: Final = ("summary", "rewriting")
@@ -173,36 +173,38 @@ def file_of(held: bool, number: int) -> Path:
     return FOLDER / f"{'held' if held else 'train'}-{number:04d}.safetensors"
 
 
+def store(file: Path, made: Sequence[tuple[Tensor, Tensor]], prompts: Sequence[int], drawn: Tensor) -> None:
+    """Write answers to prompts of so many tokens, whole or not at all."""
+    ids, states = (torch.cat(parts) for parts in zip(*made, strict=True))
+    lengths = torch.tensor([len(text) for text, _ in made])
+    shard = {"ids": ids.int(), "states": states, "lengths": lengths, "prompts": torch.tensor(prompts), "drawn": drawn}
+    partial = file.with_suffix(".partial")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    save_file(shard, partial)
+    partial.replace(file)
+    print(f"{file.name}: {len(ids) - sum(prompts)} tokens of answers, {len(ids)} in all", flush=True)
+
+
 def write_shards(held: bool, count: int) -> None:
     """Write those of the first shards that are missing."""
     model: Any = load_model(MODEL, "cpu")
     network = AutoModelForCausalLM.from_pretrained(folder_of(MODEL), dtype=torch.float32).eval()
     writer = Writer(network, model.ends, EagleSize().taps)
-    texts, waiting = prompts(held), list[Task]()
+    texts, waiting = prompts(held), list[list[Task]]()
     for number in range(count):
         if not waiting:
-            waiting = [model.make_task(next(texts), Config()) for _ in range(ALIKE * ROWS)]
-            waiting.sort(key=lambda task: len(task.prompt))
-        tasks, waiting = waiting[:ROWS], waiting[ROWS:]
+            several = [model.make_task(next(texts), Config()) for _ in range(min(SORTED, count) * ROWS)]
+            several.sort(key=lambda task: len(task.prompt))
+            waiting = [several[i : i + ROWS] for i in range(0, len(several), ROWS)]
+            Random(number).shuffle(waiting)
+        tasks = waiting.pop()
         file, generator = file_of(held, number), torch.Generator().manual_seed(2 * number + held)
         if file.exists():
             continue
         drawn = torch.rand(ROWS, generator=generator) < 0.5
         asked = [task.prompt for task in tasks]
         made = writer.write(asked, drawn, LONGEST, _FEWEST, generator)
-        ids, states = (torch.cat(parts) for parts in zip(*made, strict=True))
-        shard = {
-            "ids": ids.int(),
-            "states": states,
-            "lengths": torch.tensor([len(text) for text, _ in made]),
-            "prompts": torch.tensor([len(prompt) for prompt in asked]),
-            "drawn": drawn,
-        }
-        partial = file.with_suffix(".partial")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        save_file(shard, partial)
-        partial.replace(file)
-        print(f"{file.name}: {len(ids) - sum(map(len, asked))} tokens of answers, {len(ids)} in all", flush=True)
+        store(file, made, [len(prompt) for prompt in asked], drawn)
 
 
 def main() -> None:

@@ -32,8 +32,8 @@ PRESETS: Final = {
 }
 """Batches are of so many tokens, padding included."""
 STEPS, DECAY, LIKELIEST = 4, 0.8, 48
-LOOK: Final = 200
-"""Acceptance is measured every so many steps, on a part of the held-out answers."""
+LOOK, _FEW = 200, 24
+"""Acceptance is measured every so many steps, on a few of the held-out answers."""
 _SORTED: Final = 256
 """Answers that are put in order of length, so that those of a batch need little padding."""
 
@@ -217,7 +217,8 @@ def train(run: Run, network: Eagle, embedding: Tensor, held: Answers, seed: int)
         while step - begun >= len(plan):
             begun, plan, epoch = begun + len(plan), list(answers.batches(run.preset.batch, seed + epoch)), epoch + 1
         if step % LOOK == 0:
-            print(f"step {step}, epoch {epoch}: {acceptance(network.eval(), embedding, held, range(24))}", flush=True)
+            few = range(0, len(held.places), max(1, len(held.places) // _FEW))
+            print(f"step {step}, epoch {epoch}: {acceptance(network.eval(), embedding, held, few)}", flush=True)
         run.update(loss_of(network.train(), embedding, answers.batch(plan[step - begun])))
     network.eval()
 

@@ -51,8 +51,9 @@ class Config(GuidedSampling):
         Literal["small", "lookup", "itself", "eagle", "lookup-eagle"],
         Knob(
             "Drafter",
-            "small: a smaller model. lookup: what followed the same tokens before. itself: the target. eagle: a layer "
-            "trained to read the target's hidden states. lookup-eagle: lookup where three tokens match, else eagle.",
+            "small: a smaller model. lookup: what followed the same tokens before. itself: the target. eagle, where "
+            "there is one: a layer trained to read the target's hidden states. lookup-eagle: lookup where three tokens "
+            "match, or else eagle.",
         ),
     ] = "small"
     adaptive: Annotated[
