@@ -55,8 +55,9 @@ class Answers:
         Raises:
             SystemExit: where there are none yet.
         """
-        shards = [safe_open(file, framework="pt") for file in sorted(FOLDER.glob(f"{split}-*.safetensors"))]
-        if not shards:
+        files = sorted(FOLDER.glob(f"{split}-*.safetensors"))
+        shards: list[Any] = [safe_open(file, framework="pt") for file in files]
+        if not files:
             raise SystemExit(f"{FOLDER} has no answers to learn from; run: python -m training.smollm2_answers")
         places, drawn = list[tuple[int, int, int, int]](), list[bool]()
         for number, shard in enumerate(shards):

@@ -46,6 +46,9 @@ class EagleSize:
 class Eagle(nn.Module):
     """The weights, as they are trained and stored; `LeanEagle` drafts with them."""
 
+    ids: Int[Tensor, " R"]
+    """The tokens that can be drafted, rising."""
+
     def __init__(self, config: Any, size: EagleSize) -> None:
         """For a target with this config of a Llama."""
         super().__init__()
