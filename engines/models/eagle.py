@@ -157,13 +157,18 @@ class EagleDrafter(CausalText):
     """The drafter of a model. It decodes beside its target alone."""
 
     def __init__(self, network: LeanEagle, target: CausalCheckpoint, card: ModelCard, parameters: int) -> None:
-        """For a target whose tokens it shares."""
+        """For a target whose prompts and tokens it shares."""
         vars(self).update(vars(target))
-        self.eagle, self.tokens, self.card, self.parameters = network, target.tokens, card, parameters
+        self._eagle, self._target, self.card, self.parameters = network, target, card, parameters
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        """See `CausalCheckpoint.tokens`."""
+        return self._target.tokens
 
     def beside(self, session: CausalLMSession, tasks: Sequence[Task]) -> EagleSession:
         """A session beside the target's own."""
-        return EagleSession(self.eagle, session, tasks)
+        return EagleSession(self._eagle, session, tasks)
 
 
 def load(name: str, target: Any) -> EagleDrafter:

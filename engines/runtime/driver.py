@@ -129,6 +129,8 @@ def open_session(jobs: Sequence[Job]) -> Session:
     session = first.model.start(tasks, guided)
     if draft is None:
         return session
+    if (beside := getattr(draft, "beside", None)) is not None:  # it reads what its target's session computes
+        return PairSession({"target": session, "draft": beside(session, tasks)})
     check_pair(first.model, draft)
     if first.method.drafter and isinstance(tasks[0], ContinuousTask) and draft is not first.model:
         check_heads(
@@ -138,9 +140,7 @@ def open_session(jobs: Sequence[Job]) -> Session:
         for job, task in zip(jobs, tasks, strict=True):
             check_texts(first.model, draft, task, draft.make_task(job.prompt, job.config))
     places: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
-    beside = getattr(draft, "beside", None)  # it reads what its target's session computes
-    drafting = draft.start(tasks, guided) if beside is None else beside(session, tasks)
-    return PairSession({"target": session, "draft": drafting}, places)
+    return PairSession({"target": session, "draft": draft.start(tasks, guided)}, places)
 
 
 class Clock:
