@@ -179,21 +179,21 @@ def load(name: str, target: Any) -> EagleDrafter:
     """
     if not isinstance(getattr(target, "_network", None), LeanCausalLM):
         raise ModelError(f"drafter: 'eagle' reads the hidden states of {target.card.id} in float32; set dtype=float32.")
-    network, weights, parameters = _loaded(name, target._network)
+    network, weights, parameters = _loaded(name, target.card.id, target._network)
     title = f"Drafter of {target.card.id} that reads its hidden states"
     return EagleDrafter(network, target, ModelCard(id=name, title=title, weights=weights), parameters)
 
 
 @cache
-def _loaded(name: str, target: LeanCausalLM) -> tuple[LeanEagle, dict[str, str], int]:
-    network = Eagle(target.config, EagleSize())
+def _loaded(name: str, model: str, target: LeanCausalLM) -> tuple[LeanEagle, dict[str, str], int]:
+    network, owner = Eagle(target.config, EagleSize()), f"drafter: 'eagle' of {model}"
     try:
-        weights = load_weights(network, name)
+        weights = load_weights(network, name, owner)
         return LeanEagle(network, target), weights, count_parameters(network)
     except ModelError:
         raise
     except (RuntimeError, ValueError) as error:
         raise ModelError(
-            f"{name}: its weights do not fit this target; set drafter=lookup, or retrain it with: "
+            f"{owner}: {name} does not fit this target; set drafter=lookup, or retrain it with: "
             f"python -m training.{name.replace('-', '_')}"
         ) from error

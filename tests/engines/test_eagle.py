@@ -15,9 +15,10 @@ from support.running import passes
 from torch import Tensor
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from engines.config import settings
 from engines.methods import METHODS
 from engines.methods.speculative import EAGLES, Config
-from engines.models import eagle
+from engines.models import catalog, eagle
 from engines.models import lean as lean_module
 from engines.models.bundled import image
 from engines.models.catalog import load_model
@@ -237,6 +238,12 @@ def test_models_without_a_drafter_and_missing_or_wrong_weights_are_refused(
             ModelError, match=r"drafter: 'eagle' is there for smollm2, .* not for toy-raster; set drafter=lookup\.$"
         ):
             Run(Request("speculative", "toy-raster", settings={"drafter": name}).job())
+    drafters = next(setting for setting in settings(Config) if setting.name == "drafter")
+    monkeypatch.setattr(catalog, "ASSETS", tmp_path)
+    assert not {*EAGLES} & {*catalog.offered(drafters)} and {*EAGLES} < {*drafters.choices}
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "smollm2-eagle.safetensors").touch()
+    assert catalog.offered(drafters) == drafters.choices and catalog.has_eagle("smollm2")
     target, _ = pair(4, 3)
     with pytest.raises(
         ModelError, match=r"'eagle' reads the hidden states of toy-raster in float32; set dtype=float32\.$"
@@ -244,8 +251,17 @@ def test_models_without_a_drafter_and_missing_or_wrong_weights_are_refused(
         eagle.load("smollm2-eagle", load_model("toy-raster"))
     monkeypatch.setattr(image, "FOLDER", tmp_path)
     (tmp_path / "MANIFEST.json").write_text("{}")
-    with pytest.raises(ModelError, match=r"^smollm2-eagle: smollm2-eagle\.safetensors is missing\. .*smollm2_eagle$"):
+    with pytest.raises(
+        ModelError, match=r"^drafter: 'eagle' of tiny: smollm2-eagle\.safetensors is missing\. .*smollm2_eagle$"
+    ):
         eagle.load("smollm2-eagle", target)
-    monkeypatch.setattr(eagle, "load_weights", lambda made, name: {})
-    with pytest.raises(ModelError, match=r"^smollm2-eagle: its weights do not fit this target; .*drafter=lookup"):
+    (tmp_path / "smollm2-eagle.safetensors").write_bytes(b"")
+    with pytest.raises(
+        ModelError, match=r"^drafter: 'eagle' of tiny: smollm2-eagle\.safetensors is not the file listed"
+    ):
+        eagle.load("smollm2-eagle", target)
+    monkeypatch.setattr(eagle, "load_weights", lambda *_: {})
+    with pytest.raises(
+        ModelError, match=r"^drafter: 'eagle' of tiny: smollm2-eagle does not fit this target; .*drafter=lookup"
+    ):
         eagle.load("smollm2-eagle", target)
