@@ -4,8 +4,8 @@
 
 Prompts are put together from the templates and words of smollm2_prompts.json, no prompt twice; those of the held-out
 shard have words of their own. Half of the answers take the likeliest token, half are drawn at temperature 1. Weights
-are rounded to bfloat16, which halves the time: some 300 tokens a second on one core. A shard has ROWS answers, some
-16,000 tokens of 4.6 kB each; shards that are in the cache folder already are not written again.
+are rounded to bfloat16, which halves the time. A shard has ROWS answers, some 12,500 tokens and with their prompts
+21,000, of 4.6 kB each; shards that are in the cache folder already are not written again.
 """
 
 import argparse
@@ -210,7 +210,7 @@ def write_shards(held: bool, count: int) -> None:
 def main() -> None:
     """Write the held-out shards, then those to learn from."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shards", type=int, default=280, help="to learn from, 16,000 tokens of answers each")
+    parser.add_argument("--shards", type=int, default=360, help="to learn from, 12,500 tokens of answers each")
     chosen = parser.parse_args()
     write_shards(True, 2)
     write_shards(False, chosen.shards)
