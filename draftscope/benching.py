@@ -25,7 +25,8 @@ from transformers import AutoModelForCausalLM
 from engines.__main__ import assignments
 from engines.config import ConfigError, as_values, make_config, shown
 from engines.methods import METHODS
-from engines.models.catalog import MODELS
+from engines.methods.speculative import EAGLES
+from engines.models.catalog import MODELS, has_eagle
 from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
 from engines.models.errors import ModelError
 from engines.models.fetching import folder_of
@@ -46,7 +47,7 @@ USAGE, NO_MODEL = 2, 3
 _OF_MODELS: Final = ("device", "dtype", "tokenizer")
 """Fields of a `Request` that stand among the settings."""
 _ORDINARY: Final = "ordinary"
-_DRAFTERS: Final = {"small": "the drafter", "lookup": "lookup"}
+_DRAFTERS: Final = {"small": "the drafter", "lookup": "lookup", "eagle": "eagle", "lookup-eagle": "lookup or eagle"}
 _HEADS: Final = (
     "Decoding",
     "Tokens per target pass",
@@ -272,7 +273,8 @@ def _ways(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict
 
     ordinary = ours("ar")
     ways = [Way(_ORDINARY, "ar", settings, ordinary, _decoded, _watched)]
-    for drafter in ("small", "lookup") if small else ("lookup",):
+    reads = has_eagle(model.card.id) and model.dtype == torch.float32
+    for drafter in (*(("small",) if small else ()), "lookup", *(EAGLES if reads else ())):
         for gamma in gammas:
             own = {"drafter": drafter, "gamma": gamma}
             label = f"speculative, {_DRAFTERS[drafter]}, gamma {gamma}"

@@ -29,7 +29,7 @@ SCENES_LICENCE: Final = (
     "backgrounds drawn by this project; colour emoji rendered from Noto Color Emoji (OFL-1.1), see NOTICE"
 )
 Network = TypeVar("Network", bound=nn.Module)
-SHARD_BYTES: Final = 9_800_000
+SHARD_BYTES: Final = 10_400_000
 """Below the 10 MiB a file may have in a plain git repository of Hugging Face's hub."""
 
 

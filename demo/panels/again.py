@@ -13,6 +13,7 @@ from demo.panels.widgets import choice_row, choices, chosen_index
 from demo.site import Update
 from engines.config import ConfigError, Setting, Value, as_values, make_config
 from engines.methods import METHODS
+from engines.models.catalog import offered
 from engines.runtime.request import Request
 from engines.sampling.chance import LARGEST_SEED
 from traces.schema import Trace
@@ -101,7 +102,7 @@ def _others(setting: Setting, now: Value) -> list[Value]:
     if setting.kind == "choice":
         place = setting.choices.index(str(now))
         near_first = sorted(range(len(setting.choices)), key=lambda index: abs(index - place))
-        return [setting.choices[index] for index in near_first[1:]]
+        return [choice for index in near_first[1:] if (choice := setting.choices[index]) in offered(setting)]
     if isinstance(now, str) or setting.knob.low is None or setting.knob.high is None:
         return []
     low, high = setting.knob.low, setting.knob.high

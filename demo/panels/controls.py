@@ -10,6 +10,7 @@ from demo.site import AT_ONCE, Update
 from engines.config import Setting, Value, make_config, settings
 from engines.methods import SHARED
 from engines.methods.method import Method
+from engines.models.catalog import offered
 
 DEFAULTS: Final = "Defaults"
 CUSTOM: Final = "Custom"
@@ -86,7 +87,7 @@ def control(setting: Setting, *, visible: bool = True) -> Component:
     if setting.kind == "bool":
         return gr.Checkbox(**common)
     if setting.kind == "choice":
-        return gr.Dropdown(choices=list(setting.choices), **common)
+        return gr.Dropdown(choices=list(offered(setting)), **common)
     low, high, step = setting.knob.low, setting.knob.high, setting.knob.step
     if low is None or high is None:
         raise ValueError(f"{setting.name}: a number needs low and high to be shown")

@@ -8,8 +8,9 @@ Everything else here is told against it. Symbols follow Leviathan's Alg. 1:
 
 The token behind the accepted drafts is drawn from (p - q)+ at the first rejection, or from the target's own
 distribution where all drafts were accepted. The output distribution is ordinary decoding's, whatever the drafter is:
-a small model, the target itself, or the text so far, in which the longest repeated end is looked up and continued
-(prompt lookup; its drafts are certain, q_i is 1 at x_i).
+a small model, a layer that reads the target's hidden states (EAGLE-3, arXiv 2503.01840), the target itself, or the text
+so far, in which the longest repeated end is looked up and continued (prompt lookup; its drafts are certain, q_i is 1 at
+x_i).
 """
 
 from collections.abc import Generator, Sequence
@@ -31,8 +32,12 @@ from engines.to_device import to_device
 from traces.schema import Fate
 
 MOST_DRAFTS = 64
+EAGLES = ("eagle", "lookup-eagle")
+"""Settings of `drafter` by which the target's hidden states are read."""
 _LONGEST_MATCH = 3
 """Tokens of the end of the text that a lookup tries to find again, at most."""
+_SHORTEST_MATCH = {"lookup": 1, "lookup-eagle": 3}
+"""And at least, by drafter, for those that look up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +48,13 @@ class Config(GuidedSampling):
         int, Knob("Draft length", "Drafts (gamma) before a verification. 0 is ordinary decoding.", 0, MOST_DRAFTS, 1)
     ] = 4
     drafter: Annotated[
-        Literal["small", "lookup", "itself"],
-        Knob("Drafter", "small: a smaller model. lookup: what followed the same tokens before. itself: the target."),
+        Literal["small", "lookup", "itself", "eagle", "lookup-eagle"],
+        Knob(
+            "Drafter",
+            "small: a smaller model. lookup: what followed the same tokens before. itself: the target. eagle, where "
+            "there is one: a layer trained to read the target's hidden states. lookup-eagle: lookup where three tokens "
+            "match, or else eagle.",
+        ),
     ] = "small"
     adaptive: Annotated[
         bool, Knob("Adapt the draft length", "Draft two more after all were accepted, one fewer after a rejection.")
@@ -71,9 +81,10 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
     while (n := len(done)) < task.length and not ended:
         # Draft (Alg. 1, first loop). The target always adds one token, so the last position needs no draft.
         most = min(gamma, task.length - n - 1)
-        if config.drafter == "lookup":
-            x, q = _look_up(context, most, task)
-        else:
+        if config.drafter in EAGLES and not iteration:
+            most = 0  # the target has yet to read the prompt
+        x, q = _look_up(context, most, task, _SHORTEST_MATCH.get(config.drafter))
+        if not len(x) and config.drafter != "lookup":
             x, q = yield from _draft(task, done, most, kept[1], chance)
         W = len(x)
 
@@ -134,10 +145,13 @@ def _draft(
     return tokens[len(done) :], torch.cat(probs)
 
 
-def _look_up(context: Sequence[int], most: int, task: Task) -> tuple[Tensor, Tensor]:
-    """What followed the end of the text where it last stood before, at most so many tokens, and q: certainty."""
+def _look_up(context: Sequence[int], most: int, task: Task, least: int | None = 1) -> tuple[Tensor, Tensor]:
+    """What followed the end of the text where it last stood before, at most so many tokens, and q: certainty.
+
+    Of the end at least so many tokens have to match; None for nothing to look up.
+    """
     repeated: Sequence[int] = ()
-    for length in range(min(_LONGEST_MATCH, len(context) - 1), 0, -1):
+    for length in range(min(_LONGEST_MATCH, len(context) - 1), (least or _LONGEST_MATCH + 1) - 1, -1):
         end = context[-length:]
         starts = (i for i in range(len(context) - length - 1, -1, -1) if context[i : i + length] == end)
         if (start := next(starts, None)) is not None:

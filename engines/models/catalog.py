@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from engines.assets import ASSETS, REMEDY
 from engines.assets import FOLDERS_VARIABLE as VARIABLE
-from engines.config import ConfigError, shown
+from engines.config import ConfigError, Setting, shown
+from engines.methods.speculative import EAGLES
 from engines.models.bundled.listing import OURS
 from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, row_of, type_of
 from engines.models.devices import resolve_several, split
@@ -84,6 +85,7 @@ def _listed(row: Checkpoint, example: Example) -> ModelInfo:
     return replace(
         info,
         small=example.drafter,
+        eagle=example.eagle,
         folder="/" not in example.name and example.fetched is None,
         fetched=example.fetched is not None,
         opens=(("drafter", "lookup"),) if example.fetched else (),
@@ -292,6 +294,35 @@ def drafter_of(model_id: str, drafter: str = "small") -> str:
         f"drafter: no small model drafts for {model_id!r}; name one by draft (--draft-model), or set drafter=itself "
         "or, in speculative decoding, drafter=lookup."
     )
+
+
+def has_eagle(model_id: str) -> bool:
+    """Whether a drafter that reads hidden states was trained for a model, and its weights are here."""
+    name = MODELS[model_id].eagle if model_id in MODELS else ""
+    return bool(name) and (ASSETS / "models" / f"{name}.safetensors").is_file()
+
+
+def offered(setting: Setting) -> tuple[str, ...]:
+    """The choices of a setting for which there are weights."""
+    there = setting.name != "drafter" or any(map(has_eagle, MODELS))
+    return tuple(choice for choice in setting.choices if there or choice not in EAGLES)
+
+
+def eagle_of(model: Model) -> Model:
+    """The drafter that was trained to read the hidden states of a model.
+
+    Raises:
+        ModelError: where there is none.
+    """
+    info = MODELS.get(model.card.id)
+    if info is None or not info.eagle:
+        have = ", ".join(info.id for info in MODELS.values() if info.eagle)
+        raise ModelError(
+            f"drafter: 'eagle' is there for {have}, which it was trained for, and not for {model.card.id}; set "
+            "drafter=lookup."
+        )
+    drafter: Model = import_module("engines.models.eagle").load(info.eagle, model)
+    return drafter
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:

@@ -43,6 +43,7 @@ class Logits(NamedTuple):
     """What a pass of a causal language model gives."""
 
     logits: Float[Tensor, "1 T V"]
+    last_hidden_state: Float[Tensor, "1 T W"]
     tapped: tuple[Float[Tensor, "1 T W"], ...] = ()
     """See `States`."""
 
@@ -50,21 +51,21 @@ class Logits(NamedTuple):
 class Lean(nn.Module):
     """Stands in for the decoder of transformers that it is made of, on its device, in float32, for inference."""
 
-    def __init__(self, model: Any, packed: bool = False) -> None:
-        """Lay out the weights of a model that `fits`, packed where that `packs`.
+    def __init__(self, model: Any, linear: "type[Linear]") -> None:
+        """Lay out the weights of a model that `fits`, for products of one kind.
 
         Its layers are taken out of it, so that no more than one is held twice.
         """
         super().__init__()
         config = model.config
-        self.linear = PackedLinear if packed else Linear
+        self.linear = linear
         self.embed_tokens = model.embed_tokens
-        self.layers = tuple(_layer(layer, config, self.linear) for layer in _taken(model.layers))
-        width, self._least = config.hidden_size, _least(config.hidden_size, config.rms_norm_eps, model.norm.weight)
+        self.layers = tuple(laid_out(layer, config, self.linear) for layer in _taken(model.layers))
+        width, self._least = config.hidden_size, least_of(config.hidden_size, config.rms_norm_eps, model.norm.weight)
         self._norm = model.norm.weight.detach() * width**0.5
         steps = torch.arange(config.max_position_embeddings, device=self._norm.device)
         angle = model.rotary_emb.inv_freq[None].to(steps.device) * steps[:, None]
-        self._turn = torch.polar(torch.full_like(angle, model.rotary_emb.attention_scaling), angle)[:, None]
+        self.turn = torch.polar(torch.full_like(angle, model.rotary_emb.attention_scaling), angle)[:, None]
 
     @property
     def dtype(self) -> torch.dtype:
@@ -89,14 +90,14 @@ class Lean(nn.Module):
         """
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         assert x is not None
-        turn, shape = self._turn[position_ids], x.shape  # [n, T, 1, D / 2]
+        turn, shape = self.turn[position_ids], x.shape  # [n, T, 1, D / 2]
         rows, tapped = self.linear.padded(x.reshape(-1, shape[-1])), []
         for i, layer in enumerate(self.layers):
             remember: Remember = _forget if past_key_values is None else past_key_values.layers[i].update
             rows = layer(rows, turn, attention_mask, remember)
             if i in taps:
                 tapped.append(rows[: shape[0] * shape[1]].view(shape))
-        last = (_normed(rows, self._least) * self._norm)[: shape[0] * shape[1]].view(shape)
+        last = (normed(rows, self._least) * self._norm)[: shape[0] * shape[1]].view(shape)
         return States(last, tuple(tapped))
 
 
@@ -106,7 +107,7 @@ def lean(model: nn.Module) -> nn.Module:
         return model
     layers: Any = model.layers
     weights = [weight for weight in layers.parameters() if weight.device.type == "cpu"]
-    return Lean(model, sum(weight.nbytes for weight in weights) >= _LARGE and packs())
+    return Lean(model, PackedLinear if sum(weight.nbytes for weight in weights) >= _LARGE and packs() else Linear)
 
 
 def fits(model: Any) -> bool:
@@ -150,14 +151,21 @@ class LeanCausalLM(nn.Module):
         start, count = past_key_values.get_seq_length(), input_ids.shape[1]
         place = torch.arange(start, start + count, device=input_ids.device)
         past_key_values.advance(count)
-        mask = None
-        if start and count > 1:
-            hidden = torch.arange(start + count, device=place.device) > place[:, None]
-            mask = torch.zeros(hidden.shape, device=place.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
-            mask = mask[None, None]
-        states = self.model(input_ids, None, place[None], mask, past_key_values, taps)
+        states = self.model(input_ids, None, place[None], causal_mask(start, place), past_key_values, taps)
         rows = states.last_hidden_state[0, -logits_to_keep:]
-        return Logits(self._head(self._head.padded(rows))[None, : len(rows)], states.tapped)
+        return Logits(self._head(self._head.padded(rows))[None, : len(rows)], *states)
+
+
+def causal_mask(start: int, place: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"] | None:
+    """What tokens at consecutive places may not see of `start` cached ones and of themselves; None where that is clear.
+
+    Attention is causal without a mask, and a single token sees all.
+    """
+    if not start or len(place) == 1:
+        return None
+    hidden = torch.arange(start + len(place), device=place.device) > place[:, None]
+    mask = torch.zeros(hidden.shape, device=place.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
+    return mask[None, None]
 
 
 def _taken(layers: Any) -> Iterator[Any]:
@@ -226,17 +234,43 @@ class PackedLinear(Linear):
         return _pointwise_with(x, other, self._weight, self._bias, "add")
 
 
+class HalfLinear(PackedLinear):
+    """The same with weights in bfloat16, half the bytes to read, for numbers that need not be exact.
+
+    What goes in and comes out is float32.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        super().__init__(weight.bfloat16(), None if bias is None else bias.bfloat16())
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """See `Linear`."""
+        return super().__call__(x.bfloat16()).float()
+
+    def gate(self, x: Tensor) -> Tensor:
+        """See `Linear`."""
+        return super().gate(x.bfloat16()).float()
+
+    def times(self, x: Tensor, other: Tensor) -> Tensor:
+        """See `Linear`."""
+        return self(x) * other
+
+    def plus(self, x: Tensor, other: Tensor) -> Tensor:
+        """See `Linear`."""
+        return self(x) + other
+
+
 @cache
-def packs() -> bool:
-    """Whether this build of torch has oneDNN's operators, and they multiply as `Linear` does."""
+def packs(kind: type[PackedLinear] = PackedLinear) -> bool:
+    """Whether this build of torch has oneDNN's operators for a kind of product, and they multiply as `Linear` does."""
     try:
         generator = torch.Generator().manual_seed(0)
         weight, x, other = (torch.randn(rows, 32, generator=generator) for rows in (32, _ROWS, _ROWS))
         plain, packed = (
             torch.stack([one(x), one.gate(x), one.times(x, other), one.plus(x, other)])
-            for one in (Linear(weight, weight[0]), PackedLinear(weight, weight[0]))
+            for one in (Linear(weight, weight[0]), kind(weight, weight[0]))
         )
-        return torch.allclose(plain, packed, atol=1e-4)
+        return torch.allclose(plain, packed, atol=1e-4 if kind is PackedLinear else 0.5)
     except (AttributeError, NotImplementedError, RuntimeError):
         return False
 
@@ -252,7 +286,7 @@ def _pointwise_with(*given: Any) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Layer:
+class LeanLayer:
     """One layer. The two numbers that a rotation turns lie side by side, as complex numbers do; scores are the same.
 
     What a norm scales by is a factor of the weights behind it.
@@ -268,16 +302,28 @@ class _Layer:
     up: Linear
     down: Linear
     least: Tensor
-    """See `_normed`; of states."""
+    """See `normed`; of states."""
     least_head: Tensor
     """The same of queries and keys."""
 
     def __call__(
         self, rows: Float[Tensor, "P W"], turn: Tensor, mask: Float[Tensor, "n 1 T S"] | None, remember: Remember
     ) -> Float[Tensor, "P W"]:
+        """The states behind the layer."""
+        return self.mix(rows, normed(rows, self.least), turn, mask, remember)
+
+    def mix(
+        self,
+        rows: Float[Tensor, "P W"],
+        inputs: Float[Tensor, "P I"],
+        turn: Tensor,
+        mask: Float[Tensor, "n 1 T S"] | None,
+        remember: Remember,
+    ) -> Float[Tensor, "P W"]:
+        """The layer on states whose queries, keys and values are made of other inputs."""
         (n, T), (heads, stored) = turn.shape[:2], self.heads
         both = heads + stored
-        mixed = self.qkv(_normed(rows, self.least))[: n * T].view(n, T, both + stored, -1)
+        mixed = self.qkv(inputs)[: n * T].view(n, T, both + stored, -1)
         qk = mixed[:, :, :both]
         if self.scale is not None:
             qk = qk * (self.scale / torch.hypot(torch.linalg.vector_norm(qk, dim=-1, keepdim=True), self.least_head))
@@ -285,8 +331,8 @@ class _Layer:
         keys, values = remember(turned[:, heads:], mixed[:, :, both:].transpose(1, 2))
         seen = _attend(turned[:, :heads], keys, values, mask)
         rows = self.out.plus(self.out.padded(seen.transpose(1, 2).reshape(n * T, -1)), rows)
-        normed = _normed(rows, self.least)
-        return self.down.plus(self.up.times(normed, self.gate.gate(normed)), rows)
+        between = normed(rows, self.least)
+        return self.down.plus(self.up.times(between, self.gate.gate(between)), rows)
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Float[Tensor, "n H T D"]:
@@ -302,7 +348,8 @@ def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) 
     return F.scaled_dot_product_attention(together, keys, values, attn_mask=repeated).view(n, heads, T, dim)
 
 
-def _layer(layer: Any, config: Any, linear: type[Linear]) -> _Layer:
+def laid_out(layer: Any, config: Any, linear: type[Linear]) -> LeanLayer:
+    """A layer of a decoder that `fits`, in its lean form."""
     attention, feed_forward = layer.self_attn, layer.mlp
     epsilon, width, head_dim = config.rms_norm_eps, config.hidden_size, attention.head_dim
     root, before, behind = width**0.5, layer.input_layernorm.weight, layer.post_attention_layernorm.weight
@@ -315,7 +362,7 @@ def _layer(layer: Any, config: Any, linear: type[Linear]) -> _Layer:
     if hasattr(attention, "q_norm"):
         norms = zip((attention.q_norm, attention.k_norm), (q, k), strict=True)
         scale = torch.cat([_paired(one.weight, head_dim).expand(len(of) // head_dim, -1) for one, of in norms])
-    return _Layer(
+    return LeanLayer(
         heads=(len(q) // head_dim, len(k) // head_dim),
         qkv=linear(torch.cat([q, k, attention.v_proj.weight]) * before * root, biases),
         scale=None if scale is None else scale.detach() * head_dim**0.5,
@@ -323,17 +370,17 @@ def _layer(layer: Any, config: Any, linear: type[Linear]) -> _Layer:
         gate=linear(feed_forward.gate_proj.weight * behind * root, feed_forward.gate_proj.bias),
         up=linear(feed_forward.up_proj.weight * behind * root, feed_forward.up_proj.bias),
         down=linear(feed_forward.down_proj.weight, feed_forward.down_proj.bias),
-        least=_least(width, epsilon, q),
-        least_head=_least(head_dim, epsilon, q),
+        least=least_of(width, epsilon, q),
+        least_head=least_of(head_dim, epsilon, q),
     )
 
 
-def _normed(x: Tensor, least: Tensor) -> Tensor:
+def normed(x: Tensor, least: Tensor) -> Tensor:
     """X over its length, which is the root of its mean square but for a factor that the weights behind it hold."""
     return x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), least)
 
 
-def _least(width: int, epsilon: float, like: Tensor) -> Tensor:
+def least_of(width: int, epsilon: float, like: Tensor) -> Tensor:
     """What keeps the length of `width` numbers from 0, for a mean square that has `epsilon` added."""
     return torch.tensor((width * epsilon) ** 0.5, dtype=like.dtype, device=like.device)
 

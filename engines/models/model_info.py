@@ -40,6 +40,8 @@ class ModelInfo:
     """Of its weights, as its model card says; empty for what ships."""
     mixture: str = ""
     """Id of the small model that drafts for it with paths in closed form, as it mixes Gaussians."""
+    eagle: str = ""
+    """Name of the weights that draft for it from its hidden states."""
     terms: str = ""
     """What its licence asks for before it is loaded; empty where that is nothing."""
 

@@ -17,8 +17,9 @@ from tqdm import tqdm
 from engines.config import ConfigError, as_values
 from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
+from engines.methods.speculative import EAGLES
 from engines.models.accelerator import Cuda, Host
-from engines.models.catalog import MODELS, drafter_of, load_model, models_for
+from engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
 from engines.models.sessions.pair import PairSession, check_heads, check_pair, check_texts
 from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
 from engines.runtime.environment import environment
@@ -81,6 +82,8 @@ class Job:
         drafter = self.method.drafter(self.config) if self.method.drafter else ""
         if drafter == "itself":
             return self.model
+        if drafter in EAGLES:
+            return self.small or eagle_of(self.model)
         if drafter not in OTHER_DRAFTERS:
             return None
         return self.small or load_model(drafter_of(self.model.card.id, drafter), str(self.model.device))
@@ -126,6 +129,8 @@ def open_session(jobs: Sequence[Job]) -> Session:
     session = first.model.start(tasks, guided)
     if draft is None:
         return session
+    if (beside := getattr(draft, "beside", None)) is not None:  # it reads what its target's session computes
+        return PairSession({"target": session, "draft": beside(session, tasks)})
     check_pair(first.model, draft)
     if first.method.drafter and isinstance(tasks[0], ContinuousTask) and draft is not first.model:
         check_heads(

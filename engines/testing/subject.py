@@ -13,6 +13,7 @@ from torch import Tensor
 from engines.config import ConfigError, Value, make_config, settings
 from engines.methods import METHODS
 from engines.methods.method import Method
+from engines.methods.speculative import EAGLES
 from engines.protocol import Family, Model, Session
 from engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
 from engines.testing.depth import DepthModel
@@ -53,7 +54,7 @@ class Subject:
     def drafting(self) -> Model:
         """Whose distributions a request of the role `draft` gets."""
         drafter = self.method.drafter(self.config) if self.method.drafter else ""
-        return self.small if drafter in OTHER_DRAFTERS else self.model
+        return self.small if drafter in (*OTHER_DRAFTERS, *EAGLES) else self.model
 
 
 def subject(method: Method, given: Mapping[str, object] | None = None) -> Subject:

@@ -6,6 +6,7 @@ import pytest
 from demo.panels import controls
 from engines.config import ConfigError, make_config, settings
 from engines.methods import METHODS, SHARED
+from engines.models.catalog import offered
 
 
 @pytest.mark.slow
@@ -22,7 +23,7 @@ def test_every_setting_has_a_control_that_says_what_its_field_says() -> None:
             component = made[setting.name]
             assert (component.label, component.info) == (setting.knob.label, setting.knob.help)
             if setting.kind == "choice":
-                assert [value for _, value in component.choices] == list(setting.choices)
+                assert [value for _, value in component.choices] == list(offered(setting))
             elif setting.kind != "bool":
                 assert (component.minimum, component.maximum) == (setting.knob.low, setting.knob.high)
         for group in (controls.own_settings(method), settings(SHARED[method.family])):

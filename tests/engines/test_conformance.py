@@ -15,6 +15,7 @@ from engines.config import ConfigError, Setting, settings
 from engines.continuous.request import PathForward
 from engines.methods import METHODS, ar, blockwise, continuous, scd
 from engines.methods.method import Method, lossless
+from engines.methods.speculative import EAGLES
 from engines.protocol import Decision, Decoder
 from engines.runtime import driver
 from engines.runtime.driver import Run
@@ -34,6 +35,7 @@ FURTHER: dict[tuple[str, str], dict[str, object]] = {
         "verdict": "maximal",
         "drafter": "mixture",
     },
+    **{("speculative", drafter): {"drafter": drafter} for drafter in EAGLES},
 }
 """Lossless settings that are neither defaults nor presets."""
 ALL: dict[tuple[str, str], dict[str, object]] = {(name, ""): {} for name in METHODS} | PRESETS | FURTHER

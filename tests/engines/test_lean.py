@@ -51,7 +51,7 @@ def native(kind: str = "qwen3", **changed: Any) -> Any:
 
 def made_lean(model: Any, packed: bool) -> Lean:
     """Its decoder, whose layers the lean form takes."""
-    return Lean(deepcopy(model.model), packed)
+    return Lean(deepcopy(model.model), PackedLinear if packed else Linear)
 
 
 @torch.inference_mode()

@@ -36,7 +36,7 @@ def enumerated(
 
 
 @pytest.mark.parametrize("values", [{"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 2, "adaptive": True}], ids=str)
-@pytest.mark.parametrize("drafter", ["small", "lookup", "itself"])
+@pytest.mark.parametrize("drafter", ["small", "lookup", "itself", *speculative.EAGLES])
 def test_it_is_lossless(drafter: str, values: dict[str, object]) -> None:
     target = Table(4, 2, seed=1)
     own = target if drafter == "itself" else Table(4, 2, seed=7)
@@ -106,6 +106,8 @@ def test_lookup_repeats_what_followed_before() -> None:
     assert torch.equal(q, torch.eye(4, dtype=torch.float64)[[0, 3, 1]])
     assert speculative._look_up([0, 1, 2, 3], 3, task)[0].tolist() == []
     assert speculative._look_up([0], 3, task)[0].tolist() == []
+    assert speculative._look_up([1, 2, 0, 1, 2], 3, task, 3)[0].tolist() == []
+    assert speculative._look_up([3, 1, 2, 0, 3, 1, 2], 3, task, None)[0].tolist() == []
 
 
 # ---------------------------------------------------------------- language models, one token after the other

@@ -94,8 +94,8 @@ class StudioImage(PictureModel):
         return pictures.clamp(-1, 1)
 
 
-def load_weights(network: nn.Module, name: str) -> dict[str, str]:
-    """Load shipped weights in float32, from one file or from a folder of shards.
+def load_weights(network: nn.Module, name: str, owner: str = "") -> dict[str, str]:
+    """Load shipped weights in float32, from one file or from a folder of shards; `owner` is what errors begin with.
 
     Returns:
         File -> sha256, as the manifest has them. Shards are named with their folder.
@@ -106,7 +106,8 @@ def load_weights(network: nn.Module, name: str) -> dict[str, str]:
     script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
     others = {file: model_id for model_id, (file, _) in _MODELS.items()}
-    owner = name if name.startswith("patch-") else "studio-video" if name.startswith("video-") else others.get(name, ID)
+    usual = name if name.startswith("patch-") else "studio-video" if name.startswith("video-") else others.get(name, ID)
+    owner = owner or usual
     entry = entry_of(FOLDER, name, owner)
     shards: dict[str, str] = entry.get("files", {})
     listed = {f"{name}/{file}": digest for file, digest in shards.items()}

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, DynamicCache
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -241,6 +242,19 @@ class CausalLMSession(DiscreteSession):
         self._prompts = [torch.tensor(task.prompt, device=network.device) for task in tasks]
         self._caches: list[Any] = [_cache(network, len(task.prompt) + task.length) for task in tasks]
         self._keeps = "logits_to_keep" in signature(network.forward).parameters
+        self._taps: tuple[int, ...] = ()
+        self._seen: dict[int, tuple[int, Tensor]] = {}
+
+    def watch(self, taps: tuple[int, ...]) -> None:
+        """Keep the hidden states behind these layers of a lean network, and the last, until they are `taken`."""
+        self._taps = taps
+
+    def taken(self, sequence: int) -> tuple[int, Float[Tensor, "T S"]] | None:
+        """The hidden states of a sequence, side by side, of all passes since this was called, and where they begin.
+
+        None where there was no pass.
+        """
+        return self._seen.pop(sequence, None)
 
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:
@@ -261,9 +275,12 @@ class CausalLMSession(DiscreteSession):
             if start < stored:
                 cache.crop(start - stored)
         given = {"past_key_values": cache, "use_cache": cache is not None, "return_dict": True}
-        out = self._network(
-            input_ids=text[start:][None], **given, **({"logits_to_keep": wanted} if self._keeps else {})
-        )
+        given |= {"logits_to_keep": wanted} if self._keeps else {}
+        out = self._network(input_ids=text[start:][None], **given, **({"taps": self._taps} if self._taps else {}))
+        if self._taps:
+            states = torch.cat([*out.tapped, out.last_hidden_state], -1)[0]
+            first, earlier = self._seen.get(sequence, (start, states[:0]))
+            self._seen[sequence] = (first, torch.cat([earlier[: start - first], states]))
         logits: Tensor = out.logits[0, -wanted:, : self._width]
         return logits
 

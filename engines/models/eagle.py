@@ -1,0 +1,199 @@
+"""A drafter that is trained for one target and reads its hidden states, as EAGLE-3 does (arXiv 2503.01840).
+
+It is a single layer. For position t it is fed the hidden states of the target there, fused into one vector, and the
+token at t + 1, and predicts the token at t + 2. Further drafts have no hidden states of the target yet: its own output
+stands in for them. Embedding and head are the target's; of the head it has the rows of some frequent tokens alone, so
+that q is 0 for all others. Whatever it drafts, verification makes the output exact.
+"""
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm
+
+from engines.ar.request import Forward
+from engines.models.bundled.image import load_weights
+from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalLMSession, CausalText
+from engines.models.errors import ModelError
+from engines.models.lean import HalfLinear, LeanCausalLM, Linear, causal_mask, laid_out, least_of, normed, packs
+from engines.models.networked import count_parameters
+from engines.models.sessions.causal import SlotCache
+from engines.protocol import Answer, Lap, Task
+from engines.sampling.distributions import Sampling, to_probs
+from traces.schema import ModelCard
+
+_PACKED: Final = 2**24
+"""Bytes of an embedding from which on products are worth packing."""
+
+
+@dataclass(frozen=True, slots=True)
+class EagleSize:
+    """By default that of smollm2's drafter."""
+
+    taps: tuple[int, ...] = (7, 15, 23)
+    """Layers of the target behind which hidden states are read, besides the last."""
+    feed_forward: int = 1280
+    rows: int = 8192
+    """Tokens that can be drafted."""
+
+
+class Eagle(nn.Module):
+    """The weights, as they are trained and stored; `LeanEagle` drafts with them."""
+
+    ids: Int[Tensor, " R"]
+    """The tokens that can be drafted, rising."""
+
+    def __init__(self, config: Any, size: EagleSize) -> None:
+        """For a target with this config of a Llama."""
+        super().__init__()
+        own, self.size = copy(config), size
+        own.intermediate_size = size.feed_forward
+        width, epsilon = config.hidden_size, config.rms_norm_eps
+        self.fuse = nn.Linear((len(size.taps) + 1) * width, width, bias=False)
+        self.layer = LlamaDecoderLayer(own, 0)
+        attention = self.layer.self_attn
+        for name in ("q_proj", "k_proj", "v_proj"):
+            setattr(attention, name, nn.Linear(2 * width, getattr(attention, name).out_features, bias=False))
+        self.layer.input_layernorm = LlamaRMSNorm(2 * width, epsilon)  # of token and states, each normalised for itself
+        self.norm = LlamaRMSNorm(width, epsilon)
+        self.register_buffer("ids", torch.arange(size.rows, dtype=torch.int32))
+        self.config = own
+
+
+class LeanEagle:
+    """A drafter in the form in which it drafts, for one target on its device."""
+
+    def __init__(self, network: Eagle, target: LeanCausalLM) -> None:
+        """Lay out the weights.
+
+        Raises:
+            ValueError: for a target of another shape, or whose head is not its embedding.
+        """
+        embedding, config = target.model.embed_tokens.weight.detach(), target.config
+        width = config.hidden_size
+        if (
+            not config.tie_word_embeddings
+            or network.norm.weight.shape != (width,)
+            or max(network.size.taps) >= len(target.model.layers)
+        ):
+            raise ValueError("its target has another shape")
+        network = network.to(embedding.device)
+        large = embedding.device.type == "cpu" and embedding.nbytes >= _PACKED
+        linear = HalfLinear if large and packs(HalfLinear) else Linear
+        root, self._least = width**0.5, least_of(width, config.rms_norm_eps, embedding)
+        self.taps, self.ids = network.size.taps, network.ids.long()
+        self._embedding, self._turn, self._padded = embedding, target.model.turn, linear.padded
+        self._fuse = linear(network.fuse.weight.detach() * root)
+        self._layer = laid_out(network.layer, network.config, linear)
+        self._head = linear(embedding[self.ids] * network.norm.weight.detach() * root)
+
+    def fused(self, states: Float[Tensor, "T S"]) -> Float[Tensor, "T W"]:
+        """What is fed in place of hidden states of the target: those of the taps and the last, side by side."""
+        parts = normed(states.unflatten(-1, (len(self.taps) + 1, -1)), self._least)
+        return self._fuse(self._padded(parts.flatten(-2)))[: len(states)]
+
+    def forward(self, ids: Int[Tensor, " T"], states: Float[Tensor, "T W"], cached: SlotCache) -> Float[Tensor, "T W"]:
+        """The states behind those that are cached: each is made of one of the target or of its own, and a token."""
+        start, count = cached.get_seq_length(), len(ids)
+        place = torch.arange(start, start + count, device=ids.device)
+        cached.advance(count)
+        inputs = torch.cat([normed(self._embedding[ids], self._least), normed(states, self._least)], -1)
+        rows, turn, remember = self._padded(states), self._turn[place][None], cached.layers[0].update
+        return self._layer.mix(rows, self._padded(inputs), turn, causal_mask(start, place), remember)[:count]
+
+    def logits(self, states: Float[Tensor, "T W"]) -> Float[Tensor, "T R"]:
+        """Of the tokens `ids`."""
+        return self._head(self._padded(normed(states, self._least)))[: len(states)]
+
+
+class EagleSession:
+    """Drafts for the sequences of a target's session, whose hidden states it takes.
+
+    Its cache holds verified positions, made of the target's states, and behind them those of drafts. Once the target
+    has looked at these, they are cut off.
+    """
+
+    def __init__(self, network: LeanEagle, target: CausalLMSession, tasks: Sequence[Task]) -> None:
+        target.watch(network.taps)
+        self._network, self._target, self._width = network, target, tasks[0].vocabulary
+        self._prompts = [torch.tensor(task.prompt, device=network.ids.device) for task in tasks]
+        self._caches = [SlotCache(1, len(task.prompt) + task.length) for task in tasks]
+        self._last: dict[int, Tensor] = {}
+        """The state [1, W] behind the last token, by sequence."""
+
+    @torch.inference_mode()
+    def answer(self, requests: Mapping[int, Forward], sampling: Sampling, lap: Lap) -> dict[int, Answer]:
+        """See `engines.protocol.Session.answer`; values are distributions [1, V]."""
+        fed = [self._state(sequence, request) for sequence, request in requests.items()]
+        logits = self._network.logits(torch.cat([self._last[sequence] for sequence in requests]))
+        lap("forward", logits)
+        probs = torch.zeros(len(fed), 1, self._width, dtype=torch.float64, device=logits.device)
+        probs[:, :, self._network.ids] = to_probs(logits[:, None, None], sampling)
+        lap("logits", probs)
+        return {i: Answer(row, 1, count) for i, row, count in zip(requests, probs, fed, strict=True)}
+
+    def _state(self, sequence: int, request: Forward) -> int:
+        """Advance to the state from which the token behind a text is predicted; the tokens that were fed."""
+        text, cached = torch.cat([self._prompts[sequence], request.tokens]), self._caches[sequence]
+        seen = self._target.taken(sequence)
+        if seen is None:
+            ids, states = text[-1:], self._last[sequence]
+        else:
+            start, hidden = seen
+            cached.crop(start - cached.get_seq_length())
+            ids = text[start + 1 :]
+            states = self._network.fused(hidden[: len(ids)])
+        self._last[sequence] = self._network.forward(ids, states, cached)[-1:]
+        return len(ids)
+
+
+class EagleDrafter(CausalText):
+    """The drafter of a model. It decodes beside its target alone."""
+
+    def __init__(self, network: LeanEagle, target: CausalCheckpoint, card: ModelCard, parameters: int) -> None:
+        """For a target whose prompts and tokens it shares."""
+        vars(self).update(vars(target))
+        self._eagle, self._target, self.card, self.parameters = network, target, card, parameters
+
+    @property
+    def tokens(self) -> Mapping[str, int]:
+        """See `CausalCheckpoint.tokens`."""
+        return self._target.tokens
+
+    def beside(self, session: CausalLMSession, tasks: Sequence[Task]) -> EagleSession:
+        """A session beside the target's own."""
+        return EagleSession(self._eagle, session, tasks)
+
+
+def load(name: str, target: Any) -> EagleDrafter:
+    """The drafter of this name, for its target.
+
+    Raises:
+        ModelError: where the target gives no hidden states, and for weights that are missing, damaged or not its own.
+    """
+    if not isinstance(getattr(target, "_network", None), LeanCausalLM):
+        raise ModelError(f"drafter: 'eagle' reads the hidden states of {target.card.id} in float32; set dtype=float32.")
+    network, weights, parameters = _loaded(name, target.card.id, target._network)
+    title = f"Drafter of {target.card.id} that reads its hidden states"
+    return EagleDrafter(network, target, ModelCard(id=name, title=title, weights=weights), parameters)
+
+
+@cache
+def _loaded(name: str, model: str, target: LeanCausalLM) -> tuple[LeanEagle, dict[str, str], int]:
+    network, owner = Eagle(target.config, EagleSize()), f"drafter: 'eagle' of {model}"
+    try:
+        weights = load_weights(network, name, owner)
+        return LeanEagle(network, target), weights, count_parameters(network)
+    except ModelError:
+        raise
+    except (RuntimeError, ValueError) as error:
+        raise ModelError(
+            f"{owner}: {name} does not fit this target; set drafter=lookup, or retrain it with: "
+            f"python -m training.{name.replace('-', '_')}"
+        ) from error

@@ -1,0 +1,267 @@
+"""A drafter that reads its target's hidden states: exact, as trained, from cut caches; and what is refused."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from math import prod
+from typing import Any
+
+import pytest
+import torch
+from support.llamas import Letters
+from support.running import passes
+from torch import Tensor
+from transformers import LlamaConfig, LlamaForCausalLM
+
+from engines.config import settings
+from engines.methods import METHODS
+from engines.methods.speculative import EAGLES, Config
+from engines.models import catalog, eagle
+from engines.models import lean as lean_module
+from engines.models.bundled import image
+from engines.models.catalog import load_model
+from engines.models.checkpoints.causal_lm import CausalCheckpoint
+from engines.models.eagle import Eagle, EagleDrafter, EagleSize, LeanEagle
+from engines.models.errors import ModelError
+from engines.runtime.driver import Job, Run, open_session
+from engines.runtime.request import Request
+from engines.testing.conformance import CHECKS
+from engines.testing.enumeration import exact_distribution, largest_error
+from engines.testing.subject import Subject, decoded
+from traces import Trace, check
+from training.smollm2_eagle import STEPS, drafts, inherit
+
+EXACT, CLOSE, WRONG = 1e-12, 1e-5, 1e-3
+PROMPT = "0101101"
+TAPS = (0, 1)
+
+
+class Alphabet(Letters):
+    """Letters whose ids are known by name, as a tokenizer's are."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def get_vocab(self) -> dict[str, int]:
+        return dict(zip(self.alphabet, range(self.count), strict=False))
+
+
+@cache
+def plain(vocabulary: int, seed: int = 0) -> Any:
+    torch.manual_seed(seed)
+    config = LlamaConfig(
+        vocab_size=vocabulary,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=128,
+        tie_word_embeddings=True,
+        initializer_range=0.4,
+    )
+    return LlamaForCausalLM(config).eval()
+
+
+def network(vocabulary: int, rows: int, seed: int = 0) -> Eagle:
+    target = plain(vocabulary, seed)
+    torch.manual_seed(seed + 1)
+    made = Eagle(target.config, EagleSize(TAPS, 24, rows))
+    inherit(made, target)
+    with torch.no_grad():
+        for weight in made.parameters():
+            weight += 0.1 * torch.randn_like(weight)
+    return made.eval().requires_grad_(False)
+
+
+def pair(vocabulary: int, rows: int, seed: int = 0) -> tuple[CausalCheckpoint, EagleDrafter]:
+    """A target, and its drafter, which knows the first `rows` tokens."""
+    card = {"card": eagle.ModelCard(id="tiny"), "place": torch.device("cpu"), "longest": 128, "ends": ()}
+    target = CausalCheckpoint(deepcopy(plain(vocabulary, seed)), Alphabet(vocabulary), **card)
+    own = LeanEagle(network(vocabulary, rows, seed), target._network)
+    return target, EagleDrafter(own, target, eagle.ModelCard(id="tiny-eagle"), 1)
+
+
+def job(models: tuple[CausalCheckpoint, EagleDrafter], prompt: str = PROMPT, seed: int = 0, **values: Any) -> Job:
+    config = Config(**{"drafter": "eagle", **values})
+    return Job(METHODS["speculative"], models[0], prompt, config, seed, small=models[1])
+
+
+# ---------------------------------------------------------------- exact
+
+
+@pytest.mark.parametrize("drafter", EAGLES)
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"gamma": 1},
+        {"gamma": 3},
+        {"gamma": 2, "adaptive": True},
+        {"gamma": 2, "temperature": 0.5},
+        {"gamma": 2, "temperature": 2.0},
+    ],
+    ids=str,
+)
+def test_it_is_lossless_at_every_temperature(drafter: str, values: dict[str, Any]) -> None:
+    """All branches of a run of networks; p is that of ordinary decoding, bit by bit, once it is seen to be that."""
+    for vocabulary, rows, length in ((2, 2, 4), (3, 2, 3)):
+        few = values | {"gamma": min(values["gamma"], length - 1)}
+        one = job(pair(vocabulary, rows), drafter=drafter, length=length, **few)
+        law = laws(one, vocabulary)
+        live: list[Any] = [None]
+
+        def make(chance: Any, one: Job = one, live: list[Any] = live) -> Any:
+            live[0] = open_session([one])
+            return one.method.decode(one.task, one.config, chance)
+
+        def answer(request: Any, one: Job = one, live: list[Any] = live, law: Any = law) -> Tensor:
+            probs: Tensor = live[0].answer({0: request}, one.config, lambda *_: None)[0].value
+            if request.role == "draft":
+                return probs
+            tokens = tuple(request.tokens.tolist())
+            exact = torch.stack([law(tokens[:i]) for i in range(request.done, len(tokens) + 1)])
+            torch.testing.assert_close(probs, exact, rtol=0, atol=CLOSE)
+            return exact
+
+        wanted = {
+            tokens: prod(float(law(tokens[:i])[token]) for i, token in enumerate(tokens))
+            for tokens in product(range(vocabulary), repeat=length)
+        }
+        assert largest_error(exact_distribution(make, answer), wanted) < EXACT
+
+
+def laws(one: Job, vocabulary: int) -> Callable[[tuple[int, ...]], Tensor]:
+    """The distribution behind a text, from one pass over all of it."""
+
+    @cache
+    def law(tokens: tuple[int, ...]) -> Tensor:
+        with torch.inference_mode():
+            logits = plain(vocabulary)(torch.tensor([[*one.task.prompt, *tokens]])).logits[0, -1].double()
+        return (logits / one.config.temperature).softmax(-1)
+
+    return law
+
+
+def test_a_wrong_residual_would_be_seen() -> None:
+    """The tiny pair differs enough, and agrees enough, for a mistake to show."""
+    runs = [Run(job(pair(3, 2), seed=seed, length=64, gamma=3)) for seed in range(2)]
+    for run in runs:
+        run.finish()
+    assert all(0.2 < (run.trace().summary.acceptance or 0) < 0.95 for run in runs)
+
+
+@pytest.mark.parametrize("drafter", EAGLES)
+@pytest.mark.parametrize("vocabulary", [4, 24])
+def test_greedy_texts_are_those_of_ordinary_decoding(drafter: str, vocabulary: int) -> None:
+    judged = 0
+    for seed in range(3):
+        models = pair(vocabulary, vocabulary // 2, seed)
+        one = job(models, seed=seed, drafter=drafter, gamma=4, top_k=1, length=32)
+        usual = Request("ar", models[0], PROMPT, settings={"top_k": 1, "length": 32}).job()
+        assert torch.equal(*(decoded([each])[0] for each in (one, usual)))
+        judged += finished(one).summary.judged
+    assert judged > 20
+
+
+def finished(one: Job) -> Trace:
+    run = Run(one)
+    run.finish()
+    check(run.trace())
+    return run.trace()
+
+
+# ---------------------------------------------------------------- as trained, from cut caches
+
+
+@pytest.mark.parametrize("drafter", EAGLES)
+@pytest.mark.parametrize("packed", [False, True])
+def test_drafts_are_those_that_training_unrolls(drafter: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind rejections and tokens that were looked up: what whole texts of the plain network give."""
+    if packed:
+        monkeypatch.setattr(lean_module, "_LARGE", 0)
+    target, own = plain(8), network(8, 6)
+    one = job(pair(8, 6), seed=3, drafter=drafter, gamma=STEPS, length=48)
+    compared, verified = set[int](), 0
+    for request, probs, _ in passes(one):
+        text = torch.tensor([*one.task.prompt, *request.tokens.tolist()])
+        if request.role == "target":
+            verified = 0
+            continue
+        verified = verified or len(text) - 1  # places whose hidden states the target has computed
+        depth = len(text) - 1 - verified
+        with torch.inference_mode():
+            hidden = target.model(text[None], output_hidden_states=True)
+            states = torch.cat([hidden.hidden_states[tap + 1] for tap in TAPS] + [hidden.last_hidden_state], -1)
+            ids = torch.cat([text, text[:1]])[None]  # one more place, to be judged
+            wanted = torch.ones_like(ids, dtype=torch.bool)
+            padded = torch.nn.functional.pad(states, (0, 0, 0, 1))
+            logits = list(drafts(own, target.model.embed_tokens.weight, (ids, padded, wanted)))[depth][0]
+        expected = torch.zeros(8, dtype=torch.float64)
+        expected[own.ids.long()] = logits[verified - 1].double().softmax(-1)
+        torch.testing.assert_close(probs[0], expected, rtol=0, atol=1e-4)
+        compared.add(depth)
+    assert compared == set(range(STEPS))
+
+
+class Texts(Subject):
+    """Runs that differ in their prompts."""
+
+    def job(self, seed: int = 0) -> Job:
+        return replace(super().job(seed), prompt=PROMPT[seed:] * (seed + 1))
+
+
+@pytest.mark.parametrize("name", [name for name in CHECKS if name != "cached equals uncached"])
+@pytest.mark.parametrize("drafter", EAGLES)
+def test_it_keeps_the_promises_of_a_method(drafter: str, name: str) -> None:
+    CHECKS[name](Texts(METHODS["speculative"], Config(drafter=drafter, gamma=3, length=16), *pair(4, 3)))
+
+
+def test_the_trace_names_the_drafter_and_counts_what_it_is_fed() -> None:
+    trace = finished(job(pair(4, 3), gamma=3, length=16))
+    assert trace.draft_model is not None and trace.draft_model.id == "tiny-eagle"
+    roles = [step.call.role for step in trace.steps]
+    assert roles[:5] == ["target", *["draft"] * 3, "target"], "the target reads the prompt first"
+    fed = [step.call.query_tokens for step in trace.steps if step.call.role == "draft"]
+    assert fed[:3] == [len(PROMPT), 1, 1] and max(fed[3:]) <= 4
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_models_without_a_drafter_and_missing_or_wrong_weights_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    for name in EAGLES:
+        with pytest.raises(
+            ModelError, match=r"drafter: 'eagle' is there for smollm2, .* not for toy-raster; set drafter=lookup\.$"
+        ):
+            Run(Request("speculative", "toy-raster", settings={"drafter": name}).job())
+    drafters = next(setting for setting in settings(Config) if setting.name == "drafter")
+    monkeypatch.setattr(catalog, "ASSETS", tmp_path)
+    assert not {*EAGLES} & {*catalog.offered(drafters)} and {*EAGLES} < {*drafters.choices}
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "smollm2-eagle.safetensors").touch()
+    assert catalog.offered(drafters) == drafters.choices and catalog.has_eagle("smollm2")
+    target, _ = pair(4, 3)
+    with pytest.raises(
+        ModelError, match=r"'eagle' reads the hidden states of toy-raster in float32; set dtype=float32\.$"
+    ):
+        eagle.load("smollm2-eagle", load_model("toy-raster"))
+    monkeypatch.setattr(image, "FOLDER", tmp_path)
+    (tmp_path / "MANIFEST.json").write_text("{}")
+    with pytest.raises(
+        ModelError, match=r"^drafter: 'eagle' of tiny: smollm2-eagle\.safetensors is missing\. .*smollm2_eagle$"
+    ):
+        eagle.load("smollm2-eagle", target)
+    (tmp_path / "smollm2-eagle.safetensors").write_bytes(b"")
+    with pytest.raises(
+        ModelError, match=r"^drafter: 'eagle' of tiny: smollm2-eagle\.safetensors is not the file listed"
+    ):
+        eagle.load("smollm2-eagle", target)
+    monkeypatch.setattr(eagle, "load_weights", lambda *_: {})
+    with pytest.raises(
+        ModelError, match=r"^drafter: 'eagle' of tiny: smollm2-eagle does not fit this target; .*drafter=lookup"
+    ):
+        eagle.load("smollm2-eagle", target)
