@@ -150,7 +150,7 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
     page.goto("about:blank")
     page.goto(f"{server}#gallery=scd")
     page.wait_for_function(
-        "draftscopePlayers.viewer.called === 'gallery=scd' && draftscopePlayers.viewer.snapshot().now < 2"
+        "globalThis.draftscopePlayers?.viewer?.called === 'gallery=scd' && draftscopePlayers.viewer.snapshot().now < 2"
     )
     expect(page.locator("#viewer .ds-picture canvas").last).to_be_in_viewport()
     page.goto("about:blank")
