@@ -320,7 +320,7 @@ class LeanLayer:
         mask: Float[Tensor, "n 1 T S"] | None,
         remember: Remember,
     ) -> Float[Tensor, "P W"]:
-        """The layer on states whose queries, keys and values are made of other inputs."""
+        """The layer on states, whose attention projects other inputs."""
         (n, T), (heads, stored) = turn.shape[:2], self.heads
         both = heads + stored
         mixed = self.qkv(inputs)[: n * T].view(n, T, both + stored, -1)
