@@ -70,6 +70,7 @@ def test_decodings_are_counted_and_timed() -> None:
     assert decode([job("ar", model, "", 1)]).tokens[0] == run.tokens[1]
 
 
+@pytest.mark.slow
 def test_the_toy_benchmark_writes_what_the_app_reads_and_misses_a_figure_off_the_reference(tmp_path: Path) -> None:
     file = tmp_path / "toy.json"
     toy.main(["--images", "1", "--drafts", "16", "--json", str(file)])
@@ -116,6 +117,7 @@ def test_a_target_that_drafts_for_itself_is_no_further_from_itself_than_its_veri
             assert numbers["kl"] == pytest.approx(numbers["kl_of_exact"], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_the_text_benchmark_pairs_every_decoder_with_block_size_one(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = (text.ORDINARY, "confidence", "S2D2 A")
     drafting = {"SimSD": ("simsd", {"drafter": "itself", "block": "8", "gamma": 2})}
