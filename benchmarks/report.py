@@ -308,7 +308,8 @@ def _headline(line: Headline, rows: Sequence[Record]) -> list[str]:
 def verdicts(result: Record) -> str:
     """What was found of each published conclusion."""
     head = ["place", "conclusion", "found here, positive as reported", "verdict"]
-    rows = ([f"{it['paper']}, {it['place']}", it["says"], it["found"], f"**{it['verdict']}**"] for it in result["rows"])
+    found = [row for row in result["rows"] if row["verdict"] != "needs weights"]
+    rows = ([f"{row['paper']}, {row['place']}", row["says"], row["found"], f"**{row['verdict']}**"] for row in found)
     return f"`{result['command']}`: {place(result)}.\n\n{_table(head, rows)}"
 
 
