@@ -59,10 +59,9 @@ check: $(DEV)
 # 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
 run = $(BIN)/python -m pytest $(1) $(PYTEST) || [ $$? -eq 5 ]
 
-# Each process begins with a share of the files and takes over from others when it is done, so that few of them start a server and a browser.
 # What measures how fast a page draws, or has to catch a run in time, has the machine to itself.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
-	$(call run,-m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) --dist worksteal)
+	$(call run,-m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS))
 ifeq ($(BROWSER)$(SLOW),yesyes)
 	$(call run,-m timed)
 endif
