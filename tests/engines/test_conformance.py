@@ -61,7 +61,7 @@ def unkept(method: Method, **values: object) -> dict[str, str]:
     return {f.check: f.said for f in promises(subject(method, values)) if not f.holds}
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "preset"), CASES.values())
 def test_a_method_keeps_its_promises(name: str, preset: str) -> None:
     assert broken(METHODS[name], **ALL[name, preset]) == {}
@@ -257,6 +257,7 @@ def test_texts_of_likeliest_tokens_that_differ_are_caught() -> None:
     assert list(broken(mutant("blockwise", blockwise.decode))) == [CLAIM]
 
 
+@pytest.mark.slow
 def test_branches_that_cannot_be_walked_prove_nothing() -> None:
     def decode(task: Any, config: Any, chance: Chance) -> Decoder:
         chance.uniform(Draw("mine", 0, torch.arange(1)), 1)

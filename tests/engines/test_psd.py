@@ -101,7 +101,7 @@ def test_strict_acceptance_follows_the_policy_step_by_step(kind: str, seed: int,
     assert next(single, None) is None
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_fed_where_they_pay_and_the_text_is_the_policys(kind: str, loop: str) -> None:
