@@ -1,6 +1,6 @@
 # make app      fetch smollm2 (it says how much, and works without), serve Draftscope on http://127.0.0.1:7860
 # make smollm2  fetch the published language model that tests and recordings use, once, into the cache
-# make test     ruff, mypy, import contracts, and the tests that take seconds each
+# make test     ruff, mypy, import contracts, and the tests that take less than half a second each
 # make ci       every check CI runs: the same, and the tests that take longer
 # make format   rewrite the code the way `make test` wants it
 # make bench    measure speed and quality anew, briefly, into build/bench; wants a quiet machine
@@ -13,7 +13,7 @@
 #
 # GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where to serve.
 # PYTHON is the Python 3.11 that makes the virtual environment VENV. BROWSER=no leaves out the tests that need Chromium,
-# SLOW=yes takes in those that take longer than a few seconds.
+# SLOW=yes takes in those that take longer than half a second.
 # PYTEST passes options on: make test PYTEST="-k replay -x". WORKERS run the tests side by side.
 
 PYTHON ?= $(shell command -v python3.11 || echo python3)
@@ -59,10 +59,9 @@ check: $(DEV)
 # 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
 run = $(BIN)/python -m pytest $(1) $(PYTEST) || [ $$? -eq 5 ]
 
-# Each process begins with a share of the files and takes over from others when it is done, so that few of them start a server and a browser.
 # What measures how fast a page draws, or has to catch a run in time, has the machine to itself.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
-	$(call run,-m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS) --dist worksteal)
+	$(call run,-m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS))
 ifeq ($(BROWSER)$(SLOW),yesyes)
 	$(call run,-m timed)
 endif

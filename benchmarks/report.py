@@ -107,7 +107,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
 
 Rows without the last column are left out. Of "compare" the numbers of its claims are shown.
 """
-_VERDICTS: Final = {True: "met", False: "**missed**", None: ""}
+_MET: Final = {True: ": met", False: ": **missed**", None: ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,9 +307,9 @@ def _headline(line: Headline, rows: Sequence[Record]) -> list[str]:
 
 def verdicts(result: Record) -> str:
     """What was found of each published conclusion."""
-    head = ["paper", "place", "conclusion", "found here, positive as reported", "verdict"]
-    fields = ("paper", "place", "says", "found", "verdict")
-    rows = [[*(row[field] for field in fields[:-1]), f"**{row['verdict']}**"] for row in result["rows"]]
+    head = ["place", "conclusion", "found here, positive as reported", "verdict"]
+    found = [row for row in result["rows"] if row["verdict"] != "needs weights"]
+    rows = ([f"{row['paper']}, {row['place']}", row["says"], row["found"], f"**{row['verdict']}**"] for row in found)
     return f"`{result['command']}`: {place(result)}.\n\n{_table(head, rows)}"
 
 
@@ -348,7 +348,7 @@ def section(name: str, result: Record) -> str:
         cells = [["" if value is None else format(value, form) for value, form in row] for row in values]
         parts.append(_table([heading for heading, *_ in columns], [row for row in cells if row[-1]]))
     if claims:
-        parts.append(_table(["", "measured", "target", "", "from"], map(_claim, claims)))
+        parts.append(_table(["", "measured", "target", "from"], map(_claim, claims)))
     return "\n\n".join(parts)
 
 
@@ -369,8 +369,8 @@ def place(result: Record) -> str:
 def _claim(claim: Record) -> list[str]:
     """A claim with the first clause of where it comes from; the rest stands in the result."""
     measured = "not measured" if claim["measured"] is None else _quantity(claim["measured"], claim["unit"])
-    target = "" if claim["target"] is None else f"{claim['bound']} {_quantity(claim['target'], '')}"
-    return [claim["name"], measured, target, _VERDICTS[claim["met"]], claim["reason"].partition(";")[0]]
+    target = "" if claim["target"] is None else f"{claim['bound']} {_quantity(claim['target'], '')}{_MET[claim['met']]}"
+    return [claim["name"], measured, target, claim["reason"].partition(";")[0]]
 
 
 def _quantity(number: float, unit: str) -> str:

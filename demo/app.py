@@ -21,7 +21,7 @@ from demo.server.limits import KEPT_SECONDS, current
 from demo.server.replies import Page
 from demo.server.sessions import Shown, Visitors
 from demo.server.startup import private_folder
-from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.site import AT_ONCE, QUIET, Site, Update, in_turn
 from demo.theme import LOOK, watcher
 from engines.config import ConfigError
 from engines.models.devices import resolve_several, split
@@ -120,7 +120,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         which.connect(tabs, gallery)
         gallery.connect(tabs)
         figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
-        trace_tab.select(trace.refresh, {site.shown}, trace.parts, **QUIET)
+        trace_tab.select(trace.refresh, {site.shown}, trace.parts, **in_turn("trace"))
         run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
         Opening(tabs, run, gallery, compare).connect(blocks)
         compare.connect_again(tabs)

@@ -31,6 +31,7 @@ def test_what_has_no_error_decides_only_where_it_is_the_same_each_time() -> None
     assert Conclusion("SCD", "Table 3", "", needs="weights").verdict == "needs weights"
 
 
+@pytest.mark.slow
 def test_what_ships_is_what_the_shipped_sweeps_say() -> None:
     rows = json.loads((RESULTS / "claims.json").read_text())["rows"]
     read = [conclusion.row() for paper in (s2d2, psd, simsd) for conclusion in paper.conclusions()]

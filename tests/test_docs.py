@@ -95,6 +95,7 @@ def test_the_options_that_the_readme_names_exist(
             assert option in said, f"python -m {module}: has no {option}"
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_papers_are_drawn_from_what_ships() -> None:
     page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
     by_hand = page.partition("<!-- claims -->")[0] + page.partition("<!-- /claims -->")[2]

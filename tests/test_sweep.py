@@ -157,6 +157,7 @@ class TestRows:
         (one,) = expand(grid(configurations=[{"label": "B 4", "method": "blockwise", "config": config}])).configurations
         return Chunk(model="text-target", device="cpu", configuration=one, seed=seed, problems=problems)
 
+    @pytest.mark.slow
     def test_a_row_counts_what_the_trace_of_that_run_shows_up_to_its_end(self) -> None:
         chunk = self.chunk(*range(8), block="8")
         config = make_config(METHODS["blockwise"].config, chunk.configuration.config)
@@ -275,6 +276,7 @@ class TestCommandLine:
     def lines(self, tmp_path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
 
+    @pytest.mark.slow
     def test_a_sweep_has_one_row_a_run_and_a_larger_grid_adds_to_it(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:

@@ -111,11 +111,11 @@ def _measure_names(per: Literal["position", "step"]) -> dict[str, Any]:
 
 def _measures_table(per: Literal["position", "step"]) -> str:
     rows = [
-        (f"`{name}`", measure.label, measure.meaning.replace("|", "\\|"), measure.unit, _range(measure))
+        (f"`{name}`", measure.meaning.replace("|", "\\|"), ", ".join(filter(None, (measure.unit, _range(measure)))))
         for name, measure in MEASURES.items()
         if measure.per == per
     ]
-    return _table(("name", "label", "meaning", "unit", "range"), rows)
+    return _table(("name", "meaning", "unit, range"), rows)
 
 
 def _range(measure: Measure) -> str:

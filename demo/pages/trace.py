@@ -11,7 +11,7 @@ from demo.panels.viewer import recorded, trace_viewer
 from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
 from demo.runs.naming import title_of, titles_of
 from demo.server.sessions import Shown, file_name
-from demo.site import AT_ONCE_LATEST, LATEST, QUIET, Site, Update
+from demo.site import AT_ONCE_LATEST, LATEST, QUIET, Site, Update, in_turn
 from traces import TraceError, loads
 from traces.describe import in_rows
 from traces.schema import Step, Trace
@@ -63,8 +63,8 @@ class TracePage:
     def _connect(self) -> None:
         changes = [self.problem, self.upload, self.viewer, self.site.shown]
         opened = self.upload.upload(self.open, {self.upload, self.site.shown}, changes, **QUIET)
-        opened.then(self.refresh, {self.site.shown}, self.parts, **QUIET)
-        self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **LATEST)
+        opened.then(self.refresh, {self.site.shown}, self.parts, **in_turn("trace"))
+        self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **(LATEST | in_turn("trace")))
         self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, [self.entries], **AT_ONCE_LATEST)
 
     def open(self, values: Update, request: gr.Request) -> Update:

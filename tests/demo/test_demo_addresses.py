@@ -127,6 +127,7 @@ def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(open
     assert first.output.tokens == second.output.tokens and "at" not in again[page.viewer]
 
 
+@pytest.mark.slow
 def test_an_address_shows_the_settings_of_its_method_and_no_others(opening: Opening) -> None:
     groups = opening.run.groups
     update = opened(opening, "#method=s2d2&prompt=1")

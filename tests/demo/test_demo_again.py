@@ -45,6 +45,7 @@ def test_nothing_is_offered_for_a_run_that_cannot_be_asked_for_here(elsewhere: T
     assert request_of(elsewhere) is None
 
 
+@pytest.mark.slow
 def test_a_press_fills_the_form_and_the_new_run_stands_beside_the_old_ones(
     parts: Parts, recorded: tuple[Recording, ...]
 ) -> None:

@@ -57,6 +57,7 @@ def check(answer: str, field: str) -> None:
 # ---------------------------------------------------------------- without a server
 
 
+@pytest.mark.slow
 def test_a_summary_and_the_trace_are_those_of_the_same_run_anywhere() -> None:
     trace = decoded("scd", seed=3, **SETTINGS)
     answer = summary("scd", "", 3, MODEL, SETTINGS)

@@ -24,6 +24,7 @@ from traces import ModelCard, Trace
 from visualizers import FIGURES
 
 
+@pytest.mark.slow
 def test_turns_interleave_the_decoders_and_change_no_token() -> None:
     live = LiveRuns([job("ar"), job("scd", window=16)])
     turns = list(live.turns())

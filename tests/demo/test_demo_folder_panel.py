@@ -47,6 +47,7 @@ def test_a_server_that_others_reach_has_no_field(environment: dict[str, str], ex
     assert local(environment) == expected
 
 
+@pytest.mark.slow
 def test_a_folder_becomes_a_model_and_its_licence_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

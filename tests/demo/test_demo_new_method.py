@@ -43,6 +43,7 @@ def test_the_example_runs_live_and_has_figures(example: ModuleType) -> None:
     assert {"canvas", "acceptance", "churn"} <= set(drawn)
 
 
+@pytest.mark.slow
 def test_the_example_ends_a_text_where_it_ends(example: ModuleType) -> None:
     config = make_config(example.Config, {"top_k": 1, "length": 64})
     (lookup,) = run_batch([Job(example.METHOD, load_model("text-target"), QUESTION, config)])

@@ -48,6 +48,7 @@ def test_there_is_a_pair_of_each_kind_that_was_recorded_a_published_model_first(
     assert "video" in [pair.kind for pair in pairs([*shipped, film])]
 
 
+@pytest.mark.slow
 def test_what_is_said_of_a_pair_is_what_its_method_says(shipped: tuple[Recording, ...]) -> None:
     ordinary, coupled, grouped = decoded("ar"), decoded("scd", window=16), decoded("gsd", window=16)
     (exact,) = pairs([recording(ordinary, coupled)])

@@ -33,6 +33,7 @@ def form(page: RunPage, **chosen: Any) -> dict[Any, Any]:
     return values | {getattr(page, name): value for name, value in chosen.items()}
 
 
+@pytest.mark.slow
 def test_a_run_tells_the_viewer_of_every_pass_and_keeps_both_traces(page: RunPage) -> None:
     updates = list(page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine")))
     kinds = [update[page.viewer]["kind"] for update in updates if page.viewer in update]

@@ -102,9 +102,9 @@ def test_pieces_show_a_strangers_text_as_it_is(page: Page) -> None:
     assert page.evaluate(f"typeof {RAN}") == "undefined"
 
 
-def test_results_that_were_opened_last_are_drawn_last() -> None:
+def test_what_was_opened_last_is_drawn_last() -> None:
     page = build(Visitors(), [])
-    for name in ("results", "timings"):
-        parts = {part._id for part in page.blocks.values() if getattr(part, "elem_id", None) == f"{name}-table"}
+    for name, shows in (("results", "results-table"), ("timings", "timings-table"), ("trace", "download-page")):
+        parts = {part._id for part in page.blocks.values() if getattr(part, "elem_id", None) == shows}
         drawing = [fn for fn in page.fns.values() if parts & {part._id for part in fn.outputs}]
         assert len(drawing) == 3 and {fn.concurrency_id for fn in drawing} == {name}

@@ -133,6 +133,7 @@ def test_a_description_opens_in_plain_sentences_and_closes_its_formulas(name: st
     assert not re.search(r"\$|arXiv|(?<!\w)[A-Z]{2,}(?!\w)", opening.replace("PSD", ""))
 
 
+@pytest.mark.slow
 def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTSCOPE_DEVICE", "cpu")
     page = build(Visitors(), ())

@@ -17,6 +17,20 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 RECORDED = sorted((ROOT / "assets" / "traces").glob("*.json.gz")) + sorted((ROOT / "tests" / "data").rglob("*.json.gz"))
 NODE = shutil.which("node")
+IN_PYTHON = """
+import runpy, sys
+reader, *paths = sys.argv[1:]
+for path in paths:
+    sys.argv = [reader, path]
+    runpy.run_path(reader)
+"""
+IN_JAVASCRIPT = """
+const [reader, ...paths] = process.argv.slice(1);
+for (const path of paths) {
+  process.argv[2] = path;
+  await import(`file://${reader}?${encodeURIComponent(path)}`);
+}
+"""
 
 COARSE: dict[str, Any] = {
     "schema": "draftscope-trace",
@@ -62,18 +76,20 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return RECORDED + sorted(folder.iterdir())
 
 
-def said_by(command: list[str], path: Path) -> Any:
-    return json.loads(subprocess.run([*command, str(path)], capture_output=True, text=True, check=True).stdout)
+def check(command: list[str], reader: str, files: list[Path]) -> None:
+    """Of every file as of `expected`; `command` runs the reader once a file, in one process."""
+    command = [*command, str(EXAMPLES / reader), *map(str, files)]
+    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    for path, line in zip(files, lines, strict=True):
+        assert json.loads(line) == expected(read(path)), path.name
 
 
 @pytest.mark.slow
 def test_the_reader_in_python(files: list[Path]) -> None:
-    for path in files:
-        assert said_by([sys.executable, "-I", str(EXAMPLES / "read_trace.py")], path) == expected(read(path)), path.name
+    check([sys.executable, "-I", "-c", IN_PYTHON], "read_trace.py", files)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(NODE is None, reason="needs node on the path")
 def test_the_reader_in_javascript(files: list[Path]) -> None:
-    for path in files:
-        assert said_by([str(NODE), str(EXAMPLES / "read_trace.mjs")], path) == expected(read(path)), path.name
+    check([str(NODE), "--input-type=module", "-e", IN_JAVASCRIPT], "read_trace.mjs", files)

@@ -119,6 +119,7 @@ def test_which_one_opens_the_results(made: Bench, tmp_path: Path) -> None:
         opened_tradeoffs(json.dumps([{**json.loads(data)["rows"][0], "label": "mine"}]).encode())
 
 
+@pytest.mark.slow
 def test_folders_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target, draft = write(tmp_path / "large", "llama"), write(tmp_path / "little", "llama")
     prompts = tmp_path / "question.jsonl"

@@ -54,6 +54,7 @@ def test_a_recorded_assisted_generate_agrees_with_what_it_returned(amount: float
     assert trace.method == "assisted generation"
 
 
+@pytest.mark.slow
 def test_drafts_are_judged_as_generate_judges_them() -> None:
     """Of greedy decoding a draft passes where it is the likeliest token, and the drafter's passes gave the drafts."""
     trace, _ = assisted(0.1)

@@ -30,6 +30,7 @@ LENGTH = 32
 GREEDY = {"top_k": 1, "length": LENGTH}
 
 
+@pytest.mark.slow
 def test_a_shipped_model_by_name() -> None:
     trace = ds.run("scd", model="toy-raster", seed=3, window=8)
     check(trace)
@@ -173,6 +174,7 @@ class Mine(Ordinary):
     """Settings of a method of one's own."""
 
 
+@pytest.mark.slow
 def test_a_decoder_of_ones_own() -> None:
     def my_decode(task: Any, config: Mine, chance: Any) -> Any:
         return ordinary(task, config, chance)

@@ -86,6 +86,7 @@ def test_figures_by_name() -> None:
         ds.figure("canvas", trace, step=9)
 
 
+@pytest.mark.slow
 def test_a_page_of_one_or_several(tmp_path: Path) -> None:
     page = ds.view(handmade.scd(), tmp_path / "one.html", figures=False)
     assert "<title>Draftscope</title>" in page.read_text()

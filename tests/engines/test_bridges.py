@@ -126,6 +126,7 @@ def coupled(tokens: Gaussians, most: int = 10_000, wrong: bool = False) -> tuple
     return states[:, -1].index_copy(0, rows, token)[:, 0] / STD, kept, tries, capped
 
 
+@pytest.mark.slow
 def test_tokens_of_paths_coupled_maximally_follow_the_target() -> None:
     token, kept, tries, capped = coupled(APART)
     assert float(stats.kstest(token.numpy(), "norm").pvalue) > 1e-3
@@ -143,6 +144,7 @@ def test_tokens_of_paths_coupled_maximally_follow_the_target() -> None:
     assert not capped.any()
 
 
+@pytest.mark.slow
 def test_proposals_that_all_pass_are_caught() -> None:
     token, *_ = coupled(APART, wrong=True)
     assert float(stats.kstest(token.numpy(), "norm").pvalue) < 1e-4

@@ -209,6 +209,7 @@ def test_the_trace_goes_to_standard_output_and_into_the_next_command() -> None:
     assert b"toy-raster" in read_again.stdout and read_again.stderr == b""
 
 
+@pytest.mark.slow
 def test_a_prompt_comes_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("a red boot\n"))
     arguments = ["run", "scd", "--model", "studio-image", "--prompt", "-", "-o", str(tmp_path / "t.json")]

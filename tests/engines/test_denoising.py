@@ -112,6 +112,7 @@ def test_guidance_ramps_up_over_the_picture() -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_flow_draws_what_its_velocity_stands_for() -> None:
     """The velocity of a normal distribution in closed form, and the moments of what is drawn by it."""
 

@@ -46,7 +46,7 @@ MODEL_OF = {name: default_model(method.family) for name, method in METHODS.items
 MODEL_OF |= {name: "text-target" for name, method in METHODS.items() if method.family == "diffusion-lm"}
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "model"), [("scd", "text-draft"), *MODEL_OF.items()])
 @pytest.mark.usefixtures("there")
 def test_a_method_keeps_to_its_models_device(method: str, model: str) -> None:

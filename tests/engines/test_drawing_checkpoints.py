@@ -370,6 +370,7 @@ def test_codes_of_clips_are_levels_and_later_frames_do_not_tell_of_earlier_ones(
     assert tokenizer.decode(codes).shape == clips.shape
 
 
+@pytest.mark.slow
 def test_the_command_line_converts_cosmos_and_continues_a_file(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,6 +77,7 @@ def test_independent_positions_accept_every_seasoned_draft() -> None:
             assert not (fate is Fate.RESAMPLED and age)
 
 
+@pytest.mark.slow
 def test_a_lossy_setting_says_so_in_the_trace() -> None:
     assert "Lossy" in finish(job("gsd")).note
     assert "Biased" in finish(job("scd", stale=True)).note

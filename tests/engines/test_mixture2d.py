@@ -45,14 +45,14 @@ def off(mode: Mode, plane: Plane) -> float:
     return (chi - free) / (2 * free) ** 0.5
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("plane", [PLAIN, Plane(variance=1.2, shift=0.4, steps=4, align=False)], ids=str)
 def test_exact_tokens_follow_the_target_as_its_own_do(plane: Plane) -> None:
     assert abs(off("vanilla", plane)) < 4
     assert abs(off("exact", plane)) < 4
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("mode", "least"), [("paper", 100), ("release", 100), ("distance-only", 10)])
 def test_the_others_are_far_off_where_variances_differ(mode: Mode, least: float) -> None:
     assert off(mode, NARROW) > least

@@ -109,6 +109,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) 
     assert worst < 1e-4
 
 
+@pytest.mark.slow
 def test_sequences_of_different_lengths_do_not_disturb_each_other() -> None:
     prompts = (PROMPT, "a blue bag", "a dress")
     jobs = [job(patch(0), prompt, small=patch(1), seed=i, gamma=3) for i, prompt in enumerate(prompts)]

@@ -101,7 +101,7 @@ def test_strict_acceptance_follows_the_policy_step_by_step(kind: str, seed: int,
     assert next(single, None) is None
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_are_fed_where_they_pay_and_the_text_is_the_policys(kind: str, loop: str) -> None:
@@ -117,6 +117,7 @@ def test_rows_are_fed_where_they_pay_and_the_text_is_the_policys(kind: str, loop
     assert no_more == most == len(plain.steps)  # no guess of the small model is certain
 
 
+@pytest.mark.slow
 def test_other_acceptance_may_take_another_path() -> None:
     """Negative: a draft that is part of what the policy reveals changes what is revealed together."""
     differing = 0
@@ -265,6 +266,7 @@ def test_a_run_goes_by_the_name_of_the_variant_whose_settings_it_has(name: str) 
         assert finish(job(**{**preset, "acceptance": "policy"})).variant == ""  # greedy alone is not Spiffy
 
 
+@pytest.mark.slow
 def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model: Any = tiny("full")
     monkeypatch.setattr(calibration, "FOLDER", tmp_path)

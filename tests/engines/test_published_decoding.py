@@ -52,6 +52,7 @@ def test_a_text_is_decoded_as_its_release_does(tmp_path: Path, family: str, bloc
     assert jobs[0].task.vocabulary == known < checkpoints.PADDED, "rows of the head beyond the tokenizer are no tokens"
 
 
+@pytest.mark.slow
 def test_fast_dllm_v2_is_decoded_in_its_own_order_and_runs_the_presets_of_s2d2(tmp_path: Path) -> None:
     family = "Fast_dLLM_Qwen"
     configured(bd_size=32)(write(tmp_path / "it", family))
@@ -106,7 +107,7 @@ def test_a_drafter_that_reads_a_text_otherwise_is_refused(tmp_path: Path) -> Non
             open_session([job(target, "simsd", small=small, block=block)])
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("family", "method"), [("sdar", "simsd"), ("qwen3", "speculative")])
 @pytest.mark.parametrize("apart", [("cpu", elsewhere.NAME), (elsewhere.NAME, "cpu")])
 def test_a_drafter_may_live_on_another_device(tmp_path: Path, family: str, method: str, apart: tuple[str, str]) -> None:

@@ -230,6 +230,7 @@ def test_acceptance_is_what_two_gaussians_share() -> None:
     assert float(out.tries[rejected].sum()) / COUNT == pytest.approx(1, abs=0.05)
 
 
+@pytest.mark.slow
 def test_alignment_and_tied_steps_raise_acceptance_alone() -> None:
     kept = {
         name: float(speculate(SHIFTED, DDPM, align=align, tied=tied).kept.double().mean())

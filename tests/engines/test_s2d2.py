@@ -147,7 +147,7 @@ def test_always_verifying_on_a_causal_cache_draws_the_distribution_of_block_size
     assert METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio"})) == ""
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("values", [{"sub_block": "1"}, {"carry": False}, {"block": "4", "sub_block": "2"}])
 @pytest.mark.parametrize("shift", [False, True])
 def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: bool, values: dict[str, object]) -> None:
@@ -196,7 +196,7 @@ def test_a_verdict_commits_the_verifiers_distribution_for_drawn_drafts_only() ->
 # ---------------------------------------------------------------- what must be the same
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["aligned", "shift"])
 @pytest.mark.parametrize("block", ["2", "4", "8"])
 def test_greedy_match_is_the_text_of_block_size_one(kind: str, block: str) -> None:
@@ -244,6 +244,7 @@ def test_without_tempering_left_everything_passes() -> None:
     assert acceptance(1.0) != {1.0}
 
 
+@pytest.mark.slow
 def test_the_verifier_sees_edits() -> None:
     trace = finish(job(edit=0.1, model=tiny(seed=2), mode="sample", verdict="ratio", length=32))
     edited = [step for step in trace.steps if Fate.EDITED in step.fate]

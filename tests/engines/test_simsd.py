@@ -244,6 +244,7 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
 # ---------------------------------------------------------------- on a model
 
 
+@pytest.mark.slow
 def test_who_drafts_for_itself_is_always_right_and_writes_its_own_greedy_text() -> None:
     """Self-drafting one token at a time is that text by definition, whatever is judged at once."""
     trace = finish(job(drafter="itself", verifier="exact"))
@@ -275,6 +276,7 @@ def test_calls_and_fates_tell_who_did_what() -> None:
     assert trace.summary.forwards == len(trace.steps)
 
 
+@pytest.mark.slow
 def test_nothing_is_drafted_behind_an_end() -> None:
     met = 0
     for seed in range(12):

@@ -41,6 +41,7 @@ def test_pictures_show_what_the_prompt_says() -> None:
     assert right[2] >= 8, "backgrounds"  # chance: 1 in 8
 
 
+@pytest.mark.slow
 def test_a_run_makes_a_picture_and_one_of_every_pass() -> None:
     trace = finish(
         Job(METHODS["scd"], load_model("studio-image"), "a red boot", make_config(METHODS["scd"].config, {}))

@@ -71,6 +71,7 @@ def test_a_latent_frame_depends_on_no_later_one(k: int) -> None:
         assert (after[:, first:] - before[:, first:]).abs().max() > 1e-3
 
 
+@pytest.mark.slow
 def test_codes_keep_what_a_clip_shows() -> None:
     model = video.load()
     manifest = json.loads((video.FOLDER / "MANIFEST.json").read_text())
@@ -82,7 +83,7 @@ def test_codes_keep_what_a_clip_shows() -> None:
     assert -10 * torch.log10(error) > 20  # what went through codes, a palette of 256 colours, and codes again
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("chunk", [1, 7, 100])
 def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int) -> None:
     model = video.load()
@@ -107,7 +108,7 @@ def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
     return finish(Job(chosen, load_model(video.ID), prompt, make_config(chosen.config, settings)))
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "settings"),
     [

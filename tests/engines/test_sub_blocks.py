@@ -47,7 +47,7 @@ DECODERS: list[tuple[str, str, dict[str, object]]] = [
 ]
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "method", "values"), DECODERS)
 @pytest.mark.parametrize(("size", "part"), [(8, 4), (1, 1), (8, 8), (8, 1), (4, 2)])
 def test_blocks_are_decoded_as_a_loop_without_caches_does(

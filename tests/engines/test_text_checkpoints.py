@@ -90,7 +90,7 @@ def test_tokenizers_in_other_forms(tmp_path: Path) -> None:
         load(pangu)
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["sdar", "llada", "qwen3"])
 def test_sequences_do_not_disturb_each_other_and_half_precision_decodes(tmp_path: Path, family: str) -> None:
     model: Any = load(write(tmp_path / "it", family))
@@ -143,6 +143,7 @@ def test_a_text_ends_where_its_files_say(tmp_path: Path) -> None:
     assert model.output([5, end, 6]).text == model.output([5]).text
 
 
+@pytest.mark.slow
 def test_a_text_that_is_too_long_and_a_special_token_are_refused(tmp_path: Path) -> None:
     causal, blocks = (load(write(tmp_path / name, name)) for name in ("llama", "Fast_dLLM_Qwen"))
     for model, method, values, problem in (

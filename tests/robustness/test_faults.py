@@ -117,7 +117,7 @@ def faults() -> Iterator[Fault]:
         yield Fault(f"traces {command} {{in}}/large.json.gz", limits=little, quick=command == "show")
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [one for one in faults() if FULL or one.quick], ids=lambda one: one.command)
 def test_a_command_ends_with_one_clear_line(fault: Fault, damaged: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"

@@ -85,6 +85,7 @@ def test_settings_are_run_or_refused(data: st.DataObject) -> None:
             names_field(error)
 
 
+@pytest.mark.slow
 @examples(20, 1000)
 @given(st.data())
 def test_addresses_are_read_or_refused(data: st.DataObject) -> None:
@@ -121,6 +122,7 @@ def row_files(draw: st.DrawFn) -> bytes:
     return b"".join(as_json(row) + b"\n" for row in [*rows[:-1], draw(changed(rows[-1]))])
 
 
+@pytest.mark.slow
 @examples(15, 1000)
 @given(row_files())
 def test_rows_are_drawn_or_refused(data: bytes) -> None:

@@ -149,6 +149,7 @@ def test_a_changed_trace_is_read_or_refused_in_a_line(data: bytes) -> None:
             one_line(error)
 
 
+@pytest.mark.slow
 @examples(10, 1000)
 @given(st.none() | files)
 def test_the_check_of_traces_answers_whatever_it_is_sent(data: bytes | None) -> None:

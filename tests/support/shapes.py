@@ -17,7 +17,7 @@ from beartype import BeartypeConf, beartype
 from jaxtyping import install_import_hook
 from jaxtyping._import_hook import JaxtypingTransformer
 
-CALLS = 20
+CALLS = 8
 """Of one function, in one test, that are checked."""
 
 _check = beartype(conf=BeartypeConf(is_pep484_tower=True))

@@ -83,6 +83,7 @@ def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(name: str, unprinted
         assert bool(one.figure.layout.title.text) == preset.titled
 
 
+@pytest.mark.slow
 def test_a_zip_that_would_be_too_large_is_refused_before_anything_is_printed_or_written(
     unprinted: list[Print], tmp_path: Path
 ) -> None:

@@ -90,7 +90,7 @@ def test_figure_files(traces: list[str], tmp_path: Path, ending: str, head: byte
     assert ending != "png" or struct.unpack(">II", data[16:24]) == (1920, 880)
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "problem"), [("/nonexistent", "none was found"), ("/bin/false", "did not start")])
 def test_a_missing_browser_is_one_line_with_the_remedy(
     traces: list[str], tmp_path: Path, path: str, problem: str

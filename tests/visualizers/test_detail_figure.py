@@ -45,6 +45,7 @@ def test_detail_and_verdict_go_together_or_do_not() -> None:
     assert correlation([rejected, PlaceTally(8, 3, 3)]) is None
 
 
+@pytest.mark.slow
 def test_groups_have_as_many_drafts_and_their_own_rate() -> None:
     runs = [pictured(seed) for seed in range(3)]
     (curve,) = FIGURES["detail"].draw(runs).data

@@ -60,6 +60,7 @@ def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: 
             assert (color == own) is (fate not in PENDING)
 
 
+@pytest.mark.slow
 def test_runs_of_different_length_wait_for_one_another() -> None:
     slow, fast = ordinary(Size(6, 6)), jacobi(Size(6, 6, 12))
     shown = moments([slow, fast], SMALL)
@@ -98,7 +99,7 @@ def decoded(path: Path, size: tuple[int, int]) -> list[Image.Image]:
     return [Image.frombytes("RGB", size, data[at : at + length]) for at in range(0, len(data), length)]
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["gif", "webp", "mp4"])
 def test_what_is_read_back_is_what_was_drawn(tmp_path: Path, ending: str) -> None:
     traces = [ordinary(Size(4, 4)), jacobi(Size(4, 4, 6))]
@@ -152,7 +153,7 @@ def test_what_has_no_room_or_cannot_be_read_or_written_is_refused(
         write_moving([replace(RUN, legend=legend)], tmp_path / "run.gif", SMALL)
 
 
-@pytest.mark.one_quick
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["gif", "webp", "mp4"])
 def test_a_file_that_is_there_stays_when_drawing_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
@@ -176,6 +177,7 @@ def test_a_broken_ffmpeg_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.M
     assert "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_words_of_strangers_are_letters_that_fit() -> None:
     assert ascii_text("naïve × 3 → 中\n") == "naive x 3 -> ??"
     assert fitted_text("w" * 400, 12, 100).endswith("...")
