@@ -1,5 +1,6 @@
 """What drafts would gain on other hardware: a form, one large answer, and the curves behind it. All computed."""
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import gradio as gr
@@ -38,18 +39,12 @@ class CalculatorPanel:
         self.site = site
         self.answer = gr.Markdown(told(_FIRST), elem_id="calculator-answer")
         self.problem = notice_box(elem_id="calculator-problem", elem_classes="panel-problem")
-        sizes = list(SIZES)
-        parameters = "Or parameters, such as 7e9."
-        more: dict[str, Any] = {"allow_custom_value": True, "info": parameters, "min_width": 200}
+        names: dict[str, Any] = {"allow_custom_value": True, "info": "Or parameters, such as 7e9."}
         with gr.Row():
-            self.target = gr.Dropdown(sizes, value=_FIRST.target.name, label="Target", **more)
-            self.draft = gr.Dropdown([_NONE, *sizes], value=_DRAFTER.name, label="Drafter", **more)
-            self.device = gr.Dropdown(
-                list(DEVICES), value=_FIRST.device.name, label="Device", info="By its data sheet.", min_width=200
-            )
-            self.engine = gr.Dropdown(
-                list(ENGINES), value=_FIRST.engine.name, label="Engine", info="What it adds to a pass.", min_width=200
-            )
+            self.target = _choice("Target", SIZES, _FIRST.target.name, **names)
+            self.draft = _choice("Drafter", (_NONE, *SIZES), _DRAFTER.name, **names)
+            self.device = _choice("Device", DEVICES, _FIRST.device.name, info="By its data sheet.")
+            self.engine = _choice("Engine", ENGINES, _FIRST.engine.name, info="What it adds to a pass.")
         with gr.Row():
             self.acceptance = gr.Slider(
                 0,
@@ -118,6 +113,10 @@ class CalculatorPanel:
             batch=number(self.batch, "batch"),
             context=number(self.context, "context"),
         )
+
+
+def _choice(label: str, names: Iterable[str], value: str, **more: Any) -> gr.Dropdown:
+    return gr.Dropdown(list(names), value=value, label=label, min_width=200, **more)
 
 
 def told(plan: Plan) -> str:

@@ -37,7 +37,7 @@ EAGLES = ("eagle", "lookup-eagle")
 _LONGEST_MATCH = 3
 """Tokens of the end of the text that a lookup tries to find again, at most."""
 _SHORTEST_MATCH = {"lookup": 1, "lookup-eagle": 3}
-"""And at least, by drafter, for those that look up."""
+"""And at least, by drafter; others look nothing up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         most = min(gamma, task.length - n - 1)
         if config.drafter in EAGLES and not iteration:
             most = 0  # the target has yet to read the prompt
-        x, q = _look_up(context, most, task, _SHORTEST_MATCH.get(config.drafter))
+        x, q = _look_up(context, most, task, _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1))
         if not len(x) and config.drafter != "lookup":
             x, q = yield from _draft(task, done, most, kept[1], chance)
         W = len(x)
@@ -145,13 +145,13 @@ def _draft(
     return tokens[len(done) :], torch.cat(probs)
 
 
-def _look_up(context: Sequence[int], most: int, task: Task, least: int | None = 1) -> tuple[Tensor, Tensor]:
+def _look_up(context: Sequence[int], most: int, task: Task, least: int) -> tuple[Tensor, Tensor]:
     """What followed the end of the text where it last stood before, at most so many tokens, and q: certainty.
 
-    Of the end at least so many tokens have to match; None for nothing to look up.
+    Of the end at least so many tokens have to match.
     """
     repeated: Sequence[int] = ()
-    for length in range(min(_LONGEST_MATCH, len(context) - 1), (least or _LONGEST_MATCH + 1) - 1, -1):
+    for length in range(min(_LONGEST_MATCH, len(context) - 1), least - 1, -1):
         end = context[-length:]
         starts = (i for i in range(len(context) - length - 1, -1, -1) if context[i : i + length] == end)
         if (start := next(starts, None)) is not None:

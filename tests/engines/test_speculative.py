@@ -101,13 +101,13 @@ def test_own_drafts_are_all_accepted_and_without_drafts_it_is_ordinary_decoding(
 
 def test_lookup_repeats_what_followed_before() -> None:
     task = Table(2, 4, seed=0).task
-    x, q = speculative._look_up([3, 1, 2, 0, 3, 1, 2], 3, task)
+    x, q = speculative._look_up([3, 1, 2, 0, 3, 1, 2], 3, task, 1)
     assert x.tolist() == [0, 3, 1]
     assert torch.equal(q, torch.eye(4, dtype=torch.float64)[[0, 3, 1]])
-    assert speculative._look_up([0, 1, 2, 3], 3, task)[0].tolist() == []
-    assert speculative._look_up([0], 3, task)[0].tolist() == []
+    assert speculative._look_up([0, 1, 2, 3], 3, task, 1)[0].tolist() == []
+    assert speculative._look_up([0], 3, task, 1)[0].tolist() == []
     assert speculative._look_up([1, 2, 0, 1, 2], 3, task, 3)[0].tolist() == []
-    assert speculative._look_up([3, 1, 2, 0, 3, 1, 2], 3, task, None)[0].tolist() == []
+    assert speculative._look_up([3, 1, 2, 0, 3, 1, 2], 3, task, 4)[0].tolist() == []
 
 
 # ---------------------------------------------------------------- language models, one token after the other
