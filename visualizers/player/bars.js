@@ -18,9 +18,9 @@ function thumbnail(pictures, token, side) {
   return Number.isInteger(token) ? thumb(side, (context) => drawTile(context, pictures, token, 0, 0, side)) : null;
 }
 
-/** A number above a column, which is narrow. */
-function small(value) {
-  return value > 0 && value < 0.001 ? "< 0.001" : figure(value, 2);
+/** A number above a column, which is narrow: one below `least` is not written out. */
+function small(value, least) {
+  return value > 0 && value < least ? `< ${least}` : figure(value, 2);
 }
 
 /** Tokens side by side, to one scale, from which the others together may stand out; `parts` are {kind, from, to}, a `ball` lies at a height of a whole one, all probabilities. */
@@ -31,7 +31,7 @@ function columns(moment, pictures, rows) {
     const bars = parts.map(({ kind, from = 0, to }) => make("i", { class: `is-${kind}`, style: `bottom: ${percent(from)}; height: ${percent(to - from)}` }));
     const coin = ball ? make("b", { class: "ds-ball", "data-whole": percent(ball.whole), style: `bottom: ${percent(ball.at)}` }) : null;
     const text = token === null ? "rest" : moment.replay.tokenText(token);
-    const name = make("span", { class: "ds-column-name", title: text }, thumbnail(pictures, token, TILE_PIXELS), make("span", {}, text.replace(/^“ | ?”$/g, "")));
+    const name = make("span", { class: "ds-column-name", title: text }, thumbnail(pictures, token, TILE_PIXELS), make("span", {}, text.replace(/^“ ?| ?”$/g, "") || text));
     const flag = mark ? make("small", { class: "ds-mark" }, mark) : null;
     const figures = make("small", { class: "ds-column-figure" }, number, heard ? make("span", { class: "ds-sr" }, heard) : null);
     const cut = token === null && parts.some(({ to }) => to > most) ? " is-cut" : "";
@@ -54,7 +54,7 @@ function ratioColumns(moment, pictures, likely) {
   const rows = [...best, ...others].map(({ token, p, q }) => {
     const judged = token === draft && moment.ratioDecided;
     const parts = [{ kind: "q", to: judged ? Math.min(p, q) : q }, ...(judged && q > p ? [{ kind: "over", from: p, to: q }] : []), { kind: "p", to: p }];
-    return { token, parts, ball: judged ? { at: moment.number("coin") * q, whole: q } : null, number: small(p), heard: ` is p, q is ${figure(q, 2)}`, mark: mark(token) };
+    return { token, parts, ball: judged ? { at: moment.number("coin") * q, whole: q } : null, number: small(p, 0.001), heard: ` is p, q is ${figure(q, 2)}`, mark: mark(token) };
   });
   return columns(moment, pictures, rows);
 }
@@ -84,7 +84,7 @@ function residualColumns(moment, pictures) {
   if (own && !largest.includes(own)) largest.splice(-1, 1, own);
   const known = left.reduce((sum, { share }) => sum + share, 0);
   const total = Math.max(known, moment.number("residual_mass") ?? moment.number("tv") ?? 0);
-  const rows = largest.map(({ token, share }) => ({ token, parts: [{ kind: "left", to: share / total }], number: `${small((100 * share) / total)} %`, mark: token === drawn ? "drawn" : null }));
+  const rows = largest.map(({ token, share }) => ({ token, parts: [{ kind: "left", to: share / total }], number: `${small((100 * share) / total, 0.1)} %`, mark: token === drawn ? "drawn" : null }));
   return columns(moment, pictures, rows);
 }
 
