@@ -121,6 +121,7 @@ class TestSpeculation:
         kept = marks["kept"]
         assert kept.x[0] == trace.steps[1].signals["winner"] == 2
         assert kept.customdata == ("w2, w3",)
+        assert kept.text == ("w1<b>w2</b><b>w3</b>▢▢▢",)  # what is there, what is drafted, what is open
         assert len(marks["accepted under"].x) == 3 * sum(len(node.vouched_by) for node in graph)
 
     def test_foresight_and_contributions_are_the_statistics(self) -> None:
