@@ -4,8 +4,9 @@
     #gallery=scd-boot&step=12
     #compare=scd-boot&compare=method%3Dscd%26model%3Dstudio-image%26seed%3D3
 
-A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `step`, `ms`, `clock`
-and `token` are the player's. An address comes from anywhere, so all of it is checked, and none of it becomes a path.
+A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `step`, `ms`, `clock`,
+`on` and `token` are the player's. An address comes from anywhere, so all of it is checked, and none of it becomes a
+path.
 """
 
 import re
@@ -29,7 +30,7 @@ MOST_COMPARED: Final = 6
 FILE: Final = "file"
 """What an address calls a run that came as a file and cannot be decoded again from what it says."""
 _SETTING: Final = "set."
-_PLACE: Final = ("step", "ms", "clock", "token")
+_PLACE: Final = ("step", "ms", "clock", "on", "token")
 _NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
 _WHOLE: Final = re.compile(r"\d{1,19}")
 _SHOWN: Final = 60
@@ -47,7 +48,7 @@ class Address:
     compare: tuple[str | Request, ...] = ()
     """Runs to stand side by side: recordings by name, others decoded again; `FILE` is one that cannot be."""
     at: Mapping[str, Any] | None = None
-    """Where to stand: a `clock` and its reading `now`."""
+    """Where to stand: a `clock`, its reading `now`, and the hardware it is computed for, `on`."""
 
 
 def read_address(fragment: str) -> Address | None:
@@ -137,9 +138,11 @@ def _request(given: Mapping[str, str]) -> Request:
 
 
 def _place(given: Mapping[str, str]) -> Mapping[str, Any] | None:
-    clock = "milliseconds" if given.get("clock") == "milliseconds" else "passes"
-    now = given.get("ms" if clock == "milliseconds" else "step", "")
-    return {"clock": clock, "now": float(now)} if _NUMBER.fullmatch(now) else None
+    clock = given.get("clock", "")
+    clock = clock if clock in ("milliseconds", "computed") else "passes"
+    now = given.get("step" if clock == "passes" else "ms", "")
+    on = {"on": given["on"]} if clock == "computed" and "on" in given else {}
+    return {"clock": clock, "now": float(now), **on} if _NUMBER.fullmatch(now) else None
 
 
 def _quoted(text: str) -> str:

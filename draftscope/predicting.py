@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from traces import Trace, TraceError, read
-from traces.hardware import DEVICES, ENGINES, SIZES, Device, Engine, HardwareError, Prediction, Size, named, read_size
+from traces.hardware import DEVICES, ENGINES, SIZES, Device, Engine, HardwareError, Prediction, Size, read_machine
 from traces.hardware import predict as _predict
 
 USAGE: Final = 2
@@ -35,14 +35,7 @@ def predict(
     Raises:
         HardwareError: for an unknown name, a model that does not fit, or a trace without query tokens.
     """
-    return _predict(
-        trace,
-        device if isinstance(device, Device) else named("device", DEVICES, device),
-        read_size("target", target),
-        engine if isinstance(engine, Engine) else named("engine", ENGINES, engine),
-        draft=None if draft is None else read_size("draft", draft),
-        batch=batch,
-    )
+    return _predict(trace, read_machine(device, engine, target, draft, batch))
 
 
 def summary(prediction: Prediction) -> dict[str, Any]:

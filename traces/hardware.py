@@ -15,9 +15,9 @@ docs/hardware.md compares the model with times that papers report, and says what
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from difflib import get_close_matches
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from traces.replay import canvas_size, outcomes
 from traces.schema import Step, Trace
@@ -83,6 +83,20 @@ class Engine:
     source: str
     bandwidth_share: float = 0.8
     compute_share: float = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """A device, what runs networks on it, and the networks."""
+
+    device: Device
+    engine: Engine
+    target: Size
+    """The network that verifies."""
+    draft: Size | None = None
+    """The network that drafts, for traces in which another model does."""
+    batch: int = 1
+    """Sequences that are decoded together, all alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,22 +181,16 @@ def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCos
     )
 
 
-def predict(
-    trace: Trace, device: Device, target: Size, engine: Engine, draft: Size | None = None, batch: int = 1
-) -> Prediction:
+def predict(trace: Trace, machine: Machine) -> Prediction:
     """The passes of a trace on other hardware, with networks of another size. The prompt is left out.
 
-    Args:
-        trace: Says which passes there were; its own model's size and times play no part.
-        device: Where it runs.
-        target: The network that verifies.
-        engine: What runs the networks.
-        draft: The network that drafts, for traces in which another model does.
-        batch: Sequences that are decoded together, all alike.
+    The trace says which passes there were; its own model's size and times play no part.
 
     Raises:
         HardwareError: where a pass has no query tokens, a drafter is missing, or the device has too little memory.
     """
+    device, engine, target, draft = machine.device, machine.engine, machine.target, machine.draft
+    batch = machine.batch
     if batch < 1:
         raise HardwareError(f"batch: {batch} is not allowed; use a whole number from 1.")
     drafting = any(step.call.role == "draft" for step in trace.steps)
@@ -252,6 +260,27 @@ def read_size(field: str, given: str | float | Size) -> Size:
     except ValueError:
         return named(field, SIZES, str(given))
     return size_of(parameters)
+
+
+def read_machine(
+    device: str | Device,
+    engine: str | Engine,
+    target: str | float | Size,
+    draft: str | float | Size | None = None,
+    batch: int = 1,
+) -> Machine:
+    """A machine by the names of presets, by numbers of parameters, or by what they stand for.
+
+    Raises:
+        HardwareError: for an unknown name, or a number that no network has.
+    """
+    return Machine(
+        device=device if isinstance(device, Device) else named("device", DEVICES, device),
+        engine=engine if isinstance(engine, Engine) else named("engine", ENGINES, engine),
+        target=read_size("target", target),
+        draft=None if draft is None else read_size("draft", draft),
+        batch=batch,
+    )
 
 
 Preset = TypeVar("Preset", Device, Size, Engine)
@@ -335,3 +364,18 @@ ENGINES: Final = _by_name(
         source="about 1 ms a pass of 32 layers and a fused verification, assumed",
     ),
 )
+
+
+def presets() -> dict[str, Any]:
+    """Devices, networks and engines as plain data, and the target and drafter to begin with for a kind of canvas."""
+    sizes = [asdict(size) | {"weights": size.weight_bytes, "cache": size.cache_bytes} for size in SIZES.values()]
+    return {
+        "devices": [asdict(device) for device in DEVICES.values()],
+        "sizes": sizes,
+        "engines": [asdict(engine) for engine in ENGINES.values()],
+        "usual": {
+            "text": ("Llama 3.1 8B", "Llama 3.2 1B"),
+            "image": ("Lumina-mGPT 7B", "Llama 3.2 1B"),
+            "video": ("Cosmos 4B", "Llama 3.2 1B"),
+        },
+    }

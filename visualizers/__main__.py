@@ -18,6 +18,8 @@ import plotly.graph_objects as go
 
 from traces.errors import TraceError
 from traces.files import whole
+from traces.hardware import DEVICES, ENGINES, HardwareError, Machine, read_machine
+from traces.hardware import SIZES as NETWORKS
 from traces.schema import Trace
 from traces.streams import STANDARD, bytes_of, output_file, piped, read_named
 from visualizers import (
@@ -43,7 +45,8 @@ from visualizers.sheet import page_of, section
 ZIP: Final = "zip"
 KINDS: Final = ("html", *FORMATS, *ENDINGS, ZIP)
 BROKEN_TRACE, WRONG_USAGE, NO_BROWSER = 1, 2, 3
-MOVING: Final = ("clock", "every", "slow", "hold", "fps", "size", "width", "name", "clip")
+MACHINE: Final = ("device", "engine", "target", "draft", "batch")
+MOVING: Final = (*MACHINE, "clock", "every", "slow", "hold", "fps", "size", "width", "name", "clip")
 """Options of moving pictures alone."""
 RESULTS: Final[Mapping[str, Mapping[str, Worded]]] = {"sweep": SWEEP_FIGURES, "timings": TIMING_FIGURES}
 """Option that names results -> figures of them."""
@@ -163,9 +166,10 @@ def _draw_traces(options: argparse.Namespace, kind: str) -> None:
 def _write_moving(options: argparse.Namespace, traces: Sequence[Trace]) -> None:
     given = _given(options, MOVING)
     clock = given.get("clock", "passes")
-    for name, other in (("every", "passes"), ("slow", "milliseconds")):
-        if name in given and clock != other:
-            raise _UsageError(f"--{name} {given[name]:g}: belongs to --clock {other}; leave it out or choose that")
+    for name, others in (("every", ("passes",)), ("slow", ("milliseconds", "computed"))):
+        if name in given and clock not in others:
+            raise _UsageError(f"--{name} {given[name]:g}: belongs to --clock {others[0]}; leave it out or choose that")
+    given |= _machine(given)
     if "size" in given and "width" in given:
         raise _UsageError(f"--width {given['width']}: takes no --size beside it; leave one of them out")
     if "size" in given:
@@ -187,6 +191,21 @@ def _write_moving(options: argparse.Namespace, traces: Sequence[Trace]) -> None:
         write_clip(traces[0], path, look, report=report)
     else:
         write_moving(traces, path, look, report=report)
+
+
+def _machine(given: dict[str, Any]) -> dict[str, Machine]:
+    """Take the options of the computed clock out of those given and return what they mean."""
+    machine = {name: given.pop(name) for name in MACHINE if name in given}
+    if given.get("clock") != "computed":
+        if machine:
+            raise _UsageError(f"--{min(machine)}: belongs to --clock computed; leave it out or choose that")
+        return {}
+    if missing := [f"--{name}" for name in ("device", "target") if name not in machine]:
+        raise _UsageError(f"--clock computed: needs {' and '.join(missing)}; give the name of one")
+    try:
+        return {"machine": read_machine(**{"engine": "CUDA graphs", **machine})}
+    except HardwareError as error:
+        raise _UsageError(f"--{error}") from error
 
 
 def _draw_results(options: argparse.Namespace, kind: str) -> None:
@@ -257,6 +276,11 @@ def _parser() -> argparse.ArgumentParser:
     usual = Look()
     add = parser.add_argument_group("moving pictures: .gif, .mp4 and .webp").add_argument
     add("--clock", choices=get_args(Clock), help="whether a frame is a forward pass of every run (default) or a time")
+    add("--device", metavar="NAME", help=f"of the computed clock, one of {', '.join(DEVICES)}")
+    add("--target", metavar="SIZE", help=f"of the computed clock, parameters or one of {', '.join(NETWORKS)}")
+    add("--draft", metavar="SIZE", help="of the computed clock, the drafter, likewise")
+    add("--engine", metavar="NAME", help=f"of the computed clock, one of {', '.join(ENGINES)}; CUDA graphs if left out")
+    add("--batch", type=int, metavar="N", help="of the computed clock, sequences decoded together")
     add("--every", type=int, metavar="N", help=f"passes from one frame to the next, {usual.every} if left out")
     add("--slow", type=float, metavar="N", help=f"times slower than measured, {usual.slow:g} if left out")
     add("--hold", type=float, metavar="SECONDS", help=f"of the last frame, {usual.hold:g} if left out")

@@ -73,7 +73,7 @@ const act = {
     if (address) called(player.called = address);
     await Promise.all(urls.map((url, lane) => player.finishUrl(lane, url)));
     if (!at) return;
-    player.useClock(at.clock);
+    player.useClock(at.clock, at.on);
     player.set(at.now);
   },
 };

@@ -107,7 +107,7 @@ const words = build('div', { 'aria-live': 'polite' }, number, title, text);
 const buttons = build('div', { class: 'go' }, back, on, out);
 const card = build('section', { 'aria-label': 'Tour', class: 'tour' }, words, buttons);
 const player = () => globalThis.draftscopePlayers?.viewer;
-const own = (part) => part && !/^(tour|step|ms|clock|token)=/.test(part);
+const own = (part) => part && !/^(tour|step|ms|clock|token|on)=/.test(part);
 const called = (tour) => {
   const others = location.hash.slice(1).split('&').filter(own);
   history.replaceState(history.state, '', `#${[...others, ...(tour ? [`tour=${tour}`] : [])].join('&')}`);

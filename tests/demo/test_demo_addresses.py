@@ -35,6 +35,8 @@ def test_an_address_says_all_of_a_run(run: Request) -> None:
     fragment = fragment_of(run, beside=False)
     address = read_address(f"#{fragment}&step=12&clock=passes&token=3")
     assert address == Address(request=run, beside=False, at={"clock": "passes", "now": 12.0})
+    elsewhere = read_address(f"#{fragment}&ms=12&clock=computed&on=H100,eager,Cosmos_4B,,1")
+    assert elsewhere and elsewhere.at == {"clock": "computed", "now": 12.0, "on": "H100,eager,Cosmos_4B,,1"}
     assert read_address(fragment_of(run, beside=True)) == Address(request=run)
     assert fragment_of(asked("scd", MODEL), beside=True) == f"method=scd&model={MODEL}&seed=0"  # defaults are left out
 

@@ -10,7 +10,7 @@ import draftscope as ds
 from benchmarks.hardware import TABLES, error
 from draftscope.__main__ import main
 from traces import read
-from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, Work, pass_cost, predict
+from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, Machine, Work, pass_cost, predict
 
 RUN = Path(__file__).parents[2] / "assets" / "traces" / "scd-boot.json.gz"
 H100, EAGER, GRAPHS = DEVICES["H100"], ENGINES["eager"], ENGINES["CUDA graphs"]
@@ -36,7 +36,7 @@ def test_published_speed_ups_come_out(table: object, most: float) -> None:
 
 def test_larger_batches_make_passes_longer_and_tokens_cheaper() -> None:
     trace, size = read(RUN), SIZES["Lumina-mGPT 7B"]
-    alone, many = (predict(trace, H100, size, EAGER, batch=batch) for batch in (1, 64))
+    alone, many = (predict(trace, Machine(device=H100, engine=EAGER, target=size, batch=batch)) for batch in (1, 64))
     assert many.seconds > alone.seconds and many.tokens_per_second > alone.tokens_per_second
     assert many.speed_up < alone.speed_up
 
@@ -68,6 +68,6 @@ def test_a_trace_needs_query_tokens_and_a_size_for_its_drafter() -> None:
     trace = read(RUN)
     bare = replace(trace, steps=tuple(replace(s, call=replace(s.call, query_tokens=0)) for s in trace.steps))
     with pytest.raises(HardwareError, match="query tokens"):
-        predict(bare, H100, SIZES["Cosmos 4B"], EAGER)
+        predict(bare, Machine(device=H100, engine=EAGER, target=SIZES["Cosmos 4B"]))
     with pytest.raises(HardwareError, match="draft: is missing"):
         ds.predict(read(RUN.with_name("speculative-juice.json.gz")), "H100", 7e9)

@@ -15,6 +15,7 @@ from support.handmade import ALL
 from support.synthetic import Size, jacobi, ordinary, written
 
 from traces import states
+from traces.hardware import predict, read_machine
 from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
 from visualizers.moving import Film, Look, MovingError, fitting, moments, write_clip, write_moving
@@ -81,6 +82,14 @@ def test_on_the_clock_of_milliseconds_every_pass_ends_when_it_did() -> None:
             ends = [sum(step.call.milliseconds.total for step in trace.steps[:k]) for k in range(len(trace.steps) + 1)]
             assert count == sum(end <= now + 1e-6 for end in ends) - 1
     assert shown[-1].counts == tuple(len(trace.steps) for trace in traces)
+    machine = read_machine("H100", "CUDA graphs", "Cosmos 4B")
+    shown = moments(traces, replace(look, clock="computed", machine=machine))
+    passes = predict(traces[0], machine).passes
+    for number, moment in enumerate(shown[:-1]):
+        ends = [sum(cost.seconds for cost in passes[:k]) for k in range(len(passes) + 1)]
+        assert moment.counts[0] == sum(end <= number / (look.fps * look.slow) + 1e-9 for end in ends) - 1
+    with pytest.raises(MovingError, match="belong together"):
+        replace(look, clock="computed")
     by_fives = moments(traces[:1], replace(SMALL, every=5))
     assert [moment.counts[0] for moment in by_fives] == [0, 5, 10, 12]  # never without the last
 

@@ -5,19 +5,22 @@ import gzip
 import io
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 from support import handmade
 from support.playing import go, harness, pixels, plain, push, settle, show, snapshot, start, tile_color
 from support.synthetic import HOSTILE, Size, jacobi, ordinary, written
 
-from traces.io import dumps
+from traces.hardware import predict, read_machine
+from traces.io import dumps, read
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Frame, Legend, Trace
 
 SMALL = Size()
+TRACES = Path(__file__).parents[2] / "assets" / "traces"
 
 
 def cell_colors(canvas: Locator, position: int, size: Size = SMALL) -> set[tuple[int, int, int]]:
@@ -170,7 +173,7 @@ def test_lanes_share_a_clock_of_passes_or_of_milliseconds(page: Page) -> None:
     )
     go(page, 20)
     assert [lane["steps"] for lane in snapshot(page)["lanes"]] == [20, 20]
-    page.get_by_label("Milliseconds").check()
+    page.get_by_label("Clock", exact=True).select_option("milliseconds")
     assert snapshot(page)["now"] == pytest.approx(sum(step.call.milliseconds.total for step in slow.steps[:20]))
     go(page, 300)
     outcomes = page.locator(".ds-outcome").all_inner_texts()
@@ -180,13 +183,31 @@ def test_lanes_share_a_clock_of_passes_or_of_milliseconds(page: Page) -> None:
         assert f"{lane['finals']} / 144" in outcome
 
 
+@pytest.mark.parametrize("name", ["scd-boot", "scd-dress-guided", "speculative-juice", "text-psd"])
+def test_the_clock_of_other_hardware_is_what_python_computes_and_goes_into_the_address(page: Page, name: str) -> None:
+    trace = read(TRACES / f"{name}.json.gz")
+    show(page, trace, fragment="#step=3&clock=computed&on=A100_80GB,eager,SDAR_8B,SDAR_1.7B,2")
+    machine = read_machine("A100 80GB", "eager", "SDAR 8B", "SDAR 1.7B", 2)
+    ends = [*accumulate((1000 * cost.seconds for cost in predict(trace, machine).passes), initial=0.0)]
+    assert page.evaluate("player.present()[0].replay.ends.computed") == pytest.approx(ends)
+    assert snapshot(page)["clock"] == "computed"
+    assert "milliseconds, computed" in page.locator(".ds-outcome").inner_text()
+    page.get_by_label("Device").select_option("T4")
+    expect(page.locator(".ds-hardware.is-problem")).to_contain_text("T4 has 16; choose a larger device")
+    page.get_by_label("Device").select_option("B200")
+    page.get_by_label("Batch").fill("1")
+    page.get_by_label("Batch").press("Enter")
+    expect(page.locator(".ds-hardware")).to_contain_text("Computed from data sheets, not measured")
+    page.wait_for_function("location.hash.includes('on=B200,eager,SDAR_8B,SDAR_1.7B,1')")
+
+
 def test_the_address_keeps_the_place_and_the_words_of_others(page: Page) -> None:
     show(page, jacobi(), fragment="#tab=scd&step=17&token=5&section")
     assert (snapshot(page)["now"], snapshot(page)["position"]) == (17, 5)
     page.keyboard.press("ArrowRight")
     page.wait_for_function("location.hash.includes('step=18')")
     assert page.evaluate("location.hash") == "#tab=scd&section&step=18&clock=passes&token=5"
-    page.get_by_label("Milliseconds").check()
+    page.get_by_label("Clock", exact=True).select_option("milliseconds")
     page.wait_for_function("location.hash.includes('ms=')")
     now = snapshot(page)["now"]
     page.reload()
@@ -199,7 +220,7 @@ def test_live_steps_may_repeat_or_get_lost_and_are_followed_until_the_reader_goe
     whole = start(page, trace)
     push(page, whole, 0, 1, 1, 2, 4, 3, 6, 6)
     assert snapshot(page)["lanes"][0]["steps"] == 7
-    assert page.locator(".ds-reading").inner_text() == "Forward pass 7 of 7"
+    assert page.get_by_label("Position on the clock").get_attribute("aria-valuetext").startswith("Forward pass 7 of 7.")
     page.evaluate("player.set(5)")
     expected = state_after(trace, 5)
     assert snapshot(page)["lanes"][0]["tokens"] == [-1 if token is None else token for token in expected.tokens]

@@ -221,7 +221,8 @@ class Film:
         same = len({(trace.prompt, trace.model.id) for trace in traces}) == 1
         heading = f"{traces[0].prompt} ({traces[0].model.title or traces[0].model.id})" if same else ""
         self._heading = wrap(heading[:_MOST_LETTERS], 84)[:3]
-        self._ends = [pass_ends(trace) for trace in traces]
+        self._computed = ", computed" if look.machine else ""
+        self._ends = [pass_ends(trace, look.machine) for trace in traces]
         self._top = (MARGIN + 22 * len(self._heading)) * self._unit
         self._column = (look.width - (2 * MARGIN + (self._across - 1) * GAP) * self._unit) / self._across
         rows = ceil(len(traces) / self._across)
@@ -282,9 +283,13 @@ class Film:
         x, y = left / unit, bottom / unit
         self._write(image, (x, top / unit - 8), self._names[run], 15, self._column)
         self._write(image, (x, y + 24), tokens, 15, self._column)
-        self._write(image, (x, y + 43), f"{rate}{self._ends[run][state.step]:,.0f} ms", 12, self._column)
+        self._write(
+            image, (x, y + 43), f"{rate}{self._ends[run][state.step]:,.0f} ms{self._computed}", 12, self._column
+        )
 
     def _clock(self) -> str:
+        if machine := self._look.machine:
+            return f"Time computed for {machine.device.name}, {machine.target.name}, {self._look.slow:g}x slower."
         if self._look.clock == "milliseconds":
             return f"Time as measured, shown {self._look.slow:g}x slower."
         return f"A frame is {self._look.every} forward pass{'es' if self._look.every > 1 else ''} of every run."
@@ -295,8 +300,9 @@ class Film:
         if len(self._traces) == 1 or not (first.complete and last.complete and first.forwards and last.forwards):
             return ""
         gain = _times(first.forwards, last.forwards, "fewer passes", "more passes")
-        if first.seconds > 0 and last.seconds > 0:
-            gain += f", {_times(first.seconds, last.seconds, 'faster', 'slower')}"
+        spent = self._ends[0][-1], self._ends[-1][-1]
+        if all(spent):
+            gain += f", {_times(*spent, 'faster', 'slower')}{self._computed}"
         return f"{self._names[-1]}: {gain} than {self._names[0]}"
 
     def _write(self, image: Image.Image, at: tuple[float, float], text: str, size: float, width: float = 0) -> None:

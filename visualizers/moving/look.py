@@ -1,4 +1,4 @@
-"""How a moving picture is made, and its frames on a clock of forward passes or of milliseconds."""
+"""How a moving picture is made, and its frames on a clock of forward passes, of milliseconds, or of other hardware."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -7,10 +7,11 @@ from itertools import accumulate
 from math import ceil
 from typing import Final, Literal, NamedTuple
 
+from traces.hardware import HardwareError, Machine, predict
 from traces.schema import Trace
 from visualizers.style import Theme
 
-Clock = Literal["passes", "milliseconds"]
+Clock = Literal["passes", "milliseconds", "computed"]
 SIZES: Final = {"small": 480, "medium": 720, "large": 1080}
 """Name -> pixels across."""
 MOST_RUNS: Final = 6
@@ -39,7 +40,8 @@ class Look:
     """How a moving picture is made; a value out of range raises `MovingError`."""
 
     clock: Clock = "passes"
-    """Whether a frame is one forward pass of every run, or a span of time."""
+    """Whether a frame is one forward pass of every run, or a span of time: measured, or computed for a `machine`."""
+    machine: Machine | None = None
     theme: Theme = "light"
     fps: float = 10
     """Frames a second."""
@@ -48,7 +50,7 @@ class Look:
     every: int = 1
     """On the clock of passes: passes from one frame to the next."""
     slow: float = 4
-    """On the clock of milliseconds: how many times slower than measured."""
+    """On the clocks of time: how many times slower than that."""
     hold: float = 3
     """Seconds that the last frame stays."""
     names: tuple[str, ...] = ()
@@ -59,6 +61,8 @@ class Look:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise MovingError(f"{name} {value:g}", f"choose a number from {low:g} to {high:g}")
+        if (self.clock == "computed") != (self.machine is not None):
+            raise MovingError(f"clock {self.clock}", "the clock `computed` and a machine belong together; give both")
 
 
 class Moment(NamedTuple):
@@ -92,9 +96,18 @@ def fitting(traces: Sequence[Trace], look: Look) -> Look:
     return replace(look, every=max(look.every, ceil(longest / max(1, _most_frames(traces, look) - 1))))
 
 
-def pass_ends(trace: Trace) -> list[float]:
-    """Return when each pass ends, in milliseconds; the first number is the start, 0."""
-    return list(accumulate((step.call.milliseconds.total for step in trace.steps), initial=0.0))
+def pass_ends(trace: Trace, machine: Machine | None) -> list[float]:
+    """Return when each pass ends, in milliseconds, on a machine or as measured; the first number is the start, 0.
+
+    Raises:
+        MovingError: The times cannot be computed.
+    """
+    try:
+        computed = predict(trace, machine).passes if machine else ()
+    except HardwareError as error:
+        raise MovingError(str(error)) from error
+    times = [1000 * cost.seconds for cost in computed] or [step.call.milliseconds.total for step in trace.steps]
+    return list(accumulate(times, initial=0.0))
 
 
 def _most_frames(traces: Sequence[Trace], look: Look) -> int:
@@ -112,7 +125,7 @@ def _by_pass(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
 
 
 def _by_time(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
-    ends = [pass_ends(trace) for trace in traces]
+    ends = [pass_ends(trace, look.machine) for trace in traces]
     longest = max(each[-1] for each in ends)
     if longest == 0:
         raise MovingError("no pass of these runs was timed", "set clock to passes")

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from traces.hardware import presets
 from traces.measures import MEASURES
 from traces.replay import PENDING
 from traces.schema import FATES
@@ -19,7 +20,7 @@ from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
     *("replay", "paint", "canvases", "text", "board", "charts", "mask", "routing", "graph", "paths", "clip", "lane"),
-    *("rules", "coin", "bars", "worked", "controls", "race", "player"),
+    *("rules", "coin", "bars", "worked", "hardware", "controls", "race", "player"),
 )
 """In one scope, in this order."""
 
@@ -58,7 +59,7 @@ def page() -> str:
 
 
 def data() -> dict[str, Any]:
-    """Return what the script has to know about fates, measures and colours, as plain JSON data."""
+    """Return what the script has to know about fates, measures, colours and hardware, as plain JSON data."""
     return {
         "fates": [
             {
@@ -77,6 +78,7 @@ def data() -> dict[str, Any]:
         "signals": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "step"},
         "surfaces": {"light": asdict(LIGHT), "dark": asdict(DARK)},
         "cividis": list(CIVIDIS),
+        "hardware": presets(),
     }
 
 

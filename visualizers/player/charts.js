@@ -5,7 +5,7 @@ const WORD_SLOT = { wide: 64, tall: 27 };
 const UNDER_SLOT = 24;
 const BAR_NOTE = "bar = acceptance probability, tick = coin";
 const SMALLEST_WORD = 7;
-const AXIS = { passes: "forward passes", milliseconds: "milliseconds" };
+const AXIS = { passes: "forward passes", milliseconds: "milliseconds", computed: "computed milliseconds" };
 
 /** What this forward pass did, one slot a position: token, coin against acceptance probability, fate. */
 class PassView extends View {

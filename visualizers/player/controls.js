@@ -12,8 +12,15 @@ const SPEEDS = {
   passes: [[2, "2 a second"], [5, "5 a second"], [10, "10 a second"], [20, "20 a second"], [60, "60 a second"]],
   milliseconds: [[0.05, "1/20 of real time"], [0.1, "1/10 of real time"], [0.25, "1/4 of real time"], [0.5, "half real time"], [1, "real time"], [4, "4 × real time"]],
 };
-const USUAL_SPEED = { passes: 10, milliseconds: 0.25 };
-const OWN_HASH_KEYS = ["step", "ms", "clock", "token"];
+SPEEDS.computed = SPEEDS.milliseconds;
+const USUAL_SPEED = { passes: 10, milliseconds: 0.25, computed: 0.25 };
+/** What a clock is called, and what one reading of it is. */
+const CLOCKS = {
+  passes: ["Forward passes", "Forward pass"],
+  milliseconds: ["Milliseconds, measured", "Milliseconds"],
+  computed: ["Milliseconds, computed", "Computed milliseconds"],
+};
+const OWN_HASH_KEYS = ["step", "ms", "clock", "token", "on"];
 
 /** The buttons, the slider and the choices above the lanes. */
 class Controls {
@@ -32,28 +39,23 @@ class Controls {
     );
     const slide = (value) => player.jump(player.clock === "passes" ? Math.round(value) : value);
     this.slider = makeSlider({ class: "ds-slider", min: "0", max: "0", step: "any", value: "0", "aria-label": "Position on the clock" }, slide);
-    this.unit = make("span", {});
+    const clocks = Object.entries(CLOCKS).map(([value, [name]]) => make("option", { value }, name));
+    this.clock = make("select", { class: "ds-clock", "aria-label": "Clock", change: () => player.useClock(this.clock.value) }, ...clocks);
     this.amount = make("span", {});
-    this.reading = make("p", { class: "ds-reading" }, this.unit, this.amount);
+    this.reading = make("p", { class: "ds-reading" }, this.clock, this.amount);
     const turn = () => {
       player.useBrief(!player.brief);
       this.whole.focus();
     };
     this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
+    this.hardware = new Hardware(player.data.hardware, () => player.useHardware());
     this.node = make(
       "div",
       { class: "ds-controls" },
       make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.whole),
-      make("div", { class: "ds-choices" }, this.clockChoice(player), this.speedChoice(player), this.overlayChoice(player)),
+      make("div", { class: "ds-choices" }, this.speedChoice(player), this.overlayChoice(player)),
+      this.hardware.node,
     );
-  }
-
-  clockChoice(player) {
-    const name = `ds-clock-${Math.random().toString(36).slice(2)}`;
-    const choose = ({ target }) => player.useClock(target.value);
-    this.clocks = ["passes", "milliseconds"].map((value) => make("input", { type: "radio", name, value, checked: value === "passes", change: choose }));
-    const labels = this.clocks.map((input, index) => make("label", {}, input, make("span", {}, ["Forward passes", "Milliseconds"][index])));
-    return make("fieldset", { class: "ds-clock" }, make("legend", {}, "Clock"), ...labels);
   }
 
   speedChoice(player) {
@@ -70,7 +72,8 @@ class Controls {
     const near = ([value]) => Math.abs(Math.log(value / speed));
     const nearest = SPEEDS[clock].reduce((best, option) => (near(option) < near(best) ? option : best));
     this.speed.replaceChildren(...SPEEDS[clock].map((option) => make("option", { value: option[0], selected: option === nearest }, option[1])));
-    for (const input of this.clocks) input.checked = input.value === clock;
+    this.clock.value = clock;
+    this.hardware.node.hidden = clock !== "computed";
   }
 
   show({ playing, clock, now, extent, words }) {
@@ -78,9 +81,13 @@ class Controls {
     this.slider.max = extent;
     this.slider.value = now;
     this.slider.style.setProperty("--ds-filled", `${extent ? (100 * now) / extent : 0}%`);
-    say(this.unit, clock === "passes" ? "Forward pass " : "Milliseconds ");
     say(this.amount, `${formatInteger(clock === "passes" ? Math.floor(now) : now)} of ${formatInteger(extent)}`);
-    this.slider.setAttribute("aria-valuetext", [this.reading.textContent, ...words].join(". "));
+    this.slider.setAttribute("aria-valuetext", [this.words, ...words].join(". "));
+  }
+
+  /** The reading of the clock, in words. */
+  get words() {
+    return `${CLOCKS[this.clock.value][1]} ${this.amount.textContent}`;
   }
 }
 

@@ -151,15 +151,16 @@ class Lane {
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
     this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
-    const names = [[term("token", "tokens"), " final"], [term("pass", "forward passes")], ["milliseconds"]];
+    this.time = make("span", {});
+    const names = [[term("token", "tokens"), " final"], [term("pass", "forward passes")], [this.time]];
     this.figures = names.map(() => make("dd"));
     const outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map((value, index) => make("div", {}, make("dt", {}, ...names[index]), value)));
     this.verdict = make("p", { class: "ds-lead" });
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), outcome, this.progress, this.verdict);
     const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure), this.board.figure);
     this.tokens = make("b", {});
-    [this.of, this.unit, this.count, this.pass] = [make("span", {}), term("token", "tokens"), make("span", {}), term("pass", "passes")];
-    const passes = make("span", { class: "ds-passes" }, this.count, this.pass);
+    [this.of, this.unit, this.count, this.pass, this.spent] = [make("span", {}), term("token", "tokens"), make("span", {}), term("pass", "passes"), make("i", {})];
+    const passes = make("span", { class: "ds-passes" }, this.count, this.pass, this.spent);
     const counter = make("p", { class: "ds-counter" }, make("span", {}, this.tokens, this.of, this.unit), passes);
     const side = make("div", { class: "ds-side" }, pass.figure, this.readout.node);
     const pair = make("div", { class: "ds-pair" }, ...few.map(({ figure }) => figure));
@@ -220,7 +221,10 @@ class Lane {
     const { replay, scene } = this;
     this.text.draw(scene);
     const finals = replay.tokensIn(scene.state);
-    const milliseconds = replay.ends.milliseconds[scene.count];
+    const computed = scene.clock === "computed";
+    const milliseconds = replay.ends[computed ? "computed" : "milliseconds"][scene.count];
+    say(this.time, computed ? "milliseconds, computed" : "milliseconds");
+    this.node.classList.toggle("is-computed", computed);
     // A text that ended early is done with the tokens that it has; a run that was stopped is not.
     const total = replay.whole ? Math.max(1, finals, replay.meta.summary?.tokens ?? 0) : replay.positions;
     const texts = [[finals, ` / ${formatInteger(total)}`], [scene.count, ""], [milliseconds, ""]];
@@ -236,6 +240,7 @@ class Lane {
     this.unit.hidden = ended && !over;
     say(this.count, `${wrong ? `✗ ${wrong}, ` : over ? "✓ " : ""}${over ? "in " : ""}${formatInteger(scene.count)} `);
     say(this.pass, scene.count === 1 ? "pass" : "passes");
+    say(this.spent, scene.clock === "passes" ? "" : ` · ${formatInteger(milliseconds)} ms${computed ? " computed" : ""}`);
     this.node.classList.toggle("is-over", over);
     this.progress.firstChild.style.transform = `scaleX(${finals / total})`;
     this.readout.show(scene);
@@ -262,6 +267,6 @@ class Lane {
 
   sentence() {
     const [tokens, passes, milliseconds] = this.figures.map(({ textContent }) => textContent);
-    return `${this.title.textContent}: ${tokens} tokens final, ${passes} forward passes, ${milliseconds} milliseconds`;
+    return `${this.title.textContent}: ${tokens} tokens final, ${passes} forward passes, ${milliseconds} ${this.time.textContent}`;
   }
 }

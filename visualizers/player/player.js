@@ -140,6 +140,7 @@ class Player {
   begin(index, meta) {
     this.pause();
     this.lanes[index] = new Lane(meta, this.theme, this.schedule, this.answers);
+    this.compute();
     this.follow = true;
     this.refresh();
   }
@@ -161,6 +162,7 @@ class Player {
     if (problem) return this.fail(problem);
     if (!this.lanes[index]) this.begin(index, trace);
     this.lanes[index].finish(trace);
+    this.compute();
     this.refresh();
     this.settleSoon();
   }
@@ -169,6 +171,7 @@ class Player {
   show(index, trace) {
     this.lanes[index] = new Lane(trace, this.theme, this.schedule, this.answers);
     this.lanes[index].finish(trace);
+    this.compute();
     if (this.library.length <= this.most) return;
     const { title } = this.lanes[index];
     title.after(this.choice(index, trace));
@@ -292,8 +295,8 @@ class Player {
 
   /** Go where the address says. Return whether it named a place. */
   restore() {
-    const { step, ms, clock, token } = address.read();
-    if (clock === "milliseconds") this.useClock("milliseconds");
+    const { step, ms, clock, token, on } = address.read();
+    if (Object.hasOwn(CLOCKS, clock)) this.useClock(clock, on);
     const wanted = Number.parseFloat(this.clock === "passes" ? step : ms);
     if (Number.isFinite(wanted)) this.now = Math.max(0, Math.min(this.extent(), wanted));
     const position = Number.parseInt(token, 10);
@@ -354,19 +357,33 @@ class Player {
     this.jump(ends[Math.max(0, Math.min(ends.length - 1, current + count))]);
   }
 
-  useClock(clock) {
+  /** Another clock; `on` is what the address says of the hardware. */
+  useClock(clock, on = "") {
+    if (on) this.controls.hardware.read(on);
     if (clock === this.clock) return;
     const leader = this.present().find(({ replay }) => replay.stepsAt(this.clock, this.now) < replay.length) ?? this.present()[0];
     const atEnd = this.now >= this.extent();
     const count = leader?.replay.stepsAt(this.clock, this.now) ?? 0;
     this.pause();
     this.clock = clock;
+    this.compute();
     this.speed = USUAL_SPEED[clock];
     this.controls.useClock(clock, this.speed);
     this.now = atEnd ? this.extent() : (leader?.replay.ends[clock][count] ?? 0);
     this.moment = null;
     this.schedule();
     this.settleSoon();
+  }
+
+  /** The clock of other hardware is wanted for another one: stay at the pass that is shown. */
+  useHardware() {
+    this.useClock("passes");
+    this.useClock("computed");
+  }
+
+  /** Put the traces that are there on the clock of other hardware, where that is shown. */
+  compute() {
+    if (this.clock === "computed") this.controls.hardware.use(this.present().map(({ replay }) => replay));
   }
 
   toggle() {
@@ -421,10 +438,10 @@ class Player {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       if (this.playing || this.gone() || this.present().some(({ running }) => running)) return;
-      say(this.live, [this.controls.reading.textContent, ...this.present().map((lane) => lane.sentence())].join(". "));
+      say(this.live, [this.controls.words, ...this.present().map((lane) => lane.sentence())].join(". "));
       const inPasses = this.clock === "passes";
       const place = { step: inPasses ? Math.floor(this.now) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
-      if (this.hash && !this.guided) address.write({ ...place, clock: this.clock, token: this.pinned ? this.position : null }, this.called);
+      if (this.hash && !this.guided) address.write({ ...place, clock: this.clock, on: this.clock === "computed" ? this.controls.hardware.written : null, token: this.pinned ? this.position : null }, this.called);
       this.emit("settled", { clock: this.clock, now: this.now });
     }, SETTLE_MILLISECONDS);
   }
@@ -660,7 +677,8 @@ class Player {
     };
     const parts = [times("passes", "fewer forward passes", "more forward passes"), times("milliseconds", "faster", "slower")];
     if (!over) return "";
-    return stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.label}`;
+    const elsewhere = this.clock === "computed" ? ` Computed for ${this.controls.hardware.where}: ${times("computed", "faster", "slower")}.` : "";
+    return stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.label}${elsewhere && `.${elsewhere}`}`;
   }
 
   /** What is drawn now, for scripts and tests. */
@@ -710,7 +728,7 @@ async function fetchTrace(url) {
  *   push(lane, sequence, step)      add step number `sequence`, from 0; repeated and lost ones do no harm; `step.frame` may
  *                                   hold the picture so far as a data: URL, `step.words` text of ids that the legend lacks
  *   finish(lane, trace)             replace it by the whole trace; finishUrl(lane, url) fetches that
- *   set(now), useClock(clock)       go to a reading of the clock, "passes" or "milliseconds"
+ *   set(now), useClock(clock, on)   go to a reading of the clock: "passes", "milliseconds" or "computed"
  *   toggle(), pause(), clear()      play or pause, stop where it is, forget all traces
  *   snapshot(), destroy()           return what is drawn now, leave the page
  *

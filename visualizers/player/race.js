@@ -68,7 +68,8 @@ class Race {
     this.looping = true;
     this.rest = REST_SECONDS.start;
     [this.stop] = this.telling();
-    player.speed = Math.max(SLOWEST, Math.min(FASTEST, this.finish() / RACE_SECONDS));
+    const speed = this.finish() / RACE_SECONDS;
+    player.speed = player.clock === "passes" ? Math.max(SLOWEST, Math.min(FASTEST, speed)) : speed;
     player.play();
   }
 

@@ -116,6 +116,7 @@ class Replay {
     this.vocabulary = meta.legend?.vocabulary ?? null;
     this.complete = false;
     this.revision = 0;
+    this.machine = null;
     this.fates = fates;
     this.codeOf = new Map(fates.map((fate, code) => [fate.name, code]));
     this.restart();
@@ -124,7 +125,10 @@ class Replay {
   restart() {
     this.revision += 1;
     this.steps = [];
-    this.ends = { passes: [0], milliseconds: [0] };
+    this.ends = { passes: [0], milliseconds: [0], computed: [0] };
+    this.finalsBefore = [];
+    this.latest = new State(this.positions);
+    this.drafts = 0;
     this.history = Array.from({ length: this.positions }, () => []);
     this.measures = new Set();
     this.fatesSeen = new Set();
@@ -169,6 +173,10 @@ class Replay {
     const index = this.steps.push(step) - 1;
     this.ends.passes.push(index + 1);
     this.ends.milliseconds.push(this.ends.milliseconds[index] + step.milliseconds);
+    this.finalsBefore.push(this.latest.finals);
+    this.apply(this.latest, step);
+    this.drafts += Number(step.call.role === "draft");
+    if (this.machine) this.compute(step, index);
     this.widest = Math.max(this.widest, step.position.length);
     for (const entry of step.deciding) this.history[step.position[entry]].push({ step: index, entry });
     for (const code of step.fate) this.fatesSeen.add(code);
@@ -179,6 +187,23 @@ class Replay {
     if (step.mask) this.keepMask(step.mask);
     if (step.graph) this.keepSize(step.graph);
     this.followRouting(step, index);
+  }
+
+  /** Put the ends of all passes, of those to come too, on the clock of other hardware. */
+  useMachine(machine) {
+    this.machine = machine;
+    this.ends.computed = [0];
+    this.steps.forEach((step, index) => this.compute(step, index));
+    this.revision += 1;
+  }
+
+  compute(step, index) {
+    this.ends.computed.push(this.ends.computed[index] + computedMilliseconds(step, this.finalsBefore[index], this.machine));
+  }
+
+  /** Whether classifier-free guidance doubles the rows. */
+  get guided() {
+    return ![1, null, undefined].includes(this.meta.config?.guidance);
   }
 
   /** Keep one mask of every size, for views that must find room for all of them. */

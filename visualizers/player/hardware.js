@@ -1,0 +1,88 @@
+// The clock of hardware that is not here, and the choice of it. The arithmetic is that of traces/hardware.py.
+
+const HARDWARE_FIELDS = ["device", "engine", "target", "draft", "batch"];
+const MOST_BATCH = 4096;
+const COMPUTED = "Computed from data sheets, not measured; without the prompt, diffusion heads and decoders of pictures.";
+
+/** Milliseconds of one pass with so many final tokens before it. A pass that has not arrived takes none. */
+function computedMilliseconds({ call, judged }, finals, { device, engine, target, draft, batch }) {
+  if (!call.query_tokens) return 0;
+  const size = call.role === "draft" && draft ? draft : target;
+  const [queries, rows] = [call.query_tokens * batch, (call.rows ?? 1) * batch];
+  const keys = finals + queries / rows / 2;
+  const flops = queries * (2 * size.parameters + 4 * size.layers * size.width * keys);
+  const memory = (size.weights + rows * finals * size.cache) / (device.bandwidth * engine.bandwidth_share);
+  const compute = flops / (device.peak * engine.compute_share);
+  const verification = call.role !== "draft" && judged ? engine.verification : 0;
+  return 1000 * (engine.overhead * size.layers + verification + Math.max(memory, compute));
+}
+
+/** Why traces cannot be computed for some hardware, in a sentence; empty where they can. */
+function uncomputed(replays, { device, target, draft, batch }) {
+  if (replays.some(({ steps }) => steps.some(({ call, missing }) => !missing && !call.query_tokens))) return "A pass of this trace says nothing of its query tokens, so its cost cannot be computed.";
+  const sizes = replays.some(({ drafts }) => drafts) ? [target, draft] : [target];
+  const tokens = batch * Math.max(...replays.map(({ positions, guided }) => positions * (guided ? 2 : 1)));
+  const needed = sizes.reduce((sum, { weights, cache }) => sum + weights + tokens * cache, 0);
+  if (needed <= device.memory) return "";
+  const [wanted, there] = [needed, device.memory].map((bytes) => Math.ceil(bytes / 1e9));
+  return `${sizes.map(({ name }) => name).join(" and ")} with a KV cache of ${formatInteger(tokens)} tokens take ${wanted} GB, and ${device.name} has ${there}; choose a larger device, a smaller model or a smaller batch.`;
+}
+
+/** The choice of device, engine, networks and batch. */
+class Hardware {
+  constructor({ devices, engines, sizes, usual }, changed) {
+    this.presets = { device: devices, engine: engines, target: sizes, draft: sizes };
+    this.usual = usual;
+    this.chosen = false;
+    const choose = () => {
+      this.chosen = true;
+      changed();
+    };
+    const select = (name) => make("select", { change: choose }, ...this.presets[name].map((each) => make("option", { value: each.name }, each.name)));
+    this.controls = { device: select("device"), engine: select("engine"), target: select("target"), draft: select("draft") };
+    this.controls.batch = make("input", { type: "number", min: 1, max: MOST_BATCH, value: 1, change: choose });
+    [this.controls.device.value, this.controls.engine.value] = ["H100", "CUDA graphs"];
+    const labels = { device: "Device ", engine: "Engine ", target: "Target ", draft: "Drafter ", batch: "Batch " };
+    this.labels = Object.fromEntries(HARDWARE_FIELDS.map((name) => [name, make("label", {}, labels[name], this.controls[name])]));
+    this.note = make("p", { class: "ds-note", role: "status" });
+    this.node = make("fieldset", { class: "ds-hardware", hidden: true }, make("legend", {}, "Computed for"), ...Object.values(this.labels), this.note);
+  }
+
+  /** What is chosen, as presets. */
+  get machine() {
+    const preset = (name) => this.presets[name].find((each) => each.name === this.controls[name].value);
+    const batch = Math.max(1, Math.min(MOST_BATCH, Math.round(Number(this.controls.batch.value)) || 1));
+    return { device: preset("device"), engine: preset("engine"), target: preset("target"), draft: preset("draft"), batch };
+  }
+
+  /** Compute the clock of these runs; where they have networks of their own kind, begin with those. */
+  use(replays) {
+    const [first] = replays;
+    if (first && !this.chosen) [this.controls.target.value, this.controls.draft.value] = this.usual[first.grid.kind] ?? this.usual.text;
+    this.labels.draft.hidden = !replays.some(({ drafts }) => drafts);
+    const { machine } = this;
+    this.controls.batch.value = machine.batch;
+    const problem = uncomputed(replays, machine);
+    this.node.classList.toggle("is-problem", problem !== "");
+    say(this.note, problem || COMPUTED);
+    for (const replay of replays) replay.useMachine(machine);
+  }
+
+  /** What the address keeps; and take what it has, as far as it names presets. */
+  get written() {
+    return HARDWARE_FIELDS.map((name) => this.controls[name].value.replaceAll(" ", "_")).join(",");
+  }
+
+  read(written) {
+    const values = written.split(",").map((part) => part.replaceAll("_", " "));
+    HARDWARE_FIELDS.forEach((name, index) => {
+      if (name === "batch" ? Number(values[index]) > 0 : this.presets[name].some((each) => each.name === values[index])) this.controls[name].value = values[index];
+    });
+    this.chosen = true;
+  }
+
+  /** Name of the device, in words. */
+  get where() {
+    return this.controls.device.value;
+  }
+}
