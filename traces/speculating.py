@@ -5,6 +5,7 @@ once those before it were (arXiv 2211.17192, equation 1). What passes take is co
 without a network of their own, looked up or left over from the last pass, cost nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -85,3 +86,21 @@ class Plan:
     def _pass(self, size: Size, tokens: int, *, judges: bool = False) -> PassCost:
         work = Work(query_tokens=tokens * self.batch, rows=self.batch, context=self.context, judges=judges)
         return pass_cost(self.device, size, self.engine, work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedByLength:
+    """Speculative decoding with one drafter as it was measured, by draft length."""
+
+    target: str
+    drafter: str
+    place: str
+    """The hardware."""
+    acceptance: float
+    """Of a draft, once those before it were accepted; mean over draft lengths."""
+    speeds: Mapping[int, tuple[float, float, float]]
+    """Draft length -> times as fast as ordinary decoding: median, lower and upper quartile."""
+
+    def __str__(self) -> str:
+        """The pair in words."""
+        return f"{self.target} by {self.drafter}"

@@ -7,12 +7,14 @@ import gradio as gr
 
 from demo.panels.figure import Panel
 from demo.panels.widgets import notice, notice_box
+from demo.runs.measured import drafted
 from demo.site import LATEST, Site, Update
 from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, read_size
 from traces.speculating import MOST_DRAFTS, Plan
-from visualizers.figures.calculator import CALCULATOR
+from visualizers.figures.calculator import CALCULATOR, Calculation
 
 _NONE: Final = "none: looked up, or left from the last pass"
+_OWN: Final = "chosen below"
 _BOUNDS: Final = {
     "launches": "what the engine adds to it, so verifying more drafts costs almost nothing",
     "memory": "reading weights and KV cache, so verifying more drafts costs almost nothing",
@@ -37,6 +39,8 @@ class CalculatorPanel:
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self.measured = {str(pair): pair for pair in drafted()}
+        """By their names in the form."""
         self.answer = gr.Markdown(told(_FIRST), elem_id="calculator-answer")
         self.problem = notice_box(elem_id="calculator-problem", elem_classes="panel-problem")
         names: dict[str, Any] = {"allow_custom_value": True, "info": "Or parameters, such as 7e9."}
@@ -46,6 +50,7 @@ class CalculatorPanel:
             self.device = _choice("Device", DEVICES, _FIRST.device.name, info="By its data sheet.")
             self.engine = _choice("Engine", ENGINES, _FIRST.engine.name, info="What it adds to a pass.")
         with gr.Row():
+            self.pair = _choice("Acceptance rate as", (_OWN, *self.measured), _OWN, info="Measured here, or your own.")
             self.acceptance = gr.Slider(
                 0,
                 1,
@@ -80,11 +85,23 @@ class CalculatorPanel:
             self.engine,
             self.batch,
             self.context,
+            self.pair,
         ]
         self.inputs: set[Any] = {*controls, site.look}
         self.parts: list[Any] = [self.answer, self.problem, *self.panel.parts]
-        changed = [control.input for control in controls]
+        changed = [control.input for control in controls if control is not self.pair]
         gr.on(changed, self.draw, self.inputs, self.parts, **LATEST)
+        start = [*self.parts, self.acceptance, self.draft]
+        self.pair.input(self.start_from, self.inputs, start, **LATEST)
+
+    def start_from(self, values: Update, request: gr.Request) -> Update:
+        """Take the acceptance rate of a pair that was measured, and no network where its drafts were looked up."""
+        pair = self.measured.get(values[self.pair])
+        if pair is None:
+            return self.draw(values, request)
+        draft = values[self.draft] if values[self.draft] != _NONE else _DRAFTER.name
+        changed = {self.acceptance: pair.acceptance, self.draft: _NONE if pair.drafter == "lookup" else draft}
+        return {**changed, **self.draw({**values, **changed}, request)}
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Answer and draw, or say what cannot be computed and leave the last answer."""
@@ -92,7 +109,8 @@ class CalculatorPanel:
             plan = self._plan(values)
         except HardwareError as error:
             return {self.problem: notice("error", str(error), "This cannot be computed.")}
-        shown = self.panel.show(CALCULATOR, CALCULATOR.draw(plan), values[self.site.look], request)
+        figure = CALCULATOR.draw(Calculation(plan, self.measured.get(values[self.pair])))
+        shown = self.panel.show(CALCULATOR, figure, values[self.site.look], request)
         return {self.answer: told(plan), self.problem: {}, **shown}
 
     def _plan(self, values: Update) -> Plan:

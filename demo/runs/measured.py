@@ -8,7 +8,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
+
+from traces.speculating import SpeedByLength
 
 FOLDER: Final = Path(__file__).parents[2] / "benchmarks" / "results"
 _ERRORS: Final = ("_standard_error", "_error")
@@ -41,6 +44,26 @@ def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
         for path, result in results.items()
         if (rows := [row for row in result["rows"] if row.get("method") == method])
     ]
+
+
+def drafted(folder: Path = FOLDER) -> tuple[SpeedByLength, ...]:
+    """Speculative decoding as benchmarks.drafting measured it, by model and drafter."""
+    result = read_result(folder / "drafting.json")
+    by_pair: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in result["rows"]:
+        if row["method"] == "speculative":
+            by_pair.setdefault((row["model"], row["drafter"]), []).append(row)
+    spread = "faster_median", "faster_low_quartile", "faster_high_quartile"
+    return tuple(
+        SpeedByLength(
+            target=target,
+            drafter=drafter,
+            place=str(result["environment"].get("device", "")),
+            acceptance=round(fmean(row["acceptance"] for row in rows), 2),
+            speeds={row["gamma"]: tuple(row[name] for name in spread) for row in rows},
+        )
+        for (target, drafter), rows in by_pair.items()
+    )
 
 
 def _of(result: Mapping[str, Any], rows: list[Mapping[str, Any]], title: str) -> Measured:

@@ -12,13 +12,14 @@ import pytest
 
 from demo.pages.methods import method_text
 from demo.pages.which import recording_of
-from demo.panels.calculator import CalculatorPanel
+from demo.panels.calculator import _FIRST, CalculatorPanel
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import recordings
 from demo.runs.tradeoffs import REPORTED, answer, measured_tradeoffs, reported_tradeoffs, speed_in_words
 from demo.server.sessions import Shown, Visitors
 from demo.site import Site
 from traces.tradeoffs import Tradeoff
+from visualizers.figures.calculator import CALCULATOR, Calculation
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
 
 
@@ -166,6 +167,14 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed() -> None:
     shown = panel.draw(form, visitor)
     assert shown[panel.answer] == panel.answer.value and panel.answer.value.startswith("# 1.8×")
     assert "Drafts cost nothing" in panel.draw({**form, panel.draft: panel.draft.choices[0][0]}, visitor)[panel.answer]
+    names = [name for name, _ in panel.pair.choices]
+    assert len(names) == 1 + len(panel.measured) and panel.measured
+    for name, pair in panel.measured.items():
+        started = panel.start_from({**form, panel.pair: name}, visitor)
+        assert started[panel.acceptance] == pair.acceptance
+        assert ("Drafts cost nothing" in started[panel.answer]) is (pair.drafter == "lookup")
+        plotted = CALCULATOR.draw(Calculation(_FIRST, pair)).select_traces(lambda trace: trace.name == "measured")
+        assert [(*trace.x,) for trace in plotted] == [(*pair.speeds,)]
     for control, value, problem in (
         (panel.target, "Llama 3", "target: there is no 'Llama 3'; did you mean"),
         (panel.target, "70e9", "device: 70B and Llama 3.2 1B"),

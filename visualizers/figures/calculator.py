@@ -1,13 +1,13 @@
 """How much faster drafts would make a model, by how many there are, by batch and by device: computed."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import plotly.graph_objects as go
 
 from traces.hardware import DEVICES, HardwareError
-from traces.speculating import Plan
+from traces.speculating import Plan, SpeedByLength
 from visualizers.figure import DataFigure
 from visualizers.plot import axes, bars, curve, dots, guide, plain, side_by_side
 from visualizers.style import NEUTRAL, Look
@@ -16,7 +16,16 @@ DRAFTS: Final = (*range(1, 17), 20, 24, 28, 32, 40, 48, 64, 96, 128)
 BATCHES: Final = tuple(2**power for power in range(11))
 
 
-def _drawn(plan: Plan) -> go.Figure:
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """A plan, and what was measured with one drafter, on other hardware."""
+
+    plan: Plan
+    measured: SpeedByLength | None = None
+
+
+def _drawn(calculation: Calculation) -> go.Figure:
+    plan, measured = calculation.plan, calculation.measured
     figure = side_by_side(["By draft length", "By batch", "By device"], horizontal_spacing=0.11)
     for panel, (field, values, name) in enumerate((("drafts", DRAFTS, "γ"), ("batch", BATCHES, "batch")), 1):
         fitting = _fitting(plan, field, values)
@@ -27,6 +36,15 @@ def _drawn(plan: Plan) -> go.Figure:
         chosen: Look = {"marker": {"size": 12, "symbol": "circle-open", "line": {"width": 2.5}, "color": NEUTRAL}}
         dots(figure, 1, "as chosen", ([getattr(plan, field)], [plan.speed_up]), hover, **chosen, **place)
         guide(figure, 1, row=1, col=panel)
+    if measured:
+        median, low, high = zip(*measured.speeds.values(), strict=True)
+        spread = {
+            "array": [top - middle for top, middle in zip(high, median, strict=True)],
+            "arrayminus": [middle - bottom for middle, bottom in zip(median, low, strict=True)],
+        }
+        hover, mark = "γ %{x}: %{y:.2f} × as fast, measured<extra></extra>", {"size": 9, "symbol": "diamond"}
+        look: Look = {"marker": mark, "error_y": {"type": "data", **spread}, "showlegend": False}
+        dots(figure, 2, "measured", ([*measured.speeds], median), hover, row=1, col=1, **look)
     devices = _fitting(plan, "device", DEVICES.values())
     rows = [each.speed_up for each in devices], [each.device.name for each in devices]
     hover, place = "%{y}: %{x:.2f} × as fast<extra></extra>", {"row": 1, "col": 3, "showlegend": False}
@@ -43,6 +61,8 @@ def _drawn(plan: Plan) -> go.Figure:
         f"Computed: {plan.target.name}, drafts by {drafter}, {plan.device.name}, {plan.engine.name}, "
         f"acceptance {plan.acceptance:g}, γ {plan.drafts}, batch {plan.batch}, context {plan.context}"
     )
+    if measured:
+        about += f". Diamonds: measured, {measured}, {measured.place}, quartiles"
     return figure.update_layout(title_subtitle_text=plain(about))
 
 
@@ -57,11 +77,12 @@ def _fitting(plan: Plan, field: str, values: Iterable[Any]) -> list[Plan]:
     return plans
 
 
-CALCULATOR: Final[DataFigure[Plan]] = DataFigure(
+CALCULATOR: Final[DataFigure[Calculation]] = DataFigure(
     name="calculator",
     title="What drafts would gain on other hardware",
-    caption="Computed, never measured: tokens that a verification yields at this acceptance rate, over the time of its "
+    caption="Computed: tokens that a verification yields at this acceptance rate, over the time of its "
     "pass and of its drafts. Below the dotted line drafting is slower. The ring is what is "
-    "chosen; batches and devices with too little memory are left out.",
+    "chosen; batches and devices with too little memory are left out. "
+    "Diamonds were measured with another model on other hardware.",
     drawing=_drawn,
 )
