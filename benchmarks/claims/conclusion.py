@@ -7,8 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from benchmarks._problems import exam
+from engines.models.catalog import load_model
+from engines.runtime.driver import run_batch
+from engines.runtime.request import Request
 from traces.pairing import Estimate, estimate
 from traces.results import ResultRow, read_results
+from traces.schema import Trace
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
 ERRORS: Final = 3
@@ -85,6 +90,15 @@ def per_pass(row: ResultRow) -> float:
 def per_second(row: ResultRow) -> float:
     """Tokens a second."""
     return row.tokens / row.seconds
+
+
+def texts(method: str, count: int, **settings: object) -> list[Trace]:
+    """As many held-out maths problems, answered by the language model that ships."""
+    model: Any = load_model("text-target")
+    asked = enumerate(exam("text-target").problems[:count])
+    return run_batch(
+        [Request(method, model, each.question, seed=seed, settings=settings).job() for seed, each in asked]
+    )
 
 
 def against(

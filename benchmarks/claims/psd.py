@@ -1,12 +1,28 @@
 """PSD, arXiv 2605.15609: parallel revealing and drafts of future steps."""
 
-from benchmarks.claims.conclusion import Conclusion, against, difference, per_pass, per_second, solved, sweep
+from collections.abc import Sequence
+from typing import Final
 
+from benchmarks.claims.conclusion import (
+    Conclusion,
+    Effect,
+    against,
+    difference,
+    per_pass,
+    per_second,
+    solved,
+    sweep,
+    texts,
+)
+from traces.foresight import contributions
+from traces.schema import Trace
+
+QUARTER: Final = 0.25
 _OURS, _POLICY = "PSD (Confidence), depth 3", "Confidence"
 
 
-def conclusions() -> list[Conclusion]:
-    """All that can be read from the sweeps that ship."""
+def conclusions(seeds: int) -> list[Conclusion]:
+    """What can be read from the sweeps that ship, and as many problems decoded anew for what adds tokens when."""
     depths = [sweep("psd")[f"PSD (Confidence), depth {depth}"] for depth in (1, 3, 7)]
     problems = sorted(set.intersection(*(set(rows) for rows in depths)))
     first, third, seventh = ([per_pass(rows[problem]) for problem in problems] for rows in depths)
@@ -51,6 +67,12 @@ def conclusions() -> list[Conclusion]:
         ),
         Conclusion(
             "PSD",
+            "Fig. 6",
+            "Speculation adds most at the end of a block, revealing at its beginning",
+            _mechanisms(texts("psd", seeds, block=32)),
+        ),
+        Conclusion(
+            "PSD",
             "Fig. 2 to 4, game",
             "No accuracy is lost against the policy",
             [
@@ -64,4 +86,25 @@ def conclusions() -> list[Conclusion]:
                 )
             ],
         ),
+    ]
+
+
+def _mechanisms(runs: Sequence[Trace]) -> list[Effect]:
+    """What each mechanism adds to a block in its first and last quarter, in per cent of the block, run by run."""
+
+    def share(trace: Trace, mechanism: str, start: float) -> float:
+        rows = contributions([trace.steps])
+        blocks = len({row.stage for row in rows}) or 1
+        here = (row for row in rows if row.mechanism == mechanism and start <= row.progress < start + QUARTER)
+        return sum(row.percent for row in here) / blocks
+
+    first, last = (
+        {name: [share(trace, name, start) for trace in runs] for name in ("parallel", "speculative")}
+        for start in (0.0, 1 - QUARTER)
+    )
+    return [
+        difference(
+            "per cent of a block, last quarter, speculation over revealing", last["speculative"], last["parallel"]
+        ),
+        difference("first quarter, revealing over speculation", first["parallel"], first["speculative"]),
     ]

@@ -1,17 +1,29 @@
 """S2D2, arXiv 2603.25702: a block-diffusion model that verifies its own drafts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from statistics import fmean
 
-from benchmarks.claims.conclusion import Conclusion, Effect, against, per_pass, per_second, solved, sweep
+from benchmarks.claims.conclusion import (
+    Conclusion,
+    Effect,
+    against,
+    difference,
+    per_pass,
+    per_second,
+    solved,
+    sweep,
+    texts,
+)
 from traces.results import ResultRow
+from traces.schema import Trace
+from traces.text_stats import decisions
 
 _PAPER = "S2D2"
 _OURS, _HASTE = "S2D2, always, block 32", "confidence, block 32, threshold 0.9"
 
 
-def conclusions() -> list[Conclusion]:
-    """All that can be read from the sweeps that ship."""
+def conclusions(seeds: int) -> list[Conclusion]:
+    """What can be read from the sweeps that ship, and as many problems decoded anew for the estimators."""
     return [
         Conclusion(
             _PAPER,
@@ -54,6 +66,12 @@ def conclusions() -> list[Conclusion]:
                 ),
             ],
         ),
+        Conclusion(
+            _PAPER,
+            "Table 4",
+            "The margin estimates the accepted prefix best, and entropy better than chance",
+            _estimators(texts("s2d2", seeds, block=32, mode="sample")),
+        ),
         Conclusion(_PAPER, "Table 3", "LLaDA 2.1 gains, too", needs="LLaDA2.1-mini"),
     ]
 
@@ -71,3 +89,17 @@ def _tuned(task: str, of: Callable[[ResultRow], float], what: str) -> Effect:
             as_good.append(label)
     best = max(as_good, key=lambda label: fmean(map(of, sweep(task)[label].values())))
     return against(task, _OURS, best, of, f"{what}, over {best}")
+
+
+def _estimators(runs: Sequence[Trace]) -> list[Effect]:
+    """Differences of mean absolute errors of the accepted prefix, problem by problem."""
+    made = [[each for each in decisions(trace.steps) if each.accepted is not None] for trace in runs]
+
+    def errors(name: str) -> list[float]:
+        return [fmean(abs(each.estimates[name] - (each.accepted or 0)) for each in some) for some in made if some]
+
+    margin, entropy, chance = errors("margin"), errors("entropy"), errors("random")
+    return [
+        difference("error in tokens, entropy over margin", entropy, margin),
+        difference("random over entropy", chance, entropy),
+    ]
