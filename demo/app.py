@@ -7,13 +7,11 @@ import gradio as gr
 import torch
 
 from demo.addresses import read_address
-from demo.pages import api, methods
+from demo.pages import api
+from demo.pages.choose import ChoosePage
 from demo.pages.compare import COMPARE, IN_TURN, ComparePage
-from demo.pages.figures import FiguresPage
-from demo.pages.gallery import GalleryPage
-from demo.pages.run import RUN, RunPage
-from demo.pages.trace import TracePage
-from demo.pages.which import WhichPage
+from demo.pages.learn import LearnPage
+from demo.pages.watch import WATCH, WatchPage
 from demo.panels.widgets import notice
 from demo.runs.recordings import Recording, pairs
 from demo.runs.tour import scenes
@@ -21,7 +19,7 @@ from demo.server.limits import KEPT_SECONDS, current
 from demo.server.replies import Page
 from demo.server.sessions import Shown, Visitors
 from demo.server.startup import private_folder
-from demo.site import AT_ONCE, QUIET, Site, Update, in_turn
+from demo.site import AT_ONCE, PRESS, QUIET, Site, Update
 from demo.theme import LOOK, watcher
 from engines.config import ConfigError
 from engines.models.devices import resolve_several, split
@@ -38,31 +36,24 @@ _NAME_RUN = """() => {
 }"""
 _WRONG: Final = "This address cannot be opened."
 _FRAGMENT: Final = "() => location.hash"
-_GO: Final = """(go) => {
+_GO: Final = f"""(button) => {{
   globalThis.draftscopeOpened = true;
-  const button = { run: 'run', compare: 'tray-fetch' }[go];
-  const press = (tries) => {
-    const there = document.getElementById(button);
-    if (there?.checkVisibility()) there.click();
-    else if (tries) setTimeout(press, 100, tries - 1);
-  };
-  if (button) press(100);
-}"""
+  if (button) ({PRESS})(button);
+}}"""
 
 
 class Opening:
     """What happens once when the page is loaded."""
 
-    def __init__(self, tabs: gr.Tabs, run: RunPage, gallery: GalleryPage, compare: ComparePage) -> None:
-        self.tabs, self.run, self.gallery, self.compare = tabs, run, gallery, compare
+    def __init__(self, tabs: gr.Tabs, watch: WatchPage, compare: ComparePage) -> None:
+        self.tabs, self.watch, self.compare = tabs, watch, compare
         self.fragment = gr.Textbox(visible=False)
         self.go = gr.Textbox(visible=False)
+        """The button to press then, by its id."""
 
     def connect(self, blocks: gr.Blocks) -> None:
         """Read the address when the page is loaded, and press Run where it names a run."""
-        run, gallery = self.run, self.gallery
-        changed: list[Any] = [self.tabs, self.go, run.problem, *run.opens]
-        changed += [*gallery.shows, self.compare.wanted, self.compare.fetch]
+        changed: list[Any] = [self.tabs, self.go, *self.watch.replays, self.compare.wanted, self.compare.fetch]
         opened = blocks.load(self.open, {self.fragment}, changed, js=_FRAGMENT, **AT_ONCE)
         opened.then(None, self.go, None, js=_GO, **AT_ONCE)
 
@@ -73,13 +64,13 @@ class Opening:
             if address is None:
                 return {self.go: ""}
             if address.gallery:
-                return self.gallery.named(address.gallery)
+                return self.watch.replay(self.watch.gallery.named(address.gallery))
             if address.compare:
                 named = self.compare.named(address.compare)
-                return {self.go: "compare", self.tabs: gr.Tabs(selected=COMPARE), **named}
-            return {self.go: "run", **self.run.opened(address)}
+                return {self.go: "tray-fetch", self.tabs: gr.Tabs(selected=COMPARE), **named}
+            return {self.go: "run", **self.watch.opened(address)}
         except ConfigError as error:
-            return {self.run.problem: notice("error", str(error), _WRONG)}
+            return {self.watch.problem: notice("error", str(error), _WRONG)}
 
 
 def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
@@ -99,30 +90,20 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         turned = watcher()
         site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
-            with gr.Tab("Run", id=RUN) as run_tab:
-                run = RunPage(site, offered, scenes(recordings, offered))
+            with gr.Tab("Watch", id=WATCH) as watch_tab:
+                watch = WatchPage(site, offered, scenes(recordings, offered), recordings, gone)
             with gr.Tab("Compare", id=COMPARE) as compare_tab:
-                compare = ComparePage(site, run, recordings)
-            with gr.Tab("Which one?") as which_tab:
-                which = WhichPage(site, recordings)
-            with gr.Tab("Figures") as figures_tab:
-                figures = FiguresPage(site, run)
-            with gr.Tab("Gallery"):
-                gallery = GalleryPage(run, recordings, gone)
-            with gr.Tab("Trace") as trace_tab:
-                trace = TracePage(site)
-            with gr.Tab("Methods"):
-                methods.build()
+                compare = ComparePage(site, watch, recordings)
+            with gr.Tab("Choose", id="choose") as choose_tab:
+                choose = ChoosePage(site, recordings)
+            with gr.Tab("Learn", id="learn"):
+                LearnPage(site)
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
-        which_tab.select(which.draw, which.inputs, which.parts, **QUIET)
-        computed = which.calculator
-        which_tab.select(computed.draw, computed.inputs, computed.parts, **QUIET)
-        which.connect(tabs, gallery)
-        gallery.connect(tabs)
-        figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
-        trace_tab.select(trace.refresh, {site.shown}, trace.parts, **in_turn("trace"))
-        run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
-        Opening(tabs, run, gallery, compare).connect(blocks)
+        for drawn in (choose, choose.calculator):
+            choose_tab.select(drawn.draw, drawn.inputs, drawn.parts, **QUIET)
+        choose.connect(tabs, watch)
+        watch_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
+        Opening(tabs, watch, compare).connect(blocks)
         compare.connect_again(tabs)
         api.build(visitors)
         for event in (blocks.load, turned.turned):

@@ -52,9 +52,9 @@ CSS: Final = """
 .tab-container button.selected { color: var(--link-text-color) !important; }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
 #calculator-answer h1 { margin: 0; font-size: 64px; line-height: 1.1; }
-#which-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
+#choose-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
   font-size: 19px; font-weight: 600; line-height: 1.4; }
-#which-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }
+#choose-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }
 #bias-plot { max-width: 800px; } /* its panels are square */
 #ask { align-items: stretch; gap: 10px; }
 #prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }
