@@ -6,13 +6,13 @@ from typing import Any, Final
 import gradio as gr
 import torch
 
-from demo.addresses import read_address
+from demo.addresses import CHOOSE, COMPARE, LEARN, WATCH, read_address
 from demo.pages import api
 from demo.pages.choose import ChoosePage
-from demo.pages.compare import COMPARE, IN_TURN, ComparePage
+from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.learn import LearnPage
-from demo.pages.watch import WATCH, WatchPage
-from demo.panels.widgets import notice
+from demo.pages.watch import WatchPage
+from demo.panels.widgets import component, notice
 from demo.runs.recordings import Recording, pairs
 from demo.runs.tour import scenes
 from demo.server.limits import KEPT_SECONDS, current
@@ -28,14 +28,29 @@ from engines.runtime.environment import device_name
 _MASTHEAD = """# Draftscope
 See speculative decoding happen: every draft, every verdict, every forward pass. Models run on {device}.
 """
-_NAME_RUN = """() => {
-  // A tab is chosen as the page is made, too.
-  if (globalThis.draftscopeOpened && /compare=/.test(location.hash)) {
-    history.replaceState(history.state, '', `#${draftscopePlayers.viewer.called}`);
-  }
-}"""
+_SKIP_JS: Final = """
+const form = (tries) => {
+  const field = document.querySelector('#prompt :is(textarea, input):enabled, #run');
+  if (field?.checkVisibility()) field.focus();
+  else if (tries) setTimeout(form, 50, tries - 1);
+};
+const link = build('a', { href: '#run' });
+link.addEventListener('click', (event) => {
+  event.preventDefault();
+  document.querySelector('[data-tab-id=watch]').click();
+  form(100);
+});
+place.append(link);
+const show = () => { link.textContent = props.value; };
+"""
+_SKIP_CSS: Final = """
+a { position: absolute; z-index: 10; padding: 8px 16px; border-radius: 8px; background: #0072b2; color: #ffffff; }
+a:not(:focus) { clip-path: inset(50%); }
+"""
 _WRONG: Final = "This address cannot be opened."
 _FRAGMENT: Final = "() => location.hash"
+_CHOSEN: Final = "() => globalThis.draftscopeOpened && draftscopeAddress.choose('{tab}')"
+"""A tab is chosen as the page is made, too: what the address names is not there yet."""
 _GO: Final = f"""(button) => {{
   globalThis.draftscopeOpened = true;
   if (button) ({PRESS})(button);
@@ -63,12 +78,15 @@ class Opening:
             address = read_address(values[self.fragment] or "")
             if address is None:
                 return {self.go: ""}
+            tab = address.tab or (COMPARE if address.compare else WATCH)
+            opened: Update = {self.go: "", self.tabs: gr.Tabs(selected=tab)}
             if address.gallery:
-                return self.watch.replay(self.watch.gallery.named(address.gallery))
-            if address.compare:
-                named = self.compare.named(address.compare)
-                return {self.go: "tray-fetch", self.tabs: gr.Tabs(selected=COMPARE), **named}
-            return {self.go: "run", **self.watch.opened(address)}
+                opened |= self.watch.replay(self.watch.gallery.named(address.gallery), placed=True)
+            elif address.compare:
+                opened |= {self.go: "tray-fetch", **self.compare.named(address.compare)}
+            elif address.request:
+                opened |= {self.go: "run", **self.watch.opened(address)}
+            return opened
         except ConfigError as error:
             return {self.watch.problem: notice("error", str(error), _WRONG)}
 
@@ -84,25 +102,27 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     blocks: gr.Blocks
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(split(resolve_several())[0]))
+        component("Skip to the run form", _SKIP_JS, _SKIP_CSS, elem_id="skip")
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
         offered = pairs(recordings)
         at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
         turned = watcher()
         site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
-            with gr.Tab("Watch", id=WATCH) as watch_tab:
+            with gr.Tab("Watch", id=WATCH):
                 watch = WatchPage(site, offered, scenes(recordings, offered), recordings, gone)
             with gr.Tab("Compare", id=COMPARE) as compare_tab:
                 compare = ComparePage(site, watch, recordings)
-            with gr.Tab("Choose", id="choose") as choose_tab:
+            with gr.Tab("Choose", id=CHOOSE) as choose_tab:
                 choose = ChoosePage(site, recordings)
-            with gr.Tab("Learn", id="learn"):
+            with gr.Tab("Learn", id=LEARN):
                 LearnPage(site)
+        for tab in tabs.children:  # before what waits for the server
+            tab.select(None, js=_CHOSEN.format(tab=tab.id), **QUIET)
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
         for drawn in (choose, choose.calculator):
             choose_tab.select(drawn.draw, drawn.inputs, drawn.parts, **QUIET)
         choose.connect(tabs, watch)
-        watch_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
         Opening(tabs, watch, compare).connect(blocks)
         compare.connect_again(tabs)
         api.build(visitors)

@@ -25,7 +25,7 @@ def watcher() -> gr.HTML:
 
     Its event `turned` says whether the page is narrow, as a phone held upright, from now on.
     """
-    script = player.terms() + _MARK + _WATCH
+    script = player.around() + _MARK + _WATCH
     return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="watcher")
 
 
@@ -44,6 +44,7 @@ CSS: Final = """
 .place p { color: var(--body-text-color-subdued); font-size: 12px; overflow-wrap: anywhere; }
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
+#skip { position: absolute; overflow: visible !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)),
 #watcher, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
 #grid:not(:has(table)),

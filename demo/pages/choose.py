@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.pages.watch import WATCH, WatchPage
+from demo.addresses import WATCH
+from demo.pages.watch import WatchPage
 from demo.panels.calculator import CalculatorPanel
 from demo.panels.figure import Panel
 from demo.panels.results import ResultsPanel

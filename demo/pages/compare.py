@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.addresses import FILE, Address
+from demo.addresses import COMPARE, FILE, Address
 from demo.pages.watch import WatchPage
 from demo.panels.experiments import ExperimentsPanel
 from demo.panels.export import ZipOut
@@ -29,8 +29,6 @@ from traces import TraceError, loads
 from visualizers import supported
 from visualizers.bundle import Options
 
-COMPARE: Final = "compare"
-"""Id of the tab."""
 IN_TURN: Final[dict[str, Any]] = in_turn("tray")
 """What changes the tray is done one after the other, as asked: none writes over what another has just done."""
 TICKED: Final = "the runs that are ticked under Compare"

@@ -37,8 +37,6 @@ from engines.runtime.request import Request
 from engines.sampling.chance import LARGEST_SEED, read_seed
 from traces.schema import Trace
 
-WATCH: Final = "watch"
-"""Id of the tab."""
 DEFAULT: Final = METHODS["scd"]
 _USUAL: Final = MODELS[default_model(DEFAULT.family)]
 DRAWS: Final = MODELS["studio-image"].default_prompt
@@ -311,10 +309,10 @@ class WatchPage:
         """Play the recording of a card."""
         return self.replay(self.gallery.chosen(event))
 
-    def replay(self, recording: Recording) -> Update:
-        """Play a recording on the stage, from its start; it changes `replays`."""
+    def replay(self, recording: Recording, placed: bool = False) -> Update:
+        """Play a recording on the stage, from its start or where the address is placed; it changes `replays`."""
         shown = Shown(recording.paths, _RECORDED)
-        return {self.viewer: replayed(recording), **self._about(recording.traces, shown)}
+        return {self.viewer: replayed(recording, placed), **self._about(recording.traces, shown)}
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Show a visitor's file on the stage; what is at hand stays when the file is not sound."""

@@ -50,7 +50,6 @@ def _card(entry: Recording) -> Card:
         entry.about,
         output.image or still,
         output.text or "",
-        entry.address,
         method_title(entry.method),
         badge(entry),
     )

@@ -62,9 +62,9 @@ class TracePanel:
     def _connect(self, one: Sequence[Any]) -> None:
         shown, unfolded = self.site.shown, gr.State(False)
         self.unfolded = unfolded
-        self.accordion.expand(lambda: True, None, unfolded, **AT_ONCE)
+        self.accordion.expand(self.unfold, {shown}, [unfolded, *self.parts], **in_turn("trace"))
         self.accordion.collapse(lambda: False, None, unfolded, **AT_ONCE)
-        gr.on([unfolded.change, shown.change], self.refresh, {shown, unfolded}, self.parts, **in_turn("trace"))
+        shown.change(self.refresh, {shown, unfolded}, self.parts, **in_turn("trace"))
         self.which.input(self.choose, {self.which, shown}, one, **(LATEST | in_turn("trace")))
         self.step.release(self.choose_step, {self.which, self.step, shown}, [self.entries], **AT_ONCE_LATEST)
 
@@ -76,6 +76,11 @@ class TracePanel:
             return None, {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
         words = f"{title_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
         return trace, {self.problem: notice("info", words, "Opened, and shown above."), self.upload: None}
+
+    def unfold(self, values: Update, request: gr.Request) -> Update:
+        """Show what is at hand, and from now on whatever comes."""
+        values |= {self.unfolded: True}
+        return {self.unfolded: True, **self.refresh(values, request)}
 
     def refresh(self, values: Update, request: gr.Request) -> Update:
         """Show what is at hand, unless it is folded away."""

@@ -138,8 +138,6 @@ chooses((button) => {
   for (const other of element.querySelectorAll('button[data-index]')) {
     other.setAttribute('aria-pressed', String(other === button));
   }
-  const { address } = props.value[button.dataset.index];
-  if (address) history.replaceState(history.state, '', `#${address}`);
 });
 """
 
@@ -189,8 +187,6 @@ class Card(NamedTuple):
     """data:image/png or webp; the page leaves anything else out."""
     text: str = ""
     """Shown where there is no picture."""
-    address: str = ""
-    """What stands behind the # of the page's address once it is chosen."""
     group: str = ""
     """Cards of one group stand together, below its name."""
     badge: str = ""

@@ -1,4 +1,4 @@
-// What the reader operates above the lanes, and the part of the address that remembers it.
+// What the reader operates above the lanes.
 
 const ICONS = {
   first: "M3 3h2v10h-2zM13 3v10l-7-5z",
@@ -13,7 +13,6 @@ const SPEEDS = {
   milliseconds: [[0.05, "1/20 of real time"], [0.1, "1/10 of real time"], [0.25, "1/4 of real time"], [0.5, "half real time"], [1, "real time"], [4, "4 × real time"]],
 };
 const USUAL_SPEED = { passes: 10, milliseconds: 0.25 };
-const OWN_HASH_KEYS = ["step", "ms", "clock", "token"];
 
 /** The buttons, the slider and the choices above the lanes. */
 class Controls {
@@ -92,18 +91,3 @@ function showPlay(button, playing, what = "") {
   button.setAttribute("aria-label", label);
   button.replaceChildren(icon(ICONS[playing ? "pause" : "play"], true));
 }
-
-/** Reading and writing this player's part of the address, leaving the rest of it alone. */
-const address = {
-  read() {
-    const pairs = location.hash.slice(1).split("&").map((part) => part.split("="));
-    return Object.fromEntries(pairs.filter(([key]) => OWN_HASH_KEYS.includes(key)));
-  },
-  /** Write the place; `called` names what is shown where nothing else does. */
-  write(values, called) {
-    const foreign = location.hash.slice(1).split("&").filter((part) => part && !OWN_HASH_KEYS.includes(part.split("=")[0]));
-    const own = Object.entries(values).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`);
-    const named = foreign.length || !called ? foreign : [called];
-    history.replaceState(history.state, "", `#${[...named, ...own].join("&")}`);
-  },
-};
