@@ -3,10 +3,11 @@
     #method=scd&model=studio-image&prompt=a%20red%20boot&seed=3&set.window=16&step=12
     #gallery=scd-boot&step=12
     #compare=scd-boot&compare=method%3Dscd%26model%3Dstudio-image%26seed%3D3
+    #tab=choose
 
 A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `step`, `ms`, `clock`,
-`on` and `token` are the player's. An address comes from anywhere, so all of it is checked, and none of it becomes a
-path.
+`on` and `token` are the player's, `tour` is the tour's. An address comes from anywhere, so all of it is checked, and none
+of it becomes a path.
 """
 
 import re
@@ -23,6 +24,8 @@ from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 from traces.schema import Trace
 
+WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")
+"""What an address calls the tabs; the first one opens where it names none, or the second for runs to compare."""
 MOST_CHARACTERS: Final = 6 * PROMPT_CHARACTERS + 2000
 """Of an address: a letter of a prompt may take several."""
 MOST_COMPARED: Final = 6
@@ -30,7 +33,8 @@ MOST_COMPARED: Final = 6
 FILE: Final = "file"
 """What an address calls a run that came as a file and cannot be decoded again from what it says."""
 _SETTING: Final = "set."
-_PLACE: Final = ("step", "ms", "clock", "on", "token")
+_BESIDE: Final = ("tab", "tour", "step", "ms", "clock", "on", "token")
+"""What stands beside a run."""
 _NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
 _WHOLE: Final = re.compile(r"\d{1,19}")
 _SHOWN: Final = 60
@@ -40,6 +44,8 @@ _SHOWN: Final = 60
 class Address:
     """What an address asks for."""
 
+    tab: str = ""
+    """The tab to open; empty for the one that shows what is asked for."""
     request: Request | None = None
     beside: bool = True
     """Whether ordinary decoding runs beside it."""
@@ -62,18 +68,21 @@ def read_address(fragment: str) -> Address | None:
         )
     pairs = parse_qsl(fragment.removeprefix("#"), keep_blank_values=True)
     given = dict(pairs)
-    at = _place(given)
+    at, tab = _place(given), given.get("tab", "")
+    if tab and tab not in TABS:
+        raise ConfigError(f"tab: {_quoted(tab)} is not here; choose one of {', '.join(TABS)}.")
     if "compare" in given:
         runs = [value for name, value in pairs if name == "compare"]
         if len(runs) > MOST_COMPARED:
             raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
         settings_of = (dict(parse_qsl(run, keep_blank_values=True)) if "=" in run else run for run in runs)
-        return Address(compare=tuple(run if isinstance(run, str) else _request(run) for run in settings_of), at=at)
+        compared = tuple(run if isinstance(run, str) else _request(run) for run in settings_of)
+        return Address(tab=tab, compare=compared, at=at)
     if "gallery" in given:
-        return Address(gallery=given["gallery"], at=at)
+        return Address(tab=tab, gallery=given["gallery"], at=at)
     if "method" not in given:
-        return None
-    return Address(request=_request(given), beside=given.get("beside") != "no", at=at)
+        return Address(tab=tab) if tab else None
+    return Address(tab=tab, request=_request(given), beside=given.get("beside") != "no", at=at)
 
 
 def fragment_of(request: Request, beside: bool) -> str:
@@ -116,7 +125,7 @@ def fragment_of_tray(runs: Sequence[str]) -> str:
 
 
 def _request(given: Mapping[str, str]) -> Request:
-    known = {"method", "model", "prompt", "seed", "beside", *_PLACE}
+    known = {"method", "model", "prompt", "seed", "beside", *_BESIDE}
     for name in given:
         if name not in known and not name.startswith(_SETTING):
             raise ConfigError(f"address: {_quoted(name)} is no part of one; remove it.")

@@ -6,22 +6,20 @@ from typing import Any, Final
 import gradio as gr
 import torch
 
-from demo.addresses import read_address
-from demo.pages import api, methods
-from demo.pages.compare import COMPARE, IN_TURN, ComparePage
-from demo.pages.figures import FiguresPage
-from demo.pages.gallery import GalleryPage
-from demo.pages.run import RUN, RunPage
-from demo.pages.trace import TracePage
-from demo.pages.which import WhichPage
-from demo.panels.widgets import notice
+from demo.addresses import CHOOSE, COMPARE, LEARN, WATCH, read_address
+from demo.pages import api
+from demo.pages.choose import ChoosePage
+from demo.pages.compare import IN_TURN, ComparePage
+from demo.pages.learn import LearnPage
+from demo.pages.watch import WatchPage
+from demo.panels.widgets import component, notice
 from demo.runs.recordings import Recording, pairs
 from demo.runs.tour import scenes
 from demo.server.limits import KEPT_SECONDS, current
 from demo.server.replies import Page
 from demo.server.sessions import Shown, Visitors
 from demo.server.startup import private_folder
-from demo.site import AT_ONCE, QUIET, Site, Update, in_turn
+from demo.site import AT_ONCE, PRESS, QUIET, Site, Update
 from demo.theme import LOOK, watcher
 from engines.config import ConfigError
 from engines.models.devices import resolve_several, split
@@ -30,39 +28,47 @@ from engines.runtime.environment import device_name
 _MASTHEAD = """# Draftscope
 See speculative decoding happen: every draft, every verdict, every forward pass. Models run on {device}.
 """
-_NAME_RUN = """() => {
-  // A tab is chosen as the page is made, too.
-  if (globalThis.draftscopeOpened && /compare=/.test(location.hash)) {
-    history.replaceState(history.state, '', `#${draftscopePlayers.viewer.called}`);
-  }
-}"""
+_SKIP_JS: Final = """
+const form = (tries) => {
+  const field = document.querySelector('#prompt :is(textarea, input):enabled, #run');
+  if (field?.checkVisibility()) field.focus();
+  else if (tries) setTimeout(form, 50, tries - 1);
+};
+const link = build('a', { href: '#run' });
+link.addEventListener('click', (event) => {
+  event.preventDefault();
+  document.querySelector('[data-tab-id=watch]').click();
+  form(100);
+});
+place.append(link);
+const show = () => { link.textContent = props.value; };
+"""
+_SKIP_CSS: Final = """
+a { position: absolute; z-index: 10; padding: 8px 16px; border-radius: 8px; background: #0072b2; color: #ffffff; }
+a:not(:focus) { clip-path: inset(50%); }
+"""
 _WRONG: Final = "This address cannot be opened."
 _FRAGMENT: Final = "() => location.hash"
-_GO: Final = """(go) => {
+_CHOSEN: Final = "() => globalThis.draftscopeOpened && draftscopeAddress.choose('{tab}')"
+"""A tab is chosen as the page is made, too: what the address names is not there yet."""
+_GO: Final = f"""(button) => {{
   globalThis.draftscopeOpened = true;
-  const button = { run: 'run', compare: 'tray-fetch' }[go];
-  const press = (tries) => {
-    const there = document.getElementById(button);
-    if (there?.checkVisibility()) there.click();
-    else if (tries) setTimeout(press, 100, tries - 1);
-  };
-  if (button) press(100);
-}"""
+  if (button) ({PRESS})(button);
+}}"""
 
 
 class Opening:
     """What happens once when the page is loaded."""
 
-    def __init__(self, tabs: gr.Tabs, run: RunPage, gallery: GalleryPage, compare: ComparePage) -> None:
-        self.tabs, self.run, self.gallery, self.compare = tabs, run, gallery, compare
+    def __init__(self, tabs: gr.Tabs, watch: WatchPage, compare: ComparePage) -> None:
+        self.tabs, self.watch, self.compare = tabs, watch, compare
         self.fragment = gr.Textbox(visible=False)
         self.go = gr.Textbox(visible=False)
+        """The button to press then, by its id."""
 
     def connect(self, blocks: gr.Blocks) -> None:
         """Read the address when the page is loaded, and press Run where it names a run."""
-        run, gallery = self.run, self.gallery
-        changed: list[Any] = [self.tabs, self.go, run.problem, *run.opens]
-        changed += [*gallery.shows, self.compare.wanted, self.compare.fetch]
+        changed: list[Any] = [self.tabs, self.go, *self.watch.replays, self.compare.wanted, self.compare.fetch]
         opened = blocks.load(self.open, {self.fragment}, changed, js=_FRAGMENT, **AT_ONCE)
         opened.then(None, self.go, None, js=_GO, **AT_ONCE)
 
@@ -72,14 +78,17 @@ class Opening:
             address = read_address(values[self.fragment] or "")
             if address is None:
                 return {self.go: ""}
+            tab = address.tab or (COMPARE if address.compare else WATCH)
+            opened: Update = {self.go: "", self.tabs: gr.Tabs(selected=tab)}
             if address.gallery:
-                return self.gallery.named(address.gallery)
-            if address.compare:
-                named = self.compare.named(address.compare)
-                return {self.go: "compare", self.tabs: gr.Tabs(selected=COMPARE), **named}
-            return {self.go: "run", **self.run.opened(address)}
+                opened |= self.watch.replay(self.watch.gallery.named(address.gallery), placed=True)
+            elif address.compare:
+                opened |= {self.go: "tray-fetch", **self.compare.named(address.compare)}
+            elif address.request:
+                opened |= {self.go: "run", **self.watch.opened(address)}
+            return opened
         except ConfigError as error:
-            return {self.run.problem: notice("error", str(error), _WRONG)}
+            return {self.watch.problem: notice("error", str(error), _WRONG)}
 
 
 def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
@@ -93,36 +102,28 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     blocks: gr.Blocks
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(split(resolve_several())[0]))
+        component("Skip to the run form", _SKIP_JS, _SKIP_CSS, elem_id="skip")
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
         offered = pairs(recordings)
         at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
         turned = watcher()
         site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
-            with gr.Tab("Run", id=RUN) as run_tab:
-                run = RunPage(site, offered, scenes(recordings, offered))
+            with gr.Tab("Watch", id=WATCH):
+                watch = WatchPage(site, offered, scenes(recordings, offered), recordings, gone)
             with gr.Tab("Compare", id=COMPARE) as compare_tab:
-                compare = ComparePage(site, run, recordings)
-            with gr.Tab("Which one?") as which_tab:
-                which = WhichPage(site, recordings)
-            with gr.Tab("Figures") as figures_tab:
-                figures = FiguresPage(site, run)
-            with gr.Tab("Gallery"):
-                gallery = GalleryPage(run, recordings, gone)
-            with gr.Tab("Trace") as trace_tab:
-                trace = TracePage(site)
-            with gr.Tab("Methods"):
-                methods.build()
+                compare = ComparePage(site, watch, recordings)
+            with gr.Tab("Choose", id=CHOOSE) as choose_tab:
+                choose = ChoosePage(site, recordings)
+            with gr.Tab("Learn", id=LEARN):
+                LearnPage(site)
+        for tab in tabs.children:  # before what waits for the server
+            tab.select(None, js=_CHOSEN.format(tab=tab.id), **QUIET)
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
-        which_tab.select(which.draw, which.inputs, which.parts, **QUIET)
-        computed = which.calculator
-        which_tab.select(computed.draw, computed.inputs, computed.parts, **QUIET)
-        which.connect(tabs, gallery)
-        gallery.connect(tabs)
-        figures_tab.select(figures.refresh, figures.inputs, figures.parts, **QUIET)
-        trace_tab.select(trace.refresh, {site.shown}, trace.parts, **in_turn("trace"))
-        run_tab.select(None, None, None, js=_NAME_RUN, **QUIET)
-        Opening(tabs, run, gallery, compare).connect(blocks)
+        for drawn in (choose, choose.calculator):
+            choose_tab.select(drawn.draw, drawn.inputs, drawn.parts, **QUIET)
+        choose.connect(tabs, watch)
+        Opening(tabs, watch, compare).connect(blocks)
         compare.connect_again(tabs)
         api.build(visitors)
         for event in (blocks.load, turned.turned):

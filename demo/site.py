@@ -26,6 +26,18 @@ def scroll_to(part: str) -> str:
   behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' }})"""
 
 
+PRESS: Final = """(button, unless) => {
+  const press = (tries) => {
+    const there = document.getElementById(button);
+    if (unless && document.querySelector(unless)) return;
+    if (there) there.click();
+    else if (tries) setTimeout(press, 100, tries - 1);
+  };
+  press(100);
+}"""
+"""Script that presses the button of an id once it is there, if the page has nothing that `unless` selects."""
+
+
 def in_turn(name: str) -> dict[str, Any]:
     """For events that may not overtake one another, such as drawing what was opened last."""
     return {"concurrency_id": name, **QUIET}

@@ -25,7 +25,7 @@ def watcher() -> gr.HTML:
 
     Its event `turned` says whether the page is narrow, as a phone held upright, from now on.
     """
-    script = player.terms() + _MARK + _WATCH
+    script = player.around() + _MARK + _WATCH
     return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="watcher")
 
 
@@ -44,6 +44,7 @@ CSS: Final = """
 .place p { color: var(--body-text-color-subdued); font-size: 12px; overflow-wrap: anywhere; }
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
+#skip { position: absolute; overflow: visible !important; }
 #problem:not(:has(.notice)), #outcome:not(:has(.facts)),
 #watcher, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
 #grid:not(:has(table)),
@@ -52,9 +53,9 @@ CSS: Final = """
 .tab-container button.selected { color: var(--link-text-color) !important; }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
 #calculator-answer h1 { margin: 0; font-size: 64px; line-height: 1.1; }
-#which-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
+#choose-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
   font-size: 19px; font-weight: 600; line-height: 1.4; }
-#which-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }
+#choose-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }
 #bias-plot { max-width: 800px; } /* its panels are square */
 #ask { align-items: stretch; gap: 10px; }
 #prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }

@@ -148,7 +148,7 @@ class Bench:
         )
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """Write everything as JSON, which the app opens under "Which one?".
+        """Write everything as JSON, which the app opens under Choose.
 
         Raises:
             OSError: If the file cannot be written.
@@ -448,7 +448,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--device", help="as for run")
     add("--dtype", help="as for run")
     add("--table", choices=("markdown", "latex"), default="markdown", help="what is printed")
-    add("-o", "--output", metavar="FILE", help="write JSON, which the app opens under Which one?")
+    add("-o", "--output", metavar="FILE", help="write JSON, which the app opens under Choose")
     given = parser.parse_args(arguments)
     settings: dict[str, Any] = {name: value for name in ("device", "dtype") if (value := getattr(given, name))}
     settings |= {"seed": given.seed, "progress": sys.stderr.isatty()}

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.addresses import FILE, Address
-from demo.pages.run import RunPage
+from demo.addresses import COMPARE, FILE, Address
+from demo.pages.watch import WatchPage
+from demo.panels.experiments import ExperimentsPanel
 from demo.panels.export import ZipOut
 from demo.panels.figure import FigureChooser
 from demo.panels.grid import GridPanel
@@ -28,8 +29,6 @@ from traces import TraceError, loads
 from visualizers import supported
 from visualizers.bundle import Options
 
-COMPARE: Final = "compare"
-"""Id of the tab."""
 IN_TURN: Final[dict[str, Any]] = in_turn("tray")
 """What changes the tray is done one after the other, as asked: none writes over what another has just done."""
 TICKED: Final = "the runs that are ticked under Compare"
@@ -54,13 +53,14 @@ _PRESS_RUN: Final = "() => document.getElementById('run').click()"
 class ComparePage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site, run: RunPage, recordings: Sequence[Recording]) -> None:
-        """Lay it out and wire it; what is repeated is what the Run page asks for."""
+    def __init__(self, site: Site, run: WatchPage, recordings: Sequence[Recording]) -> None:
+        """Lay it out and wire it; what is repeated is what Watch asks for."""
         self.site, self.run = site, run
         self.recorded = recorded_entries(recordings)
         self._by_id = {entry.id: entry for entries in self.recorded.values() for entry in entries}
         self.tray = gr.State(Tray())
         self.set = gr.State(Shown())
+        """What is drawn: the runs that are ticked, or where there are none those at hand."""
         gr.Markdown(_LEAD, elem_classes="lead")
         self.box = tray_box(chips(self.recorded, Tray()), elem_id="tray")
         self.problem = notice_box(elem_id="tray-problem", elem_classes="panel-problem")
@@ -88,12 +88,14 @@ class ComparePage:
             with gr.Tab("Play", id=_PLAY):
                 self.viewer = trace_viewer("compare-viewer", address=False, visible=False)
                 self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
-            with gr.Tab("Figures of the ticked runs") as self.figures_tab:
+            with gr.Tab("Figures") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
             with gr.Tab("Grid: prompts by settings") as self.grid_tab:
                 self.grid = GridPanel(site, self.tray)
             with gr.Tab("Repeat with many seeds"):
                 self.repeat = RepeatPanel(site, run)
+            with gr.Tab("Experiments") as tab:
+                ExperimentsPanel(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
         own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
         self.parts: list[Any] = [*own, *self.chooser.parts]
         """What `show` changes."""
@@ -101,7 +103,7 @@ class ComparePage:
 
     def _connect(self) -> None:
         """Whatever is at hand comes into the tray; a tick changes what is at hand."""
-        self.inputs: set[Any] = {self.tray, *self.chooser.inputs}
+        self.inputs: set[Any] = {self.tray, self.site.shown, *self.chooser.inputs}
         changes = [self.site.shown, *self.parts]
         self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
         self.box.choose(self.choose, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
@@ -124,7 +126,7 @@ class ComparePage:
         self.run.over.then(self.show_again, {again.wanted, self.site.shown, *self.inputs}, changes, **IN_TURN)
 
     def vary(self, values: Update, event: gr.EventData) -> Update:
-        """Fill the form of the Run page; the runs that are shown now are what the next one stands beside."""
+        """Fill the form of Watch; the runs that are shown now are what the next one stands beside."""
         again = self.run.again
         address = Address(request=again.chosen(values, event))
         return {again.wanted: values[again.at_hand].paths, **self.run.opened(address)}
@@ -248,18 +250,18 @@ class ComparePage:
     def _show(self, tray: Tray, values: Update, request: gr.Request) -> Update:
         tray = Tray(tray.added, tuple(entry for entry in tray.chosen if entry.path.exists()))
         runs = Shown(tuple(entry.path for entry in tray.chosen), TICKED)
-        traces = runs.traces()
+        traces, drawn = runs.traces(), runs if runs.paths else values[self.site.shown]
         words = remark(tray.chosen) if traces else _NONE
         return {
             self.tray: tray,
-            self.set: runs,
+            self.set: drawn,
             self.box: chips(self.recorded, tray),
             self.problem: notice("info", words) if words else {},
             self.viewer: gr.update(value=compared(runs.paths), visible=bool(traces)),
             self.costs: beside(traces),
             self.export: gr.update(visible=bool(traces)),
             **self.out.cleared(),
-            **self.chooser.offer(traces, values, request),
+            **self.chooser.offer(drawn.traces(), values, request),
         }
 
 

@@ -33,7 +33,7 @@ class Variation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AtHand:
-    """The runs that the player of the Run page shows, and what the last of them can be compared with."""
+    """The runs that the player of Watch shows, and what the last of them can be compared with."""
 
     paths: tuple[Path, ...] = ()
     variations: tuple[Variation, ...] = ()

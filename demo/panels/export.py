@@ -29,7 +29,7 @@ from visualizers.style import Theme
 KINDS: Final = ("gif", "mp4")
 _SAID_EVERY: Final = 8
 """Frames from one word of progress to the next."""
-_NOTHING_MOVES: Final = "There is no run to show in motion yet; press Run or choose a recording in the Gallery."
+_NOTHING_MOVES: Final = "There is no run to show in motion yet; press Run or choose a recorded run."
 
 
 _SAVE_JS = """() => {

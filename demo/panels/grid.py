@@ -8,7 +8,7 @@ from typing import Any, Final
 import gradio as gr
 from PIL import ImageOps
 
-from demo.pages.run import DRAWS, EXAMPLES, vocabulary
+from demo.pages.watch import DRAWS, EXAMPLES, vocabulary
 from demo.panels.export import ExportPanel
 from demo.panels.figure import Panel
 from demo.panels.start_stop import StartStop, progress

@@ -1,4 +1,4 @@
-"""Repeat with N seeds: the run that the Run page asks for, beside ordinary decoding of the same seeds."""
+"""Repeat with N seeds: the run that Watch asks for, beside ordinary decoding of the same seeds."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import gradio as gr
 
-from demo.pages.run import RunPage
+from demo.pages.watch import WatchPage
 from demo.panels.figure import FigureChooser
 from demo.panels.start_stop import StartStop, progress
 from demo.panels.widgets import Fact, facts, facts_row, notice_box
@@ -26,7 +26,7 @@ T = TypeVar("T")
 FEWEST, MOST = 2, 32
 """Seeds."""
 _LEAD: Final = (
-    "Decodes what the Run page asks for (method, model, prompt and settings) with seeds 0, 1, 2 ..., one run after the "
+    "Decodes what Watch asks for (method, model, prompt and settings) with seeds 0, 1, 2 ..., one run after the "
     "other, each beside ordinary decoding of the same seed. Before it starts, the first passes are tried to say how "
     "long it will take."
 )
@@ -35,7 +35,7 @@ _LEAD: Final = (
 class RepeatPanel:
     """A number of seeds, a bar, and what the seeds came to, with figures and files."""
 
-    def __init__(self, site: Site, run: RunPage) -> None:
+    def __init__(self, site: Site, run: WatchPage) -> None:
         """Lay it out and wire it."""
         self.site, self.run = site, run
         self.repeated = gr.State(Shown())

@@ -10,7 +10,7 @@ from demo.panels.widgets import notice
 from demo.runs.series import Progress
 from demo.server.limits import COMPUTE
 from demo.server.queue import Work, queued
-from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.site import AT_ONCE, PRESS, QUIET, Site, Update
 
 WAITING: Final = "It begins as soon as the model is free; where another run is under way, this one waits."
 
@@ -47,6 +47,10 @@ class StartStop:
         done = begun.then(queued(self.site, box, kind, work), reads, changes, **COMPUTE, **QUIET)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
         return done.then(self.settle, None, [self.start, self.stop], **AT_ONCE)
+
+    def press_at(self, event: Any, unless: str) -> None:
+        """Begin at an event, too, where the page has nothing yet that `unless` selects."""
+        event(None, js=f"() => ({PRESS})('{self.start.elem_id}', '{unless}')", **QUIET)
 
     def begin(self, request: gr.Request) -> Update:
         """Make ready."""

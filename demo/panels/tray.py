@@ -44,7 +44,7 @@ const show = () => {
   summary.addEventListener('click', () => { open = !drawer.open; });
   place.replaceChildren(...own, ...(count ? [drawer] : []));
   drawer.open = open || !own.length;
-  if (address && element.checkVisibility()) history.replaceState(history.state, '', `#${address}`);
+  if (address) draftscopeAddress.name('compare', address);
   const [list, ticked] = [place.querySelector('.drawer'), place.querySelector('.drawer input:checked')];
   if (list) list.scrollTop = scrolled || (ticked && focused === null ? ticked.offsetTop - list.offsetTop - 12 : 0);
   if (focused !== null) place.querySelector(`input[value="${CSS.escape(focused)}"]`)?.focus();

@@ -43,15 +43,15 @@ globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {},
 // Drawing a loop while the first passes of a run arrive would let gradio merge them. A refused run leaves the picture.
 if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
 // What is shown is named in the address; the player adds the place.
-const called = (text) => HASH && history.replaceState(history.state, '', `#${text}`);
+const called = (text, placed) => HASH && draftscopeAddress.name('watch', text, placed);
 let race = null;
 let due = [];  // the next pass of each lane: most arrive several times
 const act = {
   offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
-  load: ({ urls, address }) => {
+  load: ({ urls, address, placed }) => {
     race = null;
-    if (address && !`${location.hash}&`.startsWith(`#${address}&`)) called(address);
-    player.loadUrl(urls, address ? { loop: true, start: true, called: address } : {});
+    called(address ?? '', placed);
+    player.loadUrl(urls, { afresh: !placed, ...(address ? { loop: true, start: true, called: address } : {}) });
   },
   compare: ({ urls }) => { race = null; player.loadUrl(urls, { most: 6, afresh: true }); },
   begin: (message) => {
@@ -175,11 +175,11 @@ def recorded(paths: Sequence[Path]) -> Message | None:
     return {"kind": "load", "urls": [url(path) for path in paths]} if paths else None
 
 
-def replayed(recording: Recording) -> Message:
-    """The message to play a recording from its start."""
+def replayed(recording: Recording, placed: bool = False) -> Message:
+    """The message to play a recording from its start, or to show it where the address is `placed`."""
     answers = answers_to(trace.prompt for trace in recording.traces)
     urls = [url(path) for path in recording.paths]
-    message = {"kind": "load", "urls": urls, "address": recording.address, "answers": answers}
+    message = {"kind": "load", "urls": urls, "address": recording.address, "placed": placed, "answers": answers}
     return message | {"asked": secrets.token_hex(4)}  # gradio tells a component nothing that it was told last
 
 

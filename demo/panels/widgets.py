@@ -87,11 +87,11 @@ _FACTS_CSS = """
 """
 
 _CARDS_CSS = """
-.cards {
-  display: grid; grid-template-columns: repeat(auto-fill, minmax(190px, 1fr)); gap: 14px;
-  margin: 0; padding: 0; list-style: none; }
-.cards li { margin: 0; }
-h3 { margin: 22px 0 8px; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
+div { display: flex; gap: 22px; overflow-x: auto; padding: 4px; } /* a strip: as high as one card */
+section { display: grid; grid-template-rows: auto 1fr; }
+.cards { display: flex; gap: 12px; margin: 0; padding: 0; list-style: none; }
+.cards li { flex: 0 0 190px; margin: 0; }
+h3 { margin: 0 0 8px; font-size: 15px; font-weight: 650; color: var(--body-text-color); }
 .cards .badge { justify-self: start; margin: 0 0 4px; padding: 1px 8px; border-radius: 999px; font-size: 12px;
   font-weight: 600; color: var(--body-text-color); background: var(--background-fill-secondary); }
 .cards button {
@@ -109,10 +109,7 @@ h3 { margin: 22px 0 8px; font-size: 15px; font-weight: 650; color: var(--body-te
 .cards .note { font-size: 13px; line-height: 1.4; color: var(--body-text-color-subdued); }
 .cards .about { margin-top: 4px; font-size: 13px; line-height: 1.4; }
 @media (max-width: 640px) {
-  .cards { grid-template-columns: 1fr; gap: 8px; }
-  .cards button { grid-template-columns: 72px 1fr; column-gap: 12px; grid-template-rows: auto auto 1fr; padding: 8px; }
-  .cards img, .cards .blank, .cards .excerpt { grid-row: 1 / 4; width: 72px; margin: 0; }
-  .cards .excerpt { padding: 4px; font-size: 6px; }
+  .cards li { flex-basis: 150px; }
   .cards button:not([aria-pressed=true]) .about { display: none; }
 }
 """
@@ -132,17 +129,15 @@ const one = (card, index) => {
 const show = () => {
   const cards = props.value || [];
   const groups = [...new Set(cards.map(({ group }) => group))];
-  place.replaceChildren(...groups.flatMap((name) => {
+  place.replaceChildren(...groups.map((name) => {
     const made = cards.map((card, index) => (card.group === name ? one(card, index) : null)).filter(Boolean);
-    return [...(name ? [build('h3', {}, name)] : []), build('ul', { class: 'cards' }, ...made)];
+    return build('section', {}, ...(name ? [build('h3', {}, name)] : []), build('ul', { class: 'cards' }, ...made));
   }));
 };
 chooses((button) => {
   for (const other of element.querySelectorAll('button[data-index]')) {
     other.setAttribute('aria-pressed', String(other === button));
   }
-  const { address } = props.value[button.dataset.index];
-  if (address) history.replaceState(history.state, '', `#${address}`);
 });
 """
 
@@ -192,8 +187,6 @@ class Card(NamedTuple):
     """data:image/png or webp; the page leaves anything else out."""
     text: str = ""
     """Shown where there is no picture."""
-    address: str = ""
-    """What stands behind the # of the page's address once it is chosen."""
     group: str = ""
     """Cards of one group stand together, below its name."""
     badge: str = ""

@@ -159,11 +159,11 @@ KINDS: Final = ("text", "picture", "video", "continuous")
 _EXACT: Final = (
     "A draft is accepted with just the probability that makes the tokens follow the model's own distribution, and a "
     "rejected one is drawn again from the residual. So nothing is lost by drafting: both runs are draws from one "
-    "distribution. Their random numbers differ, and so the outcome may. The page Methods has the formulas."
+    "distribution. Their random numbers differ, and so the outcome may. Learn has the formulas."
 )
 _SAME: Final = (
     "Both runs take the likeliest token at every place, and a draft is accepted only where it is that token. So "
-    "drafting changes how many passes it takes, and nothing else. The page Methods has the rule."
+    "drafting changes how many passes it takes, and nothing else. Learn has the rule."
 )
 
 

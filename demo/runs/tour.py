@@ -107,11 +107,7 @@ const words = build('div', { 'aria-live': 'polite' }, number, title, text);
 const buttons = build('div', { class: 'go' }, back, on, out);
 const card = build('section', { 'aria-label': 'Tour', class: 'tour' }, words, buttons);
 const player = () => globalThis.draftscopePlayers?.viewer;
-const own = (part) => part && !/^(tour|step|ms|clock|token|on)=/.test(part);
-const called = (tour) => {
-  const others = location.hash.slice(1).split('&').filter(own);
-  history.replaceState(history.state, '', `#${[...others, ...(tour ? [`tour=${tour}`] : [])].join('&')}`);
-};
+const called = (tour) => draftscopeAddress.write({ tour: tour ? `tour=${tour}` : '', place: '' });
 const go = (index) => {
   if (!scenes[index]) return;
   const first = now < 0;

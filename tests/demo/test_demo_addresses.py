@@ -11,7 +11,7 @@ from support.raster import MODEL
 
 from demo.addresses import FILE, Address, fragment_of, fragment_of_tray, read_address
 from demo.app import Opening
-from demo.pages.gallery import _card, badge
+from demo.panels.gallery import _card, badge
 from demo.runs.tray import Tray
 from demo.site import Update
 from engines.config import ConfigError, make_config
@@ -86,7 +86,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -
     fragment = fragment_of_tray(["scd", fragment_of(own, beside=True), FILE])
     assert read_address(fragment) == Address(compare=("scd", own, FILE))
     update = opened(opening, f"#{fragment}")
-    assert update[opening.go] == "compare" and "1 run of this address" in update[compare.fetch]["value"]
+    assert update[opening.go] == "tray-fetch" and "1 run of this address" in update[compare.fetch]["value"]
     values = parts.values(wanted=update[compare.wanted], tray=Tray())
     request = gr.Request(session_hash="mine")
     for last in compare.decode(values, request):
@@ -112,7 +112,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -
 
 @pytest.mark.slow
 def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(opening: Opening) -> None:
-    page = opening.run
+    page = opening.watch
     update = opened(opening, f"#method=scd&model={MODEL}&seed=5&set.window=8&step=7")
     assert update[opening.go] == "run"
     values = {control: getattr(control, "value", None) for control in page.form}
@@ -131,10 +131,10 @@ def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(open
 
 @pytest.mark.slow
 def test_an_address_shows_the_settings_of_its_method_and_no_others(opening: Opening) -> None:
-    groups = opening.run.groups
+    groups = opening.watch.groups
     update = opened(opening, "#method=s2d2&prompt=1")
     assert [name for name, group in groups.items() if update[group]["visible"]] == ["s2d2"]
-    families = opening.run.samplings
+    families = opening.watch.samplings
     assert [family for family, group in families.items() if update[group]["visible"]] == [METHODS["s2d2"].family]
 
 
@@ -143,15 +143,15 @@ def test_an_address_shows_the_settings_of_its_method_and_no_others(opening: Open
 )
 def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(opening: Opening, fragment: str) -> None:
     update = opened(opening, fragment)
-    assert set(update) == {opening.run.problem}
-    said = update[opening.run.problem]
+    assert set(update) == {opening.watch.problem}
+    said = update[opening.watch.problem]
     assert said["kind"] == "error" and "is not here, or not any more" in said["text"]
 
 
 def test_gallery_cards_open_by_name_stand_by_method_and_say_what_was_saved(opening: Opening) -> None:
-    (entry, *_) = opening.gallery.entries
-    assert opened(opening, f"#gallery={entry.name}")[opening.run.site.shown].paths == entry.paths
-    (card, *_) = opening.gallery.cards.value
+    (entry, *_) = opening.watch.gallery.entries
+    assert opened(opening, f"#gallery={entry.name}")[opening.watch.site.shown].paths == entry.paths
+    (card, *_) = opening.watch.gallery.cards.value
     ordinary, made = (trace.summary.forwards for trace in entry.traces)
     assert card["group"] == METHODS[entry.method].title
     assert card["badge"] == f"{ordinary / made:.1f} × fewer target passes, exact"

@@ -49,7 +49,7 @@ def test_nothing_is_offered_for_a_run_that_cannot_be_asked_for_here(elsewhere: T
 def test_a_press_fills_the_form_and_the_new_run_stands_beside_the_old_ones(
     parts: Parts, recorded: tuple[Recording, ...]
 ) -> None:
-    run, compare, paths = parts.run, parts.compare, recorded[0].paths
+    run, compare, paths = parts.watch, parts.compare, recorded[0].paths
     at_hand = run.again.show([AT_HAND], paths)[run.again.at_hand]
     index = [one.label for one in at_hand.variations].index("Window L: 8")
     update = compare.vary({run.again.at_hand: at_hand}, gr.EventData(None, {"index": index}))

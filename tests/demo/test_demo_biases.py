@@ -2,8 +2,8 @@
 
 import pytest
 
-from demo.pages import bias as page
-from demo.pages.bias import conduct
+from demo.panels import bias as panel
+from demo.panels.bias import conduct
 from engines.continuous.mixture2d import MODES, Plane
 
 COUNT, AT_ONCE = 2000, 1000
@@ -11,8 +11,8 @@ COUNT, AT_ONCE = 2000, 1000
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(page, "TOKENS", COUNT)
-    monkeypatch.setattr(page, "_AT_ONCE", AT_ONCE)
+    monkeypatch.setattr(panel, "TOKENS", COUNT)
+    monkeypatch.setattr(panel, "_AT_ONCE", AT_ONCE)
 
 
 def test_every_mode_is_drawn_and_counted() -> None:

@@ -17,7 +17,7 @@ FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW = """async () => {
   const open = name => [...document.querySelectorAll('[role=tab]')].find(tab => tab.innerText.trim() === name).click();
   const ticks = () => tray.querySelectorAll('input:checked').length;
   const seen = [];
-  open('Run');
+  open('Watch');
   open('Compare');
   tray.querySelector('details input').click();
   new MutationObserver(() => seen.push(ticks())).observe(tray, { childList: true, subtree: true });
@@ -62,7 +62,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     assert [lane["steps"] for lane in page.evaluate(COMPARED)["lanes"]] == [1, 1, 1]  # one clock
     expect(page.locator("#tray-costs tbody tr")).to_have_count(3)
 
-    page.get_by_role("tab", name="Figures of the ticked runs").click()
+    page.get_by_role("tab", name="Figures").click()
     plot = page.locator("#compared-plot .js-plotly-plot")
     expect(plot).to_be_visible()
     page.get_by_label("Acceptance heat map").check()

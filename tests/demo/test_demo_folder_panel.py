@@ -9,7 +9,7 @@ import gradio as gr
 import pytest
 from support.checkpoints import write
 
-from demo.pages.run import RunPage
+from demo.pages.watch import WatchPage
 from demo.panels.folder import local
 from demo.server.sessions import Shown, Visitors
 from demo.site import Site
@@ -18,9 +18,9 @@ from engines.models import catalog
 from engines.models.catalog import MODELS, at_hand, terms_of
 
 
-def page() -> RunPage:
+def page() -> WatchPage:
     with gr.Blocks():
-        return RunPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
+        return WatchPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
 
 
 def asker(host: str = "127.0.0.1", **headers: str) -> Any:

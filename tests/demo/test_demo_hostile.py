@@ -56,7 +56,7 @@ def test_compared_traces_are_only_text_and_name_no_file(page: Page, tmp_path: Pa
         expect(page.locator("#tray")).to_contain_text(EVERY)
     page.wait_for_function("draftscopePlayers['compare-viewer']?.snapshot()?.lanes.length === 2")
     harmless(page)
-    page.get_by_role("tab", name="Figures of the ticked runs").click()
+    page.get_by_role("tab", name="Figures").click()
     expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()
     harmless(page)
     page.locator("#compared-zip").click()
@@ -70,7 +70,8 @@ def test_compared_traces_are_only_text_and_name_no_file(page: Page, tmp_path: Pa
 
 
 def test_a_refused_trace_is_only_text(page: Page) -> None:
-    page.get_by_role("tab", name="Trace").click()
+    page.get_by_role("tab", name="Watch").click()
+    page.locator("#trace > button").click()
     for text in TEXTS:
         data = json.dumps({"schema": text, "version": "1.0"}).encode()
         with pytest.raises(TraceError) as caught:
@@ -81,11 +82,10 @@ def test_a_refused_trace_is_only_text(page: Page) -> None:
 
 
 def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -> None:
-    page.get_by_role("tab", name="Trace").click()
     for accordion in ("Forward passes", "One forward pass"):
         page.locator("button.label-wrap:visible", has_text=accordion).click()
     for made, text in ((handmade.s2d2(), EVERY), (handmade.psd(), TEXTS[0])):
-        page.get_by_role("tab", name="Trace").click()
+        page.get_by_role("tab", name="Watch").click()
         give(page.locator("#upload"), dumps(hostile(made, text)))
         said = f"{text} on {text}, {len(made.steps)} forward passes."
         expect(page.locator("#upload-problem [role=status] > span")).to_have_text(said)
@@ -103,14 +103,16 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
         expect(alone.locator(".ds-prompt")).to_have_text(text)
         harmless(alone)
         alone.close()
+        page.get_by_role("tab", name="Compare", exact=True).click()
+        page.get_by_role("tab", name="Play", exact=True).click()
         page.get_by_role("tab", name="Figures", exact=True).click()
-        expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible()
+        expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()
         harmless(page)
 
 
 def test_results_and_timings_are_only_text(page: Page) -> None:
-    page.get_by_role("tab", name="Figures", exact=True).click()
-    page.get_by_role("tab", name="Accuracy and speed").click()
+    page.get_by_role("tab", name="Choose").click()
+    page.locator("#results > button").click()
     place = page.locator("#results-upload")
     row = sweep(1)[0]
 
@@ -137,6 +139,7 @@ def test_results_and_timings_are_only_text(page: Page) -> None:
     harmless(page)
     page.get_by_label("Accuracy and speed by one setting").check()
     expect(page.locator("#results-plot")).to_contain_text("Accuracy and speed by one setting")
+    page.get_by_role("tab", name="Learn").click()
     page.get_by_role("tab", name="What drafting gains").click()
     timing: Mapping[str, object] = {field.name: EVERY[:40] if field.default == "" else 1 for field in fields(Timing)}
     refuse("timings", read_timings, {"rows": [{**timing, "gamma": TEXTS[0]}]})

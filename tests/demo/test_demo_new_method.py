@@ -8,9 +8,9 @@ import gradio as gr
 import pytest
 from support.raster import MODEL
 
-from demo.pages import methods as methods_page
-from demo.pages.methods import described
+from demo.panels import methods as methods_panel
 from demo.panels.controls import own_settings
+from demo.panels.methods import described
 from demo.runs.decoding import LiveRuns
 from engines.config import make_config
 from engines.methods import METHODS
@@ -61,5 +61,5 @@ def test_a_method_without_prose_is_described_by_the_registry(
     assert [setting.name for setting in own_settings(example.METHOD)] == ["match", "drafts"]
     monkeypatch.setitem(METHODS, "prompt-lookup", example.METHOD)
     with gr.Blocks(analytics_enabled=False) as page:
-        methods_page.build()
-    assert "Prompt lookup" in [tab.label for tab in page.blocks.values() if isinstance(tab, gr.Tab)]
+        methods_panel.build()
+    assert f"Prompt lookup: {example.METHOD.summary}" in [getattr(one, "label", "") for one in page.blocks.values()]

@@ -17,7 +17,7 @@ from engines.models.catalog import MODELS
 from traces import read
 from visualizers import FIGURES
 
-TABS = ("Run", "Compare", "Which one?", "Figures", "Gallery", "Trace", "Methods")
+TABS = ("Watch", "Compare", "Choose", "Learn")
 COUNT_PUSHES = """() => {
   const player = draftscopePlayers.viewer;
   const push = player.push.bind(player);
@@ -79,7 +79,7 @@ def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page:
     page.keyboard.press("ArrowRight")
     assert [lane for lane, _ in steps(page)] == [1, 1]
 
-    page.get_by_role("tab", name="Trace").click()
+    page.locator("#trace > button").click()
     with page.expect_download() as download:
         page.get_by_role("button", name="Download trace").click()
     saved = tmp_path / "saved.json.gz"
@@ -91,6 +91,7 @@ def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page:
         f"Speculative Coupled Decoding on Toy raster, 16x16 grey levels, {coupled} forward passes"
     )
     expect(page.get_by_text("It comes from the file you opened")).to_be_visible()
+    page.wait_for_function(f"{SNAPSHOT}.lanes.length === 1 && {SNAPSHOT}.lanes[0].finals === 256")  # on the stage
 
 
 def test_a_preset_moves_the_controls_and_a_moved_control_makes_it_custom(page: Page) -> None:
@@ -147,61 +148,56 @@ def test_a_bad_prompt_is_answered_and_loses_nothing_and_the_keyboard_reaches_the
 
 
 def test_the_gallery_opens_a_recording_and_the_figures_speak_of_it(page: Page) -> None:
-    page.get_by_role("tab", name="Gallery").click()
     page.locator("#gallery button").first.click()
-    expect(page.get_by_role("tab", name="Run")).to_have_attribute("aria-selected", "true")
     expect(page.locator("#outcome")).to_contain_text("ordinary: 256")
     page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && {SNAPSHOT}.now === 0")  # from the start
     expect(page.locator("#viewer")).to_be_in_viewport(ratio=0.9)
     assert page.evaluate("location.hash") == "#gallery=scd"
+    page.get_by_role("tab", name="Compare", exact=True).click()
     page.get_by_role("tab", name="Figures").click()
-    expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible()
+    expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()
     page.get_by_label("The race to the last token").check()
-    expect(page.locator("#figure-plot")).to_contain_text("The race to the last token")
+    expect(page.locator("#compared-plot")).to_contain_text("The race to the last token")
     expect(page.get_by_text(FIGURES["race"].caption[:40])).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})  # the phone is turned
-    expect(page.locator("#figure-plot")).not_to_contain_text("The race to the last token")
-    expect(page.locator("#figure-plot .js-plotly-plot")).to_be_visible()
+    expect(page.locator("#compared-plot")).not_to_contain_text("The race to the last token")
+    expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     page.set_viewport_size({"width": 1280, "height": 900})
-    expect(page.locator("#figure-plot")).to_contain_text("The race to the last token")
+    expect(page.locator("#compared-plot")).to_contain_text("The race to the last token")
     page.get_by_role("button", name="Export PDF").first.click()
     with page.expect_download() as download:
-        page.locator("a[download='figure.pdf']").click()
+        page.locator("a[download='compared.pdf']").click()
     assert Path(download.value.path()).read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize("place", ["run", "trace"])
-def test_the_runs_at_hand_can_be_taken_away_in_motion(page: Page, tmp_path: Path, place: str) -> None:
+def test_the_runs_at_hand_can_be_taken_away_in_motion(page: Page, tmp_path: Path) -> None:
     take_over(page)
-    page.get_by_role("tab", name=place.capitalize(), exact=True).click()
     passes = max(count for count, _ in steps(page))
-    page.locator(f"#{place}-moving-gif").click()
-    expect(page.locator(f"#{place}-moving-progress")).to_contain_text(f"of {passes + 1} is drawn")
+    page.locator("#watch-moving-gif").click()
+    expect(page.locator("#watch-moving-progress")).to_contain_text(f"of {passes + 1} is drawn")
     with page.expect_download(timeout=120_000) as download:
-        page.locator(f"#{place}-moving-file a[download$='.gif']").click(timeout=120_000)
+        page.locator("#watch-moving-file a[download$='.gif']").click(timeout=120_000)
     assert download.value.suggested_filename == "scd-seed-0.gif"
     download.value.save_as(tmp_path / "race.gif")
     with Image.open(tmp_path / "race.gif") as image:
         assert (image.width, image.n_frames) == (720, passes + 1)
-    expect(page.locator(f"#{place}-moving-progress [role]")).to_have_count(0)
+    expect(page.locator("#watch-moving-progress [role]")).to_have_count(0)
 
 
 def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
     choose_raster(page)
-    page.get_by_role("tab", name="Figures").click()
-    page.get_by_role("tab", name="Experiments").click()
-    page.locator("#run-experiment").click()
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    page.get_by_role("tab", name="Experiments").click()  # it begins by itself
     press_once(page, "#stop-experiment", there="#experiment-plot .js-plotly-plot")
     expect(page.locator("#run-experiment")).to_be_enabled()
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 
 
 def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> None:
-    page.get_by_role("tab", name="Figures").click()
-    page.get_by_role("tab", name="Bias of published variants").click()
-    page.locator("#run-bias").click()
+    page.get_by_role("tab", name="Learn").click()
+    page.get_by_role("tab", name="Bias of published variants").click()  # it begins by itself
     press_once(page, "#stop-bias")
     expect(page.locator("#bias-progress")).to_contain_text("Stopped.")
     expect(page.locator("#bias-plot")).to_be_hidden()
@@ -222,8 +218,8 @@ def test_ratios_are_compared_live_and_the_drawing_can_be_stopped(page: Page) -> 
 
 
 def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:
-    page.get_by_role("tab", name="Figures").click()
-    page.get_by_role("tab", name="Accuracy and speed").click()
+    page.get_by_role("tab", name="Choose").click()
+    page.locator("#results > button").click()
     upload = page.locator("#results-upload input[type=file]")
     rows = sweep(4)
     sound = tmp_path / "sound.jsonl.gz"
@@ -251,6 +247,7 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
     assert {line["method"] for line in lines} == {"ar", "s2d2"} and float(lines[0]["speed-up-time"]) == 1
     accessible(page, 390, 1280)
 
+    page.get_by_role("tab", name="Learn").click()
     page.get_by_role("tab", name="What drafting gains").click()
     plot = page.locator("#timings-plot .js-plotly-plot")
     expect(plot).to_contain_text("SJD, video")  # of what ships
@@ -269,14 +266,19 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
 
 def unfold(page: Page, tab: str) -> None:
     """Open what a tab folds away, or shows after a choice."""
-    if tab == "Run":
-        page.locator(".settings > button").first.click()
+    if tab == "Watch":
+        for fold in (".settings", "#why", "#trace"):
+            page.locator(f"{fold} > button").first.click()
         expect(page.get_by_label("Method")).to_be_visible()
-    elif tab == "Trace":
-        page.locator("#trace-why > button").click()
         for name in ("Forward passes", "One forward pass, position by position"):
             page.locator("button.label-wrap", has_text=name).click()
         expect(page.locator("#trace-entries table")).to_be_visible()
+    elif tab == "Choose":
+        expect(page.locator("#choose-plot .js-plotly-plot")).to_be_visible()
+        page.locator("#results > button").click()
+        expect(page.locator("#results-plot .js-plotly-plot")).to_be_visible()
+    elif tab == "Learn":
+        page.locator("#method-scd > button").click()
 
 
 @pytest.mark.parametrize(
@@ -286,7 +288,5 @@ def test_every_page_is_accessible_and_fits(page: Page, width: int) -> None:
     page.set_viewport_size({"width": width, "height": 844})
     for tab in TABS:
         page.get_by_role("tab", name=tab, exact=True).click()
-        if plot := {"Figures": "#figure-plot", "Which one?": "#which-plot"}.get(tab):
-            expect(page.locator(f"{plot} .js-plotly-plot")).to_be_visible()
         unfold(page, tab)
         accessible(page)

@@ -10,7 +10,7 @@ import pytest
 from support.parts import Parts
 from support.raster import decoded
 
-from demo.pages.run import begin_with
+from demo.pages.watch import begin_with
 from demo.panels.viewer import offered
 from demo.runs.recordings import Recording, pairs
 from engines.config import make_config
@@ -71,7 +71,7 @@ def test_runs_alone_and_of_unknown_methods_are_not_offered() -> None:
 
 
 def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    some, page = recording(decoded("ar"), decoded("scd", window=16)), parts.run
+    some, page = recording(decoded("ar"), decoded("scd", window=16)), parts.watch
     monkeypatch.setattr(page, "pairs", pairs([some]))
     event: Any = SimpleNamespace(index=0)
     update, made = page.choose_pair(event), some.traces[-1]
@@ -82,8 +82,8 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     monkeypatch.setattr("demo.addresses.at_hand", lambda _: False)
     assert page.form.isdisjoint(page.choose_pair(event)), "what cannot be asked for leaves the form as it is"
     fetched = replace(made, model=replace(made.model, id="smollm2"))
-    monkeypatch.setattr("demo.pages.run.at_hand", lambda _: False)
-    told = page.as_recorded(recording(fetched))
+    monkeypatch.setattr("demo.pages.watch.at_hand", lambda _: False)
+    told = page.as_recorded([fetched])
     assert told.keys() == {page.problem} and "engines fetch smollm2" in str(told[page.problem])
     begin_with(told | {page.seed: 7, page.prompt: gr.update(value="a boot")})
     assert (page.problem.value, page.seed.value, page.prompt.value) == (told[page.problem], 7, "a boot")

@@ -7,7 +7,7 @@ import pytest
 from support import handmade
 from support.raster import decoded
 
-from demo.pages import run
+from demo.pages.watch import EXAMPLES
 from demo.panels.start_stop import StartStop
 from demo.runs.naming import ORDINARY, is_ordinary, title_of, titles_of
 from demo.runs.outcome import outcome
@@ -54,7 +54,7 @@ def test_runs_are_named_by_what_sets_them_apart_and_ordinary_decoding_of_text_is
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prompt", run.EXAMPLES[MODELS["text-target"].default_prompt])
+@pytest.mark.parametrize("prompt", EXAMPLES[MODELS["text-target"].default_prompt])
 def test_every_example_makes_psd_draft_as_the_page_runs_it(prompt: str) -> None:
     method, model = METHODS["psd"], load_model("text-target")
     made = {}

@@ -38,17 +38,17 @@ def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> No
     assert walk.clicks <= 2
 
     walk.clicks = 0
-    walk.click(page.get_by_role("tab", name="Which one?"))  # the engineer: a sentence, with its plot
-    said = page.locator("#which-answer p")
+    walk.click(page.get_by_role("tab", name="Choose"))  # the engineer: a sentence, with its plot
+    said = page.locator("#choose-answer p")
     expect(said.first).to_contain_text(re.compile(r"for pictures.*: .*\d\.\d+ × \(\d\.\d+ to \d\.\d+\)"))
-    expect(page.locator("#which-plot .js-plotly-plot")).to_be_visible()  # plotly is fetched first
+    expect(page.locator("#choose-plot .js-plotly-plot")).to_be_visible()  # plotly is fetched first
     walk.click(page.get_by_label("Continuous tokens"))
     expect(said).to_have_count(1)
     expect(said).to_contain_text("Nothing here is faster than ordinary decoding for continuous tokens")
     assert walk.clicks <= 2
 
     page.get_by_role("button", name="See it happen").first.click()
-    expect(page.get_by_role("tab", name="Run")).to_have_attribute("aria-selected", "true")
+    expect(page.get_by_role("tab", name="Watch")).to_have_attribute("aria-selected", "true")
     reasons = page.locator("#why")
     expect(reasons).to_contain_text("What decides the speed here?")
     reasons.locator("> button").click()

@@ -10,7 +10,7 @@ from support.raster import decoded
 
 from demo.__main__ import main
 from demo.app import build
-from demo.pages.methods import method_text
+from demo.panels.methods import method_text
 from demo.runs.measured import measured
 from demo.runs.outcome import outcome
 from demo.runs.recordings import FOLDER, listed, record, recordings

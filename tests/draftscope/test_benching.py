@@ -10,7 +10,7 @@ from support.checkpoints import write
 from support.llamas import Letters, greedy, llama, noisy
 
 import draftscope as ds
-from demo.pages.which import WhichPage
+from demo.pages.choose import ChoosePage
 from demo.runs.tradeoffs import opened_tradeoffs
 from demo.server.sessions import Shown, Visitors
 from demo.site import Site
@@ -104,7 +104,7 @@ def test_which_one_opens_the_results(made: Bench, tmp_path: Path) -> None:
     speeds = {line["label"]: line["speed"] for line in made.table()}
     assert all(found[label].speed == pytest.approx(speeds[label]) and found[label].exact for label in ours)
     with gr.Blocks():
-        which = WhichPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
+        which = ChoosePage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
     asked: dict[Any, Any] = {each: each.value for each in which.inputs if hasattr(each, "value")}
     asked |= {which.own: (), which.upload: data, which.site.look: "light"}
     shown = which.open(asked, gr.Request())

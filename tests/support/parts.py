@@ -7,8 +7,7 @@ import gradio as gr
 
 from demo.app import Opening
 from demo.pages.compare import ComparePage
-from demo.pages.gallery import GalleryPage
-from demo.pages.run import RunPage
+from demo.pages.watch import WatchPage
 from demo.runs.recordings import Recording
 from demo.server.sessions import Shown, Visitors
 from demo.site import Site, Update
@@ -20,20 +19,18 @@ class Parts:
 
     blocks: gr.Blocks
     site: Site
-    run: RunPage
+    watch: WatchPage
     compare: ComparePage
-    gallery: GalleryPage
     opening: Opening
 
     @classmethod
     def build(cls, recorded: Sequence[Recording]) -> "Parts":
         with gr.Blocks() as blocks:
             site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
-            run, tabs = RunPage(site), gr.Tabs()
-            compare, gallery = ComparePage(site, run, recorded), GalleryPage(run, recorded)
+            watch, tabs = WatchPage(site, recordings=recorded), gr.Tabs()
+            compare = ComparePage(site, watch, recorded)
             compare.connect_again(tabs)
-            gallery.connect(tabs)
-            return cls(blocks, site, run, compare, gallery, Opening(tabs, run, gallery, compare))
+            return cls(blocks, site, watch, compare, Opening(tabs, watch, compare))
 
     def values(self, **more: object) -> Update:
         """The values of the Compare page, nothing being chosen; `more` by the names of its parts."""

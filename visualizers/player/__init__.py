@@ -31,13 +31,19 @@ def script() -> str:
     parts = "\n".join(_read(f"{name}.js") for name in _SCRIPTS)
     opening = '(() => {\n"use strict";\nif (globalThis.Draftscope) return;\n'
     opening += "const { term, mark } = globalThis.draftscopeTerms;"
-    return f"{terms()}{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
+    return f"{around()}{opening}\n{parts}\nglobalThis.Draftscope = {{ mount }};\n}})();\n"
 
 
 @cache
 def glossary() -> dict[str, dict[str, Any]]:
     """Name -> `says`, what it means in plain words, and `words`, by which it is known in a text; each word once."""
     return {name: {"words": [], **term} for name, term in tomllib.loads(_read("glossary.toml")).items()}
+
+
+@cache
+def around() -> str:
+    """Return JavaScript that a page needs around the player: its terms and its address, each defined once."""
+    return terms() + _read("address.js")
 
 
 @cache

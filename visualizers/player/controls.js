@@ -1,4 +1,4 @@
-// What the reader operates above the lanes, and the part of the address that remembers it.
+// What the reader operates above the lanes.
 
 const ICONS = {
   first: "M3 3h2v10h-2zM13 3v10l-7-5z",
@@ -20,7 +20,6 @@ const CLOCKS = {
   milliseconds: ["Milliseconds, measured", "Milliseconds"],
   computed: ["Milliseconds, computed", "Computed milliseconds"],
 };
-const OWN_HASH_KEYS = ["step", "ms", "clock", "token", "on"];
 
 /** The buttons, the slider and the choices above the lanes. */
 class Controls {
@@ -99,18 +98,3 @@ function showPlay(button, playing, what = "") {
   button.setAttribute("aria-label", label);
   button.replaceChildren(icon(ICONS[playing ? "pause" : "play"], true));
 }
-
-/** Reading and writing this player's part of the address, leaving the rest of it alone. */
-const address = {
-  read() {
-    const pairs = location.hash.slice(1).split("&").map((part) => part.split("="));
-    return Object.fromEntries(pairs.filter(([key]) => OWN_HASH_KEYS.includes(key)));
-  },
-  /** Write the place; `called` names what is shown where nothing else does. */
-  write(values, called) {
-    const foreign = location.hash.slice(1).split("&").filter((part) => part && !OWN_HASH_KEYS.includes(part.split("=")[0]));
-    const own = Object.entries(values).filter(([, value]) => value !== null).map(([key, value]) => `${key}=${value}`);
-    const named = foreign.length || !called ? foreign : [called];
-    history.replaceState(history.state, "", `#${[...named, ...own].join("&")}`);
-  },
-};

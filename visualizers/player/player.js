@@ -295,7 +295,7 @@ class Player {
 
   /** Go where the address says. Return whether it named a place. */
   restore() {
-    const { step, ms, clock, token, on } = address.read();
+    const { step, ms, clock, token, on } = draftscopeAddress.place();
     if (Object.hasOwn(CLOCKS, clock)) this.useClock(clock, on);
     const wanted = Number.parseFloat(this.clock === "passes" ? step : ms);
     if (Number.isFinite(wanted)) this.now = Math.max(0, Math.min(this.extent(), wanted));
@@ -441,7 +441,9 @@ class Player {
       say(this.live, [this.controls.words, ...this.present().map((lane) => lane.sentence())].join(". "));
       const inPasses = this.clock === "passes";
       const place = { step: inPasses ? Math.floor(this.now) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
-      if (this.hash && !this.guided) address.write({ ...place, clock: this.clock, on: this.clock === "computed" ? this.controls.hardware.written : null, token: this.pinned ? this.position : null }, this.called);
+      if (this.hash && !this.guided && this.root.checkVisibility()) {
+        draftscopeAddress.stand({ ...place, clock: this.clock, on: this.clock === "computed" ? this.controls.hardware.written : null, token: this.pinned ? this.position : null }, this.called);
+      }
       this.emit("settled", { clock: this.clock, now: this.now });
     }, SETTLE_MILLISECONDS);
   }

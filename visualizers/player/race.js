@@ -141,7 +141,6 @@ class Race {
     if (text !== this.sentence.textContent) {
       say(this.sentence, text);
       mark(this.sentence);
-      for (const button of this.sentence.querySelectorAll(".ds-term")) button.tabIndex = -1; // the counters have them, too
     }
     const truth = finished && this.pair?.why;
     say(this.truth, truth ? `${this.pair.truth}:` : "");

@@ -12,7 +12,6 @@
   const WORDS = new RegExp(`(?<![\\p{L}\\p{N}_#=-])(?:${escaped.join("|")})(?![\\p{L}\\p{N}_]|[-=]\\p{L})`, "giu");
   const LEAVE = "button, [role=button], a, summary, input, textarea, select, canvas, svg, code, pre, kbd, script, style, .katex, .ds, .js-plotly-plot, .scroller td, [role=tab], [role=tooltip], [data-no-terms]";
   const PIECE = "p, li, td, th, dt, dd, h1, h2, h3, h4, label, legend, figcaption";
-  const COMPONENT = ".block, .html-container, .ds, main";
   const STYLE = `
     .ds-term { color: inherit !important; cursor: help; text-decoration: underline dotted 1px; text-decoration-color: color-mix(in srgb, currentColor 60%, transparent);
       text-underline-offset: 3px; }
@@ -60,7 +59,7 @@
   const term = (name, text = name, says = null) => {
     settle();
     const button = document.createElement("span"); // a real button does not break over lines
-    Object.assign(button, { className: "ds-term", textContent: text, tabIndex: 0 });
+    Object.assign(button, { className: "ds-term", textContent: text, tabIndex: -1 });
     button.setAttribute("role", "button");
     button.setAttribute("aria-describedby", tip.id);
     button.dataset.term = name;
@@ -82,13 +81,12 @@
       parts.push(node.data.slice(from, found.index), term(name, found[0]));
       from = found.index + found[0].length;
     }
-    if (!parts.length || (parts[1].textContent !== node.data.trim() && itemOf(node))) return [];
+    if (!parts.length || (parts[1].textContent !== node.data.trim() && itemOf(node))) return;
     const [first, ...rest] = [...parts, node.data.slice(from)];
     const nodes = rest.filter((part) => part !== "").map((part) => (part instanceof Node ? part : document.createTextNode(part)));
     node.after(...nodes);
     node.data = first; // the page's own text stays where it is, and may be written to again
     marked.set(node, nodes);
-    return nodes.filter((part) => part instanceof Element);
   };
 
   const mark = (root) => {
@@ -102,16 +100,17 @@
     for (const text of texts) {
       const piece = text.parentElement.closest(PIECE) ?? text.parentElement;
       const seen = new Set([...piece.querySelectorAll(".ds-term")].map(({ dataset }) => dataset.term));
-      for (const button of divide(text, seen)) keepStop(button);
+      divide(text, seen);
     }
   };
 
-  /** The keyboard stops at a term once in every part of the page, and never between choices of one list. */
-  const keepStop = (button) => {
-    const whole = button.closest(COMPONENT) ?? document.body;
-    const same = whole.querySelectorAll(`.ds-term[data-term="${button.dataset.term}"]`);
-    const choice = button.closest("label")?.querySelector("input[type=radio], input[type=checkbox]");
-    if (choice || [...same].some((other) => other !== button && other.tabIndex === 0)) button.tabIndex = -1;
+  /** The keyboard stops at the first term of the page; from there the arrows lead to all others. */
+  const visible = () => [...document.querySelectorAll(".ds-term")].filter((button) => button.checkVisibility());
+  const keepStop = () => visible().forEach((button, index) => (button.tabIndex = index ? -1 : 0));
+  const ARROWS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+  const lead = (button, by) => {
+    const all = visible();
+    all.at((all.indexOf(button) + by) % all.length).focus();
   };
 
   const ours = (node) => (node instanceof Element ? node : node.parentElement)?.closest(".ds, .js-plotly-plot, .ds-tip");
@@ -143,7 +142,7 @@
 
   const of = ({ target }) => target.closest?.(".ds-term");
   const within = (event) => event.target === tip || of(event) === shown;
-  const choice = (target) => target.matches?.("input:focus-visible") && target.closest("label")?.querySelector(".ds-term");
+  const choice = (target) => target.matches?.(":is(input, textarea, select):focus-visible") && target.closest("label")?.querySelector(".ds-term");
   document.addEventListener("pointerover", (event) => {
     if (of(event)) show(of(event));
     else if (shown && within(event)) clearTimeout(leaving);
@@ -169,8 +168,10 @@
     if (control && !control.matches("input[type=radio], input[type=checkbox]")) event.preventDefault(); // or it takes the focus
   });
   document.addEventListener("keydown", (event) => {
-    const press = of(event) && (event.key === "Enter" || event.key === " ");
-    if (press) show(of(event));
+    const button = of(event);
+    if (event.key === "Tab") return keepStop();
+    if (button && event.key in ARROWS) lead(button, ARROWS[event.key]);
+    else if (button && (event.key === "Enter" || event.key === " ")) show(button);
     else if (event.key === "Escape" && shown) hide();
     else return;
     event.stopPropagation();

@@ -1,4 +1,4 @@
-"""Which one: the shipped answer says what the shipped rows say, and what papers report stands apart."""
+"""Choose: the shipped answer says what the shipped rows say, and what papers report stands apart."""
 
 import gzip
 import json
@@ -10,9 +10,9 @@ from typing import Any
 import gradio as gr
 import pytest
 
-from demo.pages.methods import method_text
-from demo.pages.which import recording_of
+from demo.pages.choose import recording_of
 from demo.panels.calculator import _FIRST, CalculatorPanel
+from demo.panels.methods import method_text
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import recordings
 from demo.runs.tradeoffs import REPORTED, answer, measured_tradeoffs, reported_tradeoffs, speed_in_words

@@ -21,8 +21,8 @@ _HEADS: Final = ("Draft length", "Batch", "Times as fast", "Tokens a verificatio
 _WINDOW_HEADS: Final = ("Decoded", "Decoder", "Window", "Times fewer passes", "Times as fast")
 
 
-class TimingsPage:
-    """The page and its handlers."""
+class TimingsPanel:
+    """A choice of figures, the table of one, and an upload."""
 
     def __init__(self, site: Site) -> None:
         self.site = site

@@ -1,4 +1,4 @@
-"""The Run page's handlers, without a browser."""
+"""The handlers of Watch, without a browser."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from support.parts import Parts
 from support.raster import MODEL
 
 from demo.addresses import Address
-from demo.pages.run import RunPage
+from demo.pages.watch import WatchPage
 from demo.panels.controls import CUSTOM, DEFAULTS
 from demo.server.queue import queued
 from engines.methods import METHODS
@@ -20,11 +20,11 @@ from engines.runtime.request import Request
 
 
 @pytest.fixture
-def page(parts: Parts) -> RunPage:
-    return parts.run
+def page(parts: Parts) -> WatchPage:
+    return parts.watch
 
 
-def form(page: RunPage, **chosen: Any) -> dict[Any, Any]:
+def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
     """The values of the form as it stands, but for what is chosen."""
     controls = [page.prompt, page.method, page.model, page.seed, page.beside]
     for settings in (*page.own.values(), *page.sampling.values()):
@@ -34,7 +34,7 @@ def form(page: RunPage, **chosen: Any) -> dict[Any, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_tells_the_viewer_of_every_pass_and_keeps_both_traces(page: RunPage) -> None:
+def test_a_run_tells_the_viewer_of_every_pass_and_keeps_both_traces(page: WatchPage) -> None:
     updates = list(page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine")))
     kinds = [update[page.viewer]["kind"] for update in updates if page.viewer in update]
     assert (kinds[0], kinds[-1], set(kinds[1:-1])) == ("begin", "finish", {"push"})
@@ -43,7 +43,7 @@ def test_a_run_tells_the_viewer_of_every_pass_and_keeps_both_traces(page: RunPag
     assert len(kinds) == 2 + max(len(trace.steps) for trace in traces)
 
 
-def test_a_model_that_is_not_fetched_says_how(page: RunPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_model_that_is_not_fetched_says_how(page: WatchPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
     chosen = form(page, model="smollm2", method="speculative")
     update = page.choose_method(chosen) | page.choose_model(chosen)
@@ -60,7 +60,7 @@ def test_a_model_that_is_not_fetched_says_how(page: RunPage, monkeypatch: pytest
     assert page.choose_model(chosen)[page.model]["info"] is None
 
 
-def test_what_is_wrong_with_the_form_is_said(page: RunPage) -> None:
+def test_what_is_wrong_with_the_form_is_said(page: WatchPage) -> None:
     handle = queued(page.site, page.problem, "run", page.decode)
 
     async def told() -> Any:
@@ -71,7 +71,7 @@ def test_what_is_wrong_with_the_form_is_said(page: RunPage) -> None:
     assert last[page.problem]["text"].startswith("prompt: toy-raster draws without a prompt")
 
 
-def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(page: RunPage) -> None:
+def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(page: WatchPage) -> None:
     block, length = page.own["s2d2"].of["block"], page.sampling["diffusion-lm"].of["length"]
 
     def opened(model: str) -> dict[Any, Any]:
@@ -94,7 +94,7 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     assert page.choose_model({page.model: "patch-mixture"})[guidance]["value"] == 1.0  # it has none
 
 
-def test_a_method_leaves_a_model_that_fits(page: RunPage) -> None:
+def test_a_method_leaves_a_model_that_fits(page: WatchPage) -> None:
     def chosen(method: str) -> dict[str, Any]:
         return dict(page.choose_method({page.method: method, page.model: "studio-video"})[page.model])
 

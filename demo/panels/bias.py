@@ -25,8 +25,8 @@ _TEXT: Final = Path(__file__).with_name("bias.md")
 _HEADS: Final = ("Mode", "Drafts kept", "TV to target", "TV to draft", "Tries per rejection", "Out of tries")
 
 
-class BiasPage:
-    """The page and its handlers."""
+class BiasPanel:
+    """The settings of the distribution, buttons, and what was drawn."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -35,12 +35,12 @@ class BiasPage:
         with gr.Row():
             self.controls = controls.build(settings(Plane))
         with gr.Row():
-            buttons = StartStop(site, "run-bias", "stop-bias", "Draw tokens")
+            self.buttons = StartStop(site, "run-bias", "stop-bias", "Draw tokens")
         self.progress = notice_box(elem_id="bias-progress", elem_classes="panel-problem")
         self.table = data_table("What was counted of every mode", elem_id="bias-table")
         self.panel = Panel(site, "bias")
         form: set[Any] = {site.look, *self.controls.of.values()}
-        buttons.connect("bias", self.draw, form, {self.progress, self.table, *self.panel.parts}, self.progress)
+        self.buttons.connect("bias", self.draw, form, {self.progress, self.table, *self.panel.parts}, self.progress)
 
     def draw(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Draw tokens of every mode, then show them."""

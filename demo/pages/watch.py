@@ -1,4 +1,4 @@
-"""Run: write a prompt, decode it the ordinary way and an accelerated way side by side, look at what happened."""
+"""Watch: a recorded race, or a prompt decoded the ordinary way and an accelerated way side by side, and its record."""
 
 import os
 import secrets
@@ -13,9 +13,11 @@ from demo.panels.again import AgainRow
 from demo.panels.clip import ClipPanel
 from demo.panels.export import MovingPanel
 from demo.panels.folder import FolderPanel, local
+from demo.panels.gallery import GalleryPanel
 from demo.panels.outcome import OutcomePanel
 from demo.panels.start_stop import StartStop
-from demo.panels.viewer import Passes, begun, finished, offered, replayed, trace_viewer
+from demo.panels.trace import TracePanel
+from demo.panels.viewer import Passes, begun, finished, offered, recorded, replayed, trace_viewer
 from demo.panels.widgets import chosen_index, notice, notice_box
 from demo.runs.decoding import Ended, Opened
 from demo.runs.recordings import Pair, Recording
@@ -23,7 +25,7 @@ from demo.runs.tour import Scene, tour
 from demo.server.limits import PROMPT_CHARACTERS
 from demo.server.queue import decoded
 from demo.server.sessions import Shown
-from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update
+from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, scroll_to
 from engines.config import as_values, settings
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
@@ -33,9 +35,8 @@ from engines.models.model_info import ModelInfo
 from engines.protocol import Family
 from engines.runtime.request import Request
 from engines.sampling.chance import LARGEST_SEED, read_seed
+from traces.schema import Trace
 
-RUN: Final = "run"
-"""Id of the tab."""
 DEFAULT: Final = METHODS["scd"]
 _USUAL: Final = MODELS[default_model(DEFAULT.family)]
 DRAWS: Final = MODELS["studio-image"].default_prompt
@@ -69,25 +70,38 @@ _OPENED: Final = {
 }
 """Settings that some model of a family has a say in: without prompts there is nothing to guide."""
 _INVITE: Final = "Take the tour"
+_RECORDED: Final = "a recorded run"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
 
 
-class RunPage:
+class WatchPage:
     """The page and its handlers."""
 
-    def __init__(self, site: Site, recorded: Sequence[Pair] = (), toured: Sequence[Scene] = ()) -> None:
-        """Lay it out; the pairs are there to look at before anything runs, the first one first, and so is the tour."""
+    def __init__(
+        self,
+        site: Site,
+        raced: Sequence[Pair] = (),
+        toured: Sequence[Scene] = (),
+        recordings: Sequence[Recording] = (),
+        gone: Sequence[str] = (),
+    ) -> None:
+        """Lay it out; the pairs are there to look at before anything runs, the first one first, and so is the tour.
+
+        `recordings` stand in the gallery, `gone` should.
+        """
         self.site = site
-        self.pairs = tuple(recorded)
+        self.pairs = tuple(raced)
         self.opening = gr.State(None)
         """The address that is being opened, until its run is over."""
         tour(toured, elem_id="tour")
         self.viewer = trace_viewer("viewer", offered(self.pairs, _INVITE if toured else ""), brief=True)
         self._build_form(_USUAL)
         self._build_outcome()
+        self.gallery = GalleryPanel(recordings, gone)
+        self.trace = TracePanel(site)
         self._connect()
         for pair in self.pairs[:1]:
-            begin_with(self.as_recorded(pair.recording))
+            begin_with(self.as_recorded(pair.recording.traces))
 
     def _build_form(self, model: ModelInfo) -> None:
         with gr.Row(elem_id="ask"):
@@ -162,7 +176,7 @@ class RunPage:
         traces, paths = (first.traces, first.paths) if first else ((), ())
         self.outcome = OutcomePanel("outcome", "why", traces)
         self.again = AgainRow(traces, paths)
-        self.moving = self.buttons.clears = MovingPanel(self.site, "run-moving")
+        self.moving = self.buttons.clears = MovingPanel(self.site, "watch-moving")
 
     def _connect(self) -> None:
         form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
@@ -187,6 +201,9 @@ class RunPage:
         chosen = {*self.opens, self.problem, *self.moving.parts, *about}
         self.replays: list[Any] = [self.viewer, *chosen]
         """What `replay` changes."""
+        opened = self.gallery.cards.choose(self.choose_recording, None, self.replays, **AT_ONCE)
+        opened.then(None, js=scroll_to("viewer"), **QUIET)
+        self.trace.upload.upload(self.open, {self.trace.upload}, [*self.trace.opens, *self.replays], **QUIET)
         # Not always_last: the form did not follow the second of two quick presses.
         self.viewer.chosen(self.choose_pair, None, chosen, trigger_mode="multiple", **AT_ONCE)
         self.dice.click(None, None, self.seed, js=_DICE)
@@ -286,27 +303,40 @@ class RunPage:
     def choose_pair(self, event: gr.EventData) -> Update:
         """A recorded pair is shown: it is what the other pages speak of, and what the form asks for."""
         recording = self.pairs[chosen_index(event, len(self.pairs), "pair")].recording
-        return self._about(recording)
+        return self._about(recording.traces, Shown(recording.paths, _RECORDED))
 
-    def replay(self, recording: Recording) -> Update:
-        """Play a recording on the stage, from its start; it changes `replays`."""
-        return {self.viewer: replayed(recording), **self._about(recording)}
+    def choose_recording(self, event: gr.EventData) -> Update:
+        """Play the recording of a card."""
+        return self.replay(self.gallery.chosen(event))
 
-    def _about(self, recording: Recording) -> Update:
-        """What is said of a recording that is shown, and the form that asks for it."""
-        return self.as_recorded(recording) | {
-            self.site.shown: Shown(recording.paths, "a recorded run"),
-            **self.outcome.show(recording.traces),
+    def replay(self, recording: Recording, placed: bool = False) -> Update:
+        """Play a recording on the stage, from its start or where the address is placed; it changes `replays`."""
+        shown = Shown(recording.paths, _RECORDED)
+        return {self.viewer: replayed(recording, placed), **self._about(recording.traces, shown)}
+
+    def open(self, values: Update, request: gr.Request) -> Update:
+        """Show a visitor's file on the stage; what is at hand stays when the file is not sound."""
+        trace, told = self.trace.read(values)
+        if trace is None:
+            return told
+        shown = self.site.visitor(request).keep([trace], "the file you opened")
+        return {**told, self.viewer: recorded(shown.paths), **self._about([trace], shown)}
+
+    def _about(self, traces: Sequence[Trace], shown: Shown) -> Update:
+        """What is said of finished runs, and the form that asks for them."""
+        return self.as_recorded(traces) | {
+            self.site.shown: shown,
+            **self.outcome.show(traces),
             self.caption: gr.update(visible=False),
-            **self.again.show(recording.traces, recording.paths),
+            **self.again.show(traces, shown.paths),
             **self.moving.cleared(),
         }
 
-    def as_recorded(self, recording: Recording) -> Update:
-        """The form as it asks for a recorded run; as it is where the run cannot be asked for here, and how it could."""
-        trace = recording.traces[-1]
+    def as_recorded(self, traces: Sequence[Trace]) -> Update:
+        """The form as it asks for a finished run; as it is where the run cannot be asked for here, and how it could."""
+        trace = traces[-1]
         if request := request_of(trace):
-            form = self.opened(Address(request=request, beside=len(recording.traces) > 1))
+            form = self.opened(Address(request=request, beside=len(traces) > 1))
             return form | {self.opening: None, self.problem: {}}
         model = MODELS.get(trace.model.id)
         missing = model is not None and model.fetched and not at_hand(model.id)
@@ -363,7 +393,7 @@ _CAPTION_LIVE: Final = (
     "Decoding. Both decoders take turns, one forward pass each; time counts only the decoder's own passes."
 )
 _CAPTION_DONE: Final = (
-    "Your run. Move through it with the slider, see its figures under Figures, download it under Trace."
+    "Your run. Move through it with the slider, see its figures under Compare, download it at the end of this page."
 )
 
 

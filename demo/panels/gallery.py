@@ -1,33 +1,26 @@
-"""Gallery: recorded runs, played on the stage of Run, no model needed."""
+"""Gallery: a strip of recorded runs, to be played on the stage, no model needed."""
 
 from collections.abc import Sequence
 
 import gradio as gr
 
-from demo.pages.run import RUN, RunPage
 from demo.panels.widgets import Card, card_wall, chosen_index, notice, notice_box
 from demo.runs.naming import method_title
 from demo.runs.recordings import Recording, deviation_of
-from demo.site import AT_ONCE, QUIET, Update, scroll_to
 from engines.config import ConfigError
 from engines.methods import METHODS
 from traces.pairing import target_forwards
 
-_LEAD = (
-    "Runs that were recorded with this program. Choose one to play it under Run; Figures and Trace then speak of "
-    "it too. Nothing is computed."
-)
+_LEAD = "**Recorded runs.** Choose one to play it above; nothing is computed."
 _EMPTY = "There is no recorded run in assets/traces. `make traces` records what gallery.json lists."
 
 
-class GalleryPage:
-    """The page and its handler."""
+class GalleryPanel:
+    """Cards, one a recording."""
 
-    def __init__(self, run: RunPage, entries: Sequence[Recording], gone: Sequence[str] = ()) -> None:
-        self.run = run
+    def __init__(self, entries: Sequence[Recording], gone: Sequence[str] = ()) -> None:
+        """Lay it out; `gone` are recordings that should be there."""
         self.entries = entries
-        self.shows = run.replays
-        """What `named` changes."""
         gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
         if gone:
             count = f"{len(gone)} recording{'s' * (len(gone) > 1)}"
@@ -35,23 +28,16 @@ class GalleryPage:
             notice_box(missing, elem_id="gallery-gone")
         self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
 
-    def connect(self, tabs: gr.Tabs) -> None:
-        """Open the recording of a card under Run."""
+    def chosen(self, event: gr.EventData) -> Recording:
+        """The recording of the card that was pressed, or a gr.Error for a card that there is not."""
+        return self.entries[chosen_index(event, len(self.entries), "recording")]
 
-        def open_card(event: gr.EventData) -> Update:
-            """Play the chosen recording."""
-            entry = self.entries[chosen_index(event, len(self.entries), "recording")]
-            return {tabs: gr.Tabs(selected=RUN), **self.run.replay(entry)}
-
-        opened = self.cards.choose(open_card, None, [tabs, *self.shows], **AT_ONCE)
-        opened.then(None, js=scroll_to("viewer"), **QUIET)
-
-    def named(self, name: str) -> Update:
-        """Play the recording that an address names. Raises ConfigError when there is none of that name."""
+    def named(self, name: str) -> Recording:
+        """The recording that an address names. Raises ConfigError when there is none of that name."""
         for entry in self.entries:
             if name == entry.name:
-                return self.run.replay(entry)
-        raise ConfigError(f"gallery: {name[:60]!r} is not here, or not any more; choose a recording in the Gallery.")
+                return entry
+        raise ConfigError(f"gallery: {name[:60]!r} is not here, or not any more; choose one of the recorded runs.")
 
 
 def _card(entry: Recording) -> Card:
@@ -64,7 +50,6 @@ def _card(entry: Recording) -> Card:
         entry.about,
         output.image or still,
         output.text or "",
-        entry.address,
         method_title(entry.method),
         badge(entry),
     )

@@ -1,14 +1,15 @@
-"""Which one? All methods and models in one plot, what is asked of them, and one sentence as the answer."""
+"""Choose: all methods and models in one plot, what is asked of them, and one sentence as the answer."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 import gradio as gr
 
-from demo.pages.gallery import GalleryPage
-from demo.pages.run import RUN
+from demo.addresses import WATCH
+from demo.pages.watch import WatchPage
 from demo.panels.calculator import CalculatorPanel
 from demo.panels.figure import Panel
+from demo.panels.results import ResultsPanel
 from demo.panels.widgets import component, notice, notice_box, upload_file
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import Recording
@@ -22,7 +23,7 @@ from demo.runs.tradeoffs import (
     reported_tradeoffs,
     speed_in_words,
 )
-from demo.site import AT_ONCE, LATEST, QUIET, Site, Update, scroll_to
+from demo.site import AT_ONCE, LATEST, QUIET, Site, Update, in_turn, scroll_to
 from traces.tradeoffs import Tradeoff, best, frontier, predicted
 from visualizers import SweepError
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
@@ -47,14 +48,14 @@ const show = () => place.replaceChildren(...(props.value?.length ? [
   build('h3', {}, 'The best of them, fastest first'), build('ul', {}, ...props.value.map(row))] : []));
 chooses();
 const listen = () => {  // plotly tells of a point through its own node, which is a new one whenever gradio draws again
-  const drawn = document.querySelector('#which-plot .js-plotly-plot');
+  const drawn = document.querySelector('#choose-plot .js-plotly-plot');
   if (!drawn?.on || drawn.heard) return;
   drawn.heard = true;
   drawn.on('plotly_click', ({ points: [{ customdata }] }) => {
     if (Number.isInteger(customdata)) trigger('choose', { index: customdata });
   });
 };
-new MutationObserver(listen).observe(document.getElementById('which-plot') ?? document.body,
+new MutationObserver(listen).observe(document.getElementById('choose-plot') ?? document.body,
   { childList: true, subtree: true });
 """
 _LIST_CSS: Final = """
@@ -71,7 +72,7 @@ button:disabled { color: var(--body-text-color-subdued); border-style: dashed; }
 """
 
 
-class WhichPage:
+class ChoosePage:
     """The page and its handlers."""
 
     def __init__(self, site: Site, recordings: Sequence[Recording] = ()) -> None:
@@ -99,14 +100,14 @@ class WhichPage:
         self.calculator = CalculatorPanel(self.site)
         gr.Markdown("## Measured here", elem_classes="lead")
         gr.Markdown(_LEAD, elem_classes="lead")
-        self.answer = gr.Markdown(elem_id="which-answer")
+        self.answer = gr.Markdown(elem_id="choose-answer")
         with gr.Row():
             with gr.Column(scale=1, min_width=250):
                 self.kind = gr.Radio(
                     [("Everything", _ALL)],
                     value=_ALL,
                     label="What is decoded",
-                    elem_id="which-kind",
+                    elem_id="choose-kind",
                 )
                 self.lost = gr.Slider(
                     0,
@@ -115,7 +116,7 @@ class WhichPage:
                     step=0.5,
                     label="Largest loss of quality",
                     info="In percentage points. A loss below its standard error could be chance and counts as none.",
-                    elem_id="which-lost",
+                    elem_id="choose-lost",
                 )
                 self.batch = gr.Radio([1], value=1, label="Batch", info="How many sequences are decoded together.")
                 self.hardware = gr.Dropdown([], label="Hardware", info="Where it was measured.")
@@ -123,7 +124,7 @@ class WhichPage:
                 self.supposed = gr.Checkbox(
                     False,
                     label="Suppose another cost of drafts",
-                    elem_id="which-supposed",
+                    elem_id="choose-supposed",
                     info="Speeds are then computed, not measured.",
                 )
                 self.cost = gr.Slider(
@@ -138,19 +139,22 @@ class WhichPage:
                 self.reported = gr.Checkbox(True, label="Show what papers report, apart")
                 self.own = gr.State(())
                 self.upload = upload_file(
-                    "which-upload",
+                    "choose-upload",
                     "Open results of draftscope bench (.json), in place of these",
                     ".json",
                     ".jsonl",
                     ".gz",
                 )
             with gr.Column(scale=4, min_width=320):
-                self.problem = notice_box(elem_id="which-problem", elem_classes="panel-problem")
-                self.panel = Panel(self.site, "which")
-        self.points = component([], _LIST_JS, _LIST_CSS, elem_id="which-points")
+                self.problem = notice_box(elem_id="choose-problem", elem_classes="panel-problem")
+                self.panel = Panel(self.site, "choose")
+        self.points = component([], _LIST_JS, _LIST_CSS, elem_id="choose-points")
+        with gr.Accordion("Accuracy and speed of many runs", open=False, elem_id="results") as accordion:
+            results = ResultsPanel(self.site)
+        accordion.expand(results.draw, results.inputs, results.parts, **in_turn("results"))
 
-    def connect(self, tabs: gr.Tabs, gallery: GalleryPage) -> None:
-        """Play the recording of a point under Run."""
+    def connect(self, tabs: gr.Tabs, watch: WatchPage) -> None:
+        """Play the recording of a point under Watch."""
 
         def choose(values: Update, event: gr.EventData) -> Update:
             """Show the recording of a point, or say that there is none."""
@@ -161,10 +165,9 @@ class WhichPage:
             entry = recording_of(shown[index], self.recordings)
             if entry is None:
                 return {self.problem: notice("info", f"{called(shown[index])} was not recorded.", "No recording.")}
-            update: Update = {self.problem: {}, tabs: gr.Tabs(selected=RUN)}
-            return update | gallery.named(entry.name)
+            return {self.problem: {}, tabs: gr.Tabs(selected=WATCH), **watch.replay(entry)}
 
-        parts = [self.problem, tabs, *gallery.shows]
+        parts = [self.problem, tabs, *watch.replays]
         opened = self.points.choose(choose, self.inputs, parts, **AT_ONCE)
         opened.then(None, js=scroll_to("viewer"), **QUIET)
 

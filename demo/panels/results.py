@@ -25,6 +25,7 @@ _EMPTY: Final = (
     "No results ship with this app yet. `python -m benchmarks.sweep benchmarks/grids/text.json -o results.jsonl.gz` "
     "makes some, on all cores or on a cluster; open the file here."
 )
+_LOADING: Final = "The results are loading."
 _NONE: Final = "none"
 _TIGHT: Final = "\N{NO-BREAK SPACE}"
 TITLES: Final = {
@@ -53,8 +54,8 @@ _HEADS: Final = {
 """Columns of the table; the downloads have all there is."""
 
 
-class ResultsPage:
-    """The page and its handlers."""
+class ResultsPanel:
+    """A choice of results and of a figure, its table and files."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -68,6 +69,7 @@ class ResultsPage:
             with gr.Column(scale=4, min_width=320):
                 self.problem = notice_box(elem_id="results-problem", elem_classes="panel-problem")
                 self.panel = Panel(self.site, "results")
+                self.panel.words.value = _LOADING if self.shipped else ""
                 self.place = notice_box(elem_classes="panel-problem")
         self.table = data_table("Accuracy and speed of every setting", elem_id="results-table")
         with gr.Row(visible=False) as self.files:

@@ -29,10 +29,10 @@ _NOTE: Final = "± is a standard error, brackets hold the quartiles."
 
 
 def build() -> None:
-    """Lay the page out: one tab a method."""
-    with gr.Tabs(overflow_behavior="wrap"):
+    """Lay the list out: one accordion a method."""
+    if True:
         for name, method in METHODS.items():
-            with gr.Tab(method.title, id=name):
+            with gr.Accordion(f"{method.title}: {method.summary}", open=False, elem_id=f"method-{name}"):
                 text, heading, reported = described(method).partition(_REPORTED)
                 gr.Markdown(text, latex_delimiters=_DELIMITERS, elem_classes="reading")
                 with gr.Row():

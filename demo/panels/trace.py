@@ -1,17 +1,14 @@
-"""Trace: the record behind the pictures. Open a file, look at every column, take it away."""
+"""The trace of the run at hand: take it away, look at every column, or open another."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import gradio as gr
 
-from demo.panels.export import MovingPanel
-from demo.panels.outcome import OutcomePanel
-from demo.panels.viewer import recorded, trace_viewer
 from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
 from demo.runs.naming import title_of, titles_of
 from demo.server.sessions import Shown, file_name
-from demo.site import AT_ONCE_LATEST, LATEST, QUIET, Site, Update, in_turn
+from demo.site import AT_ONCE, AT_ONCE_LATEST, LATEST, Site, Update, in_turn
 from traces import TraceError, loads
 from traces.describe import in_rows
 from traces.schema import Step, Trace
@@ -21,26 +18,31 @@ from visualizers.page import standalone
 _LEAD = (
     "The record of this run, a file called a trace. From it the run is replayed, drawn and compared without the model."
 )
-_EMPTY = "There is no trace at hand. Press Run, choose a recording in the Gallery, or open a file here."
+_EMPTY = "There is no trace at hand. Press Run, choose a recorded run, or open a file here."
 _STEP_HEADS = ("Pass", "Role", "Mode", "Rows", "Query tokens", "Positions", "Accepted", "Judged", "Milliseconds")
 
 
-class TracePage:
-    """The page and its handlers."""
+class TracePanel:
+    """An accordion, filled once it is open."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        with gr.Accordion("Download or open a trace", open=False, elem_id="trace") as self.accordion:
+            self._build()
+        one = [self.json, self.page, self.command, self.details, self.steps, self.step, self.entries]
+        self.parts: list[Any] = [self.lead, self.body, self.which, *one]
+        """What `refresh` changes."""
+        self.opens: list[Any] = [self.upload, self.problem]
+        """What `read` changes."""
+        self._connect(one)
+
+    def _build(self) -> None:
         self.lead = gr.Markdown(_LEAD, elem_classes="lead")
-        self.upload = upload_file("upload", "Open a trace (.json or .json.gz)", ".json", ".gz")
-        self.problem = notice_box(elem_id="upload-problem")
-        self.viewer = trace_viewer("trace-viewer", address=False, visible=False)
         with gr.Column(visible=False) as self.body:
             self.which = gr.Radio([], label="Which run", type="index", visible=False)
-            self.outcome = OutcomePanel("trace-outcome", "trace-why")
             with gr.Row(equal_height=True):
                 self.json = gr.DownloadButton("Download trace (.json.gz)", elem_id="download-trace", variant="primary")
                 self.page = gr.DownloadButton("Download as a web page (.html)", elem_id="download-page")
-            self.moving = MovingPanel(site, "trace-moving")
             self.command = gr.Textbox(
                 label="The command that repeats this run",
                 interactive=False,
@@ -54,37 +56,36 @@ class TracePage:
             with gr.Accordion("One forward pass, position by position", open=False):
                 self.step = gr.Slider(1, 2, 1, step=1, label="Forward pass")
                 self.entries = data_table("Positions of the forward pass", elem_id="trace-entries")
-        one = [*self.outcome.parts, self.json, self.page, self.command]
-        self._of_one: list[Any] = [*one, self.details, self.steps, self.step, self.entries]
-        self.parts: set[Any] = {self.lead, self.body, self.which, *self.moving.parts, *self._of_one}
-        """What `refresh` changes."""
-        self._connect()
+        self.upload = upload_file("upload", "Open a trace (.json or .json.gz)", ".json", ".gz")
+        self.problem = notice_box(elem_id="upload-problem")
 
-    def _connect(self) -> None:
-        changes = [self.problem, self.upload, self.viewer, self.site.shown]
-        opened = self.upload.upload(self.open, {self.upload, self.site.shown}, changes, **QUIET)
-        opened.then(self.refresh, {self.site.shown}, self.parts, **in_turn("trace"))
-        self.which.input(self.choose, {self.which, self.site.shown}, self._of_one, **(LATEST | in_turn("trace")))
-        self.step.release(self.choose_step, {self.which, self.step, self.site.shown}, [self.entries], **AT_ONCE_LATEST)
+    def _connect(self, one: Sequence[Any]) -> None:
+        shown, unfolded = self.site.shown, gr.State(False)
+        self.unfolded = unfolded
+        self.accordion.expand(self.unfold, {shown}, [unfolded, *self.parts], **in_turn("trace"))
+        self.accordion.collapse(lambda: False, None, unfolded, **AT_ONCE)
+        shown.change(self.refresh, {shown, unfolded}, self.parts, **in_turn("trace"))
+        self.which.input(self.choose, {self.which, shown}, one, **(LATEST | in_turn("trace")))
+        self.step.release(self.choose_step, {self.which, self.step, shown}, [self.entries], **AT_ONCE_LATEST)
 
-    def open(self, values: Update, request: gr.Request) -> Update:
-        """Take a visitor's file; what is at hand stays when the file is not sound."""
+    def read(self, values: Update) -> tuple[Trace | None, Update]:
+        """The trace of a visitor's file, None where it is not sound; and what is said of it, which changes `opens`."""
         try:
             trace = loads(values[self.upload] or b"", name="file")
         except TraceError as error:
-            return {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
-        shown = self.site.visitor(request).keep([trace], "the file you opened")
+            return None, {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
         words = f"{title_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
-        playing = gr.update(value=recorded(shown.paths), visible=True)
-        return {
-            self.problem: notice("info", words, "Opened."),
-            self.upload: None,
-            self.viewer: playing,
-            self.site.shown: shown,
-        }
+        return trace, {self.problem: notice("info", words, "Opened, and shown above."), self.upload: None}
+
+    def unfold(self, values: Update, request: gr.Request) -> Update:
+        """Show what is at hand, and from now on whatever comes."""
+        values |= {self.unfolded: True}
+        return {self.unfolded: True, **self.refresh(values, request)}
 
     def refresh(self, values: Update, request: gr.Request) -> Update:
-        """Show what is at hand."""
+        """Show what is at hand, unless it is folded away."""
+        if not values[self.unfolded]:
+            return {self.lead: gr.skip()}
         shown: Shown = values[self.site.shown]
         traces = shown.traces()
         if not traces:
@@ -95,7 +96,6 @@ class TracePage:
             self.lead: f"{_LEAD} It comes from {shown.origin}.",
             self.body: gr.update(visible=True),
             self.which: gr.update(choices=names, value=names[last], visible=last > 0),
-            **self.moving.cleared(),
             **self._one(shown, traces, last, request),
         }
 
@@ -119,7 +119,6 @@ class TracePage:
         page.write_text(standalone(traces, title(trace)), encoding="utf-8")
         count = len(trace.steps)
         return {
-            **self.outcome.show([trace], [traces[0], trace] if index else [trace]),
             self.json: gr.update(value=str(shown.paths[index])),
             self.page: gr.update(value=str(page)),
             self.command: command(trace),

@@ -1,0 +1,22 @@
+"""Learn: what each method does, what drafts gain, and how published variants deviate."""
+
+import gradio as gr
+
+from demo.panels import methods
+from demo.panels.bias import BiasPanel
+from demo.panels.timings import TimingsPanel
+from demo.site import Site, in_turn
+
+
+class LearnPage:
+    """The page, one tab a subject."""
+
+    def __init__(self, site: Site) -> None:
+        with gr.Tabs(overflow_behavior="wrap"):
+            with gr.Tab("Methods"):
+                methods.build()
+            with gr.Tab("What drafting gains") as gains:
+                timings = TimingsPanel(site)
+            with gr.Tab("Bias of published variants") as bias:
+                BiasPanel(site).buttons.press_at(bias.select, "#bias-plot .js-plotly-plot")
+        gains.select(timings.draw, timings.inputs, timings.parts, **in_turn("timings"))

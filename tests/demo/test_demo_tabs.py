@@ -1,0 +1,91 @@
+"""The four tabs: each has an address that Back and reload keep to, the form is near the keyboard, no panel is blank."""
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from support.browser import SNAPSHOT, press_once, visit
+
+
+@pytest.fixture
+def page(browser: Browser, server: str) -> Iterator[Page]:
+    with visit(browser, server) as opened:
+        opened.wait_for_function("globalThis.draftscopeOpened")
+        yield opened
+
+
+def open_tab(page: Page, name: str) -> None:
+    page.get_by_role("tab", name=name, exact=True).click()
+
+
+def shows(page: Page, name: str, address: str) -> None:
+    expect(page.get_by_role("tab", name=name, exact=True)).to_have_attribute("aria-selected", "true")
+    page.wait_for_function("address => location.hash === address", arg=address)
+
+
+def test_back_and_reload_and_a_shared_link_open_the_same_tab(page: Page, server: str) -> None:
+    open_tab(page, "Choose")
+    shows(page, "Choose", "#tab=choose")
+    open_tab(page, "Learn")
+    shows(page, "Learn", "#tab=learn")
+    page.go_back()
+    shows(page, "Choose", "#tab=choose")
+    page.go_back()
+    shows(page, "Watch", "#")
+    page.go_forward()
+    shows(page, "Choose", "#tab=choose")
+    page.reload(wait_until="load")
+    shows(page, "Choose", "#tab=choose")
+    expect(page.locator("#choose-answer p").first).to_be_visible()
+
+    page.goto("about:blank")
+    page.goto(f"{server}#tab=compare&method=scd&model=toy-raster&seed=5&set.window=8")
+    shows(page, "Compare", "#tab=compare&method=scd&model=toy-raster&seed=5&set.window=8")
+    expect(page.locator("#tray .own label")).to_have_count(2)  # both were decoded
+    open_tab(page, "Watch")
+    shows(page, "Watch", "#method=scd&model=toy-raster&seed=5&set.window=8")
+    page.wait_for_function(f"{SNAPSHOT}.lanes[1].finals === 256")
+    page.goto("about:blank")
+    page.goto(f"{server}#tab=choose&gallery=scd")
+    shows(page, "Choose", "#tab=choose&gallery=scd")
+    page.goto("about:blank")
+    page.goto(f"{server}#tab=nowhere")
+    expect(page.locator("#problem [role=alert]")).to_contain_text("tab: 'nowhere' is not here; choose one of watch")
+
+
+def test_the_first_stop_leads_to_the_form_and_terms_are_one(page: Page) -> None:
+    open_tab(page, "Choose")
+    page.evaluate("document.activeElement.blur()")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the run form")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#run")).to_be_focused()  # the model takes no prompt
+    page.get_by_role("link", name="Skip to the run form").focus()
+    page.keyboard.press("Tab")
+    terms = page.locator(".ds-term:visible")
+    expect(terms.first).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(terms.nth(1)).to_be_focused()
+    expect(page.get_by_role("tooltip")).to_be_visible()
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        assert not page.evaluate("document.activeElement.matches('.ds-term')")
+        if page.evaluate("document.activeElement.id === 'run'"):
+            break
+    expect(page.locator("#run")).to_be_focused()
+
+
+def test_no_panel_opens_blank(page: Page) -> None:
+    open_tab(page, "Compare")
+    open_tab(page, "Figures")
+    expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()  # of the race at hand
+    open_tab(page, "Experiments")
+    press_once(page, "#stop-experiment", there="#experiment-plot .js-plotly-plot")
+    open_tab(page, "Learn")
+    open_tab(page, "Bias of published variants")
+    expect(page.locator("#bias-progress")).to_contain_text("tokens are drawn")
+    page.locator("#stop-bias").click()
+    open_tab(page, "Choose")
+    page.route("**/queue/join*", lambda route: None)  # no answer comes
+    page.locator("#results > button").click()
+    expect(page.locator("#results")).to_contain_text("The results are loading.")

@@ -1,0 +1,45 @@
+(() => {
+  // The page's address, which nothing else writes. Behind its # stand, each only where there is one: the `tab`, the `run` that is
+  // shown (a recording, runs that are compared, or what decodes it), the scene of a `tour`, and the `place` in the run.
+  if (globalThis.draftscopeAddress) return;
+  const PLACE = ["step", "ms", "clock", "on", "token"];
+  const shown = {}; // tab -> the run that it shows
+  const partOf = (key) => (PLACE.includes(key) ? "place" : ["tab", "tour"].includes(key) ? key : "run");
+
+  const read = () => {
+    const parts = { tab: [], run: [], tour: [], place: [] };
+    for (const pair of location.hash.slice(1).split("&").filter(Boolean)) parts[partOf(pair.split("=")[0])].push(pair);
+    return Object.fromEntries(Object.entries(parts).map(([name, pairs]) => [name, pairs.join("&")]));
+  };
+  /** Write some parts and leave the others. */
+  const write = (parts, how = "replaceState") => {
+    history[how](history.state, "", `#${Object.values({ ...read(), ...parts }).filter(Boolean).join("&")}`);
+  };
+  const compared = () => /(^|&)compare=/.test(read().run);
+  const tab = () => read().tab.slice("tab=".length) || (compared() ? "compare" : "watch");
+  const place = () => Object.fromEntries(new URLSearchParams(read().place));
+  /** A tab shows a run: another one, or that of the address where it is `placed`. */
+  const name = (where, run, placed = false) => {
+    shown[where] = run;
+    if (tab() === where && !placed) write({ run, tour: "", place: "" });
+  };
+  /** The player of the first tab stands at a place of a run. */
+  const stand = (at, run) => {
+    if (run) shown.watch = run;
+    const pairs = Object.entries(at).filter(([, value]) => value !== null);
+    write({ run: run || read().run, place: pairs.map((pair) => pair.join("=")).join("&") });
+  };
+  /** A tab was chosen, and Back leads to the one before. */
+  const choose = (chosen) => {
+    const now = read();
+    const run = shown[chosen] || shown.watch || (compared() ? "" : now.run);
+    const other = run === now.run ? {} : { tour: "", place: "" };
+    const how = chosen === tab() ? "replaceState" : "pushState";
+    write({ tab: chosen === "watch" ? "" : `tab=${chosen}`, run, ...other }, how);
+  };
+  addEventListener("popstate", () => {
+    const tabs = document.querySelector("[role=tablist]")?.children ?? [];
+    [...tabs].find(({ dataset }) => dataset.tabId === tab())?.click();
+  });
+  globalThis.draftscopeAddress = { write, place, name, stand, choose };
+})();
