@@ -6,8 +6,8 @@
     #tab=choose
 
 A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `step`, `ms`, `clock`,
-`on` and `token` are the player's, `tour` is the tour's. An address comes from anywhere, so all of it is checked, and none
-of it becomes a path.
+`on` and `token` are the player's, `tour` is the tour's. An address comes from anywhere, so all of it is checked, and
+none of it becomes a path.
 """
 
 import re
