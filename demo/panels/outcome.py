@@ -24,11 +24,10 @@ class OutcomePanel:
         self.parts: list[Any] = [self.facts, self.accordion, self.reasons]
         """What `show` changes."""
 
-    def show(self, traces: Sequence[Trace], beside: Sequence[Trace] | None = None) -> Update:
-        """The figures of some runs, none without any; the reasons may be those of others."""
-        about = traces if beside is None else beside
-        visible = gr.update(visible=bool(about))
-        return {self.facts: facts(outcome(traces)), self.accordion: visible, self.reasons: _reasons(about)}
+    def show(self, traces: Sequence[Trace]) -> Update:
+        """The figures of some runs and the reasons, none without any."""
+        visible = gr.update(visible=bool(traces))
+        return {self.facts: facts(outcome(traces)), self.accordion: visible, self.reasons: _reasons(traces)}
 
 
 def _reasons(traces: Sequence[Trace]) -> str:
