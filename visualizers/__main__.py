@@ -18,6 +18,7 @@ import plotly.graph_objects as go
 
 from traces.errors import TraceError
 from traces.files import whole
+from traces.naming import labels
 from traces.schema import Trace
 from traces.streams import STANDARD, bytes_of, output_file, piped, read_named
 from visualizers import (
@@ -33,7 +34,7 @@ from visualizers import (
 )
 from visualizers.bundle import PRESETS, BundleError, Options, write_zip
 from visualizers.export import FORMATS, BrowserMissing, write_image
-from visualizers.figure import Worded, labels
+from visualizers.figure import Worded
 from visualizers.groups import SPEEDS
 from visualizers.moving import ENDINGS, SIZES, Look, MovingError, write_clip, write_moving
 from visualizers.moving.look import Clock

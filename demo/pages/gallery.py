@@ -6,7 +6,6 @@ import gradio as gr
 
 from demo.pages.run import RUN, RunPage
 from demo.panels.widgets import Card, card_wall, chosen_index, notice, notice_box
-from demo.runs.naming import method_title
 from demo.runs.recordings import Recording, deviation_of
 from demo.site import AT_ONCE, QUIET, Update, scroll_to
 from engines.config import ConfigError
@@ -65,7 +64,7 @@ def _card(entry: Recording) -> Card:
         output.image or still,
         output.text or "",
         entry.address,
-        method_title(entry.method),
+        METHODS[entry.method].title if entry.method in METHODS else entry.method,
         badge(entry),
     )
 

@@ -17,6 +17,7 @@ from demo.server.sessions import Shown
 from demo.site import Site, Update
 from engines.config import ConfigError
 from engines.runtime.request import Request
+from traces.naming import name_of
 from traces.pairing import estimate, of_seeds, paired, seconds, target_forwards
 from traces.results import ResultRow, digest, row_of, written
 from traces.schema import Trace
@@ -120,7 +121,7 @@ def _row(trace: Trace) -> ResultRow:
         trace.steps,
         key=digest(known),
         method=trace.method,
-        label=trace.variant or trace.method,
+        label=name_of(trace),
         model=trace.model.id,
         weights={trace.model.id: digest(dict(trace.model.weights))},
         config=dict(trace.config),

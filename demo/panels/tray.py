@@ -19,8 +19,8 @@ const chip = ({ id, title, note, prompt }, own) => {
   const box = build('input', { type: 'checkbox', value: id });
   const order = build('b', { 'aria-hidden': 'true' }, String(chosen.indexOf(id) + 1));
   box.checked = chosen.includes(id);
-  const asked = build('small', { class: 'asked' }, prompt);
-  const words = build('span', {}, build('strong', {}, title), build('small', {}, note), asked);
+  const asked = own ? [build('small', { class: 'asked' }, prompt)] : [];  // others stand under theirs
+  const words = build('span', {}, build('strong', {}, title), build('small', {}, note), ...asked);
   const label = build('label', { title: prompt }, box, order, words);
   if (!own) return label;
   const named = { type: 'button', 'aria-label': `Remove ${title}, ${note}`, title: 'Remove (Delete)', 'data-run': id };

@@ -1,15 +1,13 @@
 """What a run came to, in figures and words, and why it is not faster than it is."""
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from demo.panels.widgets import Fact, table
-from demo.runs.naming import is_ordinary
 from traces.breakeven import Account, account
+from traces.naming import is_ordinary, labels
 from traces.schema import Summary, Trace
 from traces.stats import compare, draft_forwards
-from visualizers.figure import labels
 from visualizers.groups import as_csv
 
 
@@ -91,7 +89,7 @@ def _line(trace: Trace, name: str) -> tuple[Any, ...]:
     drafted = draft_forwards(trace.steps)
     own = made.forwards - drafted
     return (
-        html.unescape(name) + ("" if made.complete else " (stopped)"),
+        name + ("" if made.complete else " (stopped)"),
         made.tokens,
         own,
         drafted or None,

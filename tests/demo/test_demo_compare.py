@@ -47,14 +47,14 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     chooser.value.set_files(other)
     page.wait_for_function(f"{COMPARED}?.lanes.length === 1")
     page.locator("#tray details summary").click()
-    for name in ("Ordinary decoding", "Speculative Coupled Decoding"):
+    for name in ("Ordinary decoding", "MC-SJD"):
         expect(page.locator("#tray details label").filter(has_text=name)).to_have_count(1)
     assert page.evaluate(FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW) == 2  # an earlier answer takes no tick back
     page.locator("#tray details input").last.check()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
     ends = [lane["finals"] for lane in page.evaluate(COMPARED)["lanes"]]
     assert ends == [256, 256, 256]
-    verdict = page.locator("#compare-viewer .ds-lead", has_text="than Speculative Coupled Decoding, window 8")
+    verdict = page.locator("#compare-viewer .ds-lead", has_text="than MC-SJD, window 8")
     expect(verdict).to_have_count(2)  # which of the two is said
     page.locator("#compare-viewer .ds-slider").focus()
     page.keyboard.press("Home")
