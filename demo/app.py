@@ -62,7 +62,7 @@ class Opening:
         """Read the address when the page is loaded, and press Run where it names a run."""
         run, gallery = self.run, self.gallery
         changed: list[Any] = [self.tabs, self.go, run.problem, *run.opens]
-        changed += [*gallery.shows, self.compare.wanted, self.compare.fetch]
+        changed += [*gallery.shows, *self.compare.opens]
         opened = blocks.load(self.open, {self.fragment}, changed, js=_FRAGMENT, **AT_ONCE)
         opened.then(None, self.go, None, js=_GO, **AT_ONCE)
 
@@ -75,7 +75,7 @@ class Opening:
             if address.gallery:
                 return self.gallery.named(address.gallery)
             if address.compare:
-                named = self.compare.named(address.compare)
+                named = self.compare.named(address)
                 return {self.go: "compare", self.tabs: gr.Tabs(selected=COMPARE), **named}
             return {self.go: "run", **self.run.opened(address)}
         except ConfigError as error:

@@ -36,16 +36,19 @@ const show = () => {
   const focused = place.contains(document.activeElement) ? document.activeElement.value : null;
   const scrolled = place.querySelector('.drawer')?.scrollTop;
   if (!sent || asked?.join() === sent.join()) [chosen, sent] = [[...now], null];  // else a tick is still on its way
-  const count = groups.filter(({ own }) => !own).reduce((sum, { chips }) => sum + chips.length, 0);
+  const recorded = groups.filter((one) => !one.own).flatMap(({ chips }) => chips);
+  const [count, there] = [recorded.length, recorded.filter(({ id }) => chosen.includes(id)).length];
   const own = groups.filter((one) => one.own).map(group);
-  const summary = build('summary', {}, `Recorded runs (${count})`);
+  const summary = build('summary', {}, `Recorded runs (${count}${there ? `, ${there} ticked` : ''})`);
   const drawer = build('details', {}, summary);
   drawer.append(build('div', { class: 'drawer' }, ...groups.filter((one) => !one.own).map(group)));
   summary.addEventListener('click', () => { open = !drawer.open; });
   place.replaceChildren(...own, ...(count ? [drawer] : []));
-  drawer.open = open || !own.length;
-  if (address && element.checkVisibility()) history.replaceState(history.state, '', `#${address}`);
-  const [list, ticked] = [place.querySelector('.drawer'), place.querySelector('.drawer input:checked')];
+  drawer.open = open || !(own.length || chosen.length);
+  const parts = location.hash.startsWith('#compare=') ? location.hash.split('&') : [];
+  const grid = parts.filter((part) => /^(grid|seeds)=/.test(part));
+  if (address && element.checkVisibility()) history.replaceState(history.state, '', `#${[address, ...grid].join('&')}`);
+  const [list, ticked] = [place.querySelector('.drawer'), place.querySelector('.drawer fieldset:has(input:checked)')];
   if (list) list.scrollTop = scrolled || (ticked && focused === null ? ticked.offsetTop - list.offsetTop - 12 : 0);
   if (focused !== null) place.querySelector(`input[value="${CSS.escape(focused)}"]`)?.focus();
 };
