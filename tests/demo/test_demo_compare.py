@@ -80,11 +80,11 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     expect(plot).to_contain_text("in forward pass 0")
     with page.expect_download(timeout=180_000) as download:  # nothing more to press
         page.locator("#compared-zip").click()
-    assert download.value.suggested_filename == "scd-ar-acceptance-seed0.zip"
+    assert download.value.suggested_filename == "ar-scd-acceptance-seed0.zip"
     download.value.save_as(tmp_path / "saved.zip")
     with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
         names = {name.partition("/")[2] for name in saved.namelist()}
-    assert {f"scd-ar-acceptance-seed0.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= names
+    assert {f"ar-scd-acceptance-seed0.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= names
     page.locator("#compared-name label", has_text="Token churn").locator(".ds-term").first.click()
     churn = page.get_by_label("Token churn: what became of every draft, pass by pass")
     expect(churn).to_be_checked()  # a term in a label still chooses
