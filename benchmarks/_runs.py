@@ -19,7 +19,7 @@ from engines.models.catalog import MODELS
 from engines.protocol import Answer, Lap, Model, Session
 from engines.runtime.driver import Job, RunningSequence, drive, open_session
 from engines.runtime.request import Request
-from traces.measures import COUPLINGS
+from traces.naming import COUPLINGS
 from traces.schema import Step
 
 NAMES = {"ar": "vanilla", **COUPLINGS, "gsd": "GSD"}

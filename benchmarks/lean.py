@@ -25,7 +25,7 @@ from engines.models.bundled.networks import Transformer
 from engines.models.catalog import load_model
 from engines.runtime.driver import Job
 from engines.runtime.request import Request
-from traces.measures import COUPLINGS
+from traces.naming import COUPLINGS
 from traces.streams import piped
 
 MOST_OF_A_LOOP: Final = 1.1

@@ -27,7 +27,7 @@ from engines.models.bundled.image import FOLDER, ID, StudioImage, load
 from engines.models.bundled.manifest import entry_of
 from engines.models.devices import add_option
 from engines.runtime.driver import Job, open_session
-from traces.measures import COUPLINGS
+from traces.naming import COUPLINGS
 from traces.streams import piped
 
 LOSSLESS: Final = tuple(COUPLINGS)

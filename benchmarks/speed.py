@@ -19,7 +19,7 @@ from engines.models.catalog import MODELS, load_model
 from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job
-from traces.measures import COUPLINGS
+from traces.naming import COUPLINGS
 from traces.streams import piped
 
 WINDOWS: Final = (8, 16, 32, 64)

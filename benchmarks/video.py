@@ -26,7 +26,7 @@ from engines.models.bundled.video_networks import GIVEN, LENGTH, to_floats
 from engines.models.catalog import load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
-from traces.measures import COUPLINGS
+from traces.naming import COUPLINGS
 from traces.streams import piped
 
 WINDOWS: Final = (16, 32, 64, 128)

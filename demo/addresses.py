@@ -53,6 +53,10 @@ class Address:
     """Name of a recording."""
     compare: tuple[str | Request, ...] = ()
     """Runs to stand side by side: recordings by name, others decoded again; `FILE` is one that cannot be."""
+    grid: tuple[str, ...] = ()
+    """Prompts of the grid."""
+    seeds: int = 0
+    """For each of them; 0 where there is no grid."""
     at: Mapping[str, Any] | None = None
     """Where to stand: a `clock`, its reading `now`, and the hardware it is computed for, `on`."""
 
@@ -77,7 +81,13 @@ def read_address(fragment: str) -> Address | None:
             raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
         settings_of = (dict(parse_qsl(run, keep_blank_values=True)) if "=" in run else run for run in runs)
         compared = tuple(run if isinstance(run, str) else _request(run) for run in settings_of)
-        return Address(tab=tab, compare=compared, at=at)
+        prompts = tuple(value for name, value in pairs if name == "grid")
+        seeds = given.get("seeds", "1" if prompts else "0")
+        if len(prompts) > MOST_COMPARED or not re.fullmatch(rf"[0-{MOST_COMPARED}]", seeds):
+            raise ConfigError(
+                f"grid: {len(prompts)} prompts with {_quoted(seeds)} seeds are not allowed; use up to {MOST_COMPARED}."
+            )
+        return Address(tab=tab, compare=compared, grid=prompts, seeds=int(seeds), at=at)
     if "gallery" in given:
         return Address(tab=tab, gallery=given["gallery"], at=at)
     if "method" not in given:
@@ -122,6 +132,11 @@ def fragment_of_tray(runs: Sequence[str]) -> str:
     """
     fragment = urlencode([("compare", run) for run in runs], quote_via=quote)
     return fragment if len(fragment) <= MOST_CHARACTERS else ""
+
+
+def fragment_of_grid(prompts: Sequence[str], seeds: int) -> str:
+    """What follows the runs in the address of a grid."""
+    return urlencode([*(("grid", prompt) for prompt in prompts), ("seeds", seeds)], quote_via=quote)
 
 
 def _request(given: Mapping[str, str]) -> Request:

@@ -68,7 +68,7 @@ class Opening:
 
     def connect(self, blocks: gr.Blocks) -> None:
         """Read the address when the page is loaded, and press Run where it names a run."""
-        changed: list[Any] = [self.tabs, self.go, *self.watch.replays, self.compare.wanted, self.compare.fetch]
+        changed: list[Any] = [self.tabs, self.go, *self.watch.replays, *self.compare.opens]
         opened = blocks.load(self.open, {self.fragment}, changed, js=_FRAGMENT, **AT_ONCE)
         opened.then(None, self.go, None, js=_GO, **AT_ONCE)
 
@@ -83,7 +83,7 @@ class Opening:
             if address.gallery:
                 opened |= self.watch.replay(self.watch.gallery.named(address.gallery), placed=True)
             elif address.compare:
-                opened |= {self.go: "tray-fetch", **self.compare.named(address.compare)}
+                opened |= {self.go: "tray-fetch", **self.compare.named(address)}
             elif address.request:
                 opened |= {self.go: "run", **self.watch.opened(address)}
             return opened

@@ -42,6 +42,7 @@ from traces.pairing import target_forwards
 from traces.places import by_place
 from traces.results import ResultRow, row_of
 from visualizers.groups import Group, gathered
+from visualizers.tables import as_latex, as_markdown
 
 USAGE, NO_MODEL = 2, 3
 _OF_MODELS: Final = ("device", "dtype", "tokenizer")
@@ -128,14 +129,11 @@ class Bench:
 
     def markdown(self) -> str:
         """The table in Markdown, with what it suggests."""
-        lines = [_HEADS, ["---"] * len(_HEADS), *self._cells()]
-        return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), "", self.suggested(), ""])
+        return f"{as_markdown(_HEADS, self._cells())}\n{self.suggested()}\n"
 
     def latex(self) -> str:
         """The table in LaTeX, for the package booktabs."""
-        head, *body = (" & ".join(map(_tex, line)) + r" \\" for line in (_HEADS, *self._cells()))
-        lines = [r"\begin{tabular}{l" + "r" * (len(_HEADS) - 1) + "}", r"\toprule", head, r"\midrule", *body]
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+        return as_latex(_HEADS, self._cells())
 
     def suggested(self) -> str:
         """Which draft length to use, in a sentence a drafter."""
@@ -425,10 +423,6 @@ def read_prompts(path: str | os.PathLike[str]) -> list[str]:
     if not prompts:
         raise ConfigError(f"prompts: {str(path)!r} holds none; give one object a line.")
     return prompts
-
-
-def _tex(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "&%$#_{}" else letter for letter in text)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -116,7 +116,4 @@ MEASURES: Final[dict[str, Measure]] = {
 }
 """Name -> measure; those above are label, meaning, unit, lowest and highest value."""
 
-COUPLINGS: Final = {"none": "SJD", "maximal": "MC-SJD", "gumbel": "GS-SJD"}
-"""Values of the setting `coupling`, and what papers call a run with each."""
-
 FREE_PREFIX: Final = "x_"

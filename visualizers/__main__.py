@@ -20,6 +20,7 @@ from traces.errors import TraceError
 from traces.files import whole
 from traces.hardware import DEVICES, ENGINES, HardwareError, Machine, read_machine
 from traces.hardware import SIZES as NETWORKS
+from traces.naming import labels
 from traces.schema import Trace
 from traces.streams import STANDARD, bytes_of, output_file, piped, read_named
 from visualizers import (
@@ -35,7 +36,7 @@ from visualizers import (
 )
 from visualizers.bundle import PRESETS, BundleError, Options, write_zip
 from visualizers.export import FORMATS, BrowserMissing, write_image
-from visualizers.figure import Worded, labels
+from visualizers.figure import Worded
 from visualizers.groups import SPEEDS
 from visualizers.moving import ENDINGS, SIZES, Look, MovingError, write_clip, write_moving
 from visualizers.moving.look import Clock

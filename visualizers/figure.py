@@ -1,6 +1,5 @@
 """What a figure is, and how the runs in it are named and grouped."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
@@ -8,8 +7,8 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
 
-from traces.measures import COUPLINGS
-from traces.schema import Scalar, Trace
+from traces import naming
+from traces.schema import Trace
 from traces.video import frame_count
 from visualizers.picture import PictureError
 from visualizers.plot import plain, side_by_side
@@ -155,54 +154,12 @@ def subtitle(traces: Traces) -> str:
         return plain(f"{len(traces)} runs of {models}")
     (trace,) = traces
     seed = "" if trace.seed is None else f", seed {trace.seed}"
-    return plain(f"{trace.variant or trace.method} on {models}{seed}")
-
-
-def settings(method: str, config: Mapping[str, Scalar]) -> str:
-    """Say a method with some of its settings."""
-    parts = (f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}" for name, value in config.items())
-    values = ", ".join(parts)
-    if not values:
-        return method
-    return f"{method}, {values}" if method.endswith(")") else f"{method} ({values})"
+    return plain(f"{naming.name_of(trace)} on {models}{seed}")
 
 
 def labels(traces: Traces) -> tuple[str, ...]:
-    """Name every trace by what sets it apart from the others: method, settings that differ, model, seed.
-
-    The names are ready for plotly, see `plain`.
-    """
-    values: dict[str, set[str]] = {}
-    for trace in traces:
-        for name, value in trace.config.items():
-            values.setdefault(name, set()).add(repr(value))
-    differing = [name for name, seen in values.items() if len(seen) > 1]
-    names = [
-        _named(trace, {name: trace.config[name] for name in differing if name in trace.config}) for trace in traces
-    ]
-    models = [trace.model.title or trace.model.id for trace in traces]
-    seeds = [f"seed {'unknown' if trace.seed is None else trace.seed}" for trace in traces]
-    for parts in (models, seeds):
-        if len(set(names)) < len(names) and len(set(parts)) > 1:
-            names = [f"{name}, {part}" for name, part in zip(names, parts, strict=True)]
-    return tuple(map(plain, numbered(names, "{} ({})")))
-
-
-def numbered(names: Sequence[str], form: str) -> list[str]:
-    """Return the names, each once: one that was there already gets its number, in the given form."""
-    seen: Counter[str] = Counter()
-    distinct = []
-    for name in names:
-        seen[name] += 1
-        distinct.append(name if seen[name] == 1 else form.format(name, seen[name]))
-    return distinct
-
-
-def _named(trace: Trace, differing: Mapping[str, Scalar]) -> str:
-    """A run with the settings in which it differs from others; papers have names for the coupling."""
-    if not trace.variant and (called := COUPLINGS.get(str(differing.get("coupling")))):
-        return settings(called, {name: value for name, value in differing.items() if name != "coupling"})
-    return settings(trace.variant or trace.method, differing)
+    """Return the names of runs, ready for plotly; see `traces.naming.labels`."""
+    return tuple(map(plain, naming.labels(traces)))
 
 
 def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...]]:

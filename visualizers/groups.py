@@ -3,8 +3,6 @@
 Rows of one method, model, label and config form a group.
 """
 
-import csv
-import io
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -217,23 +215,6 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
         }
         for index, group in enumerate(groups)
     ]
-
-
-def as_csv(table: Sequence[Mapping[str, object]]) -> str:
-    """Return records as CSV. A text that a spreadsheet would take for a formula gets a quote before it."""
-    target = io.StringIO()
-    writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(table[0] if table else ())
-    writer.writerows([_cell(value) for value in record.values()] for record in table)
-    return target.getvalue()
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, Mapping):
-        return canonical(value)
-    if isinstance(value, list):
-        return " ".join(f"{rate:.6g}" for rate in value)
-    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def varied(rows: Sequence[ResultRow]) -> tuple[str, ...]:

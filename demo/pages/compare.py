@@ -17,7 +17,7 @@ from demo.panels.start_stop import StartStop, progress
 from demo.panels.tray import dropped, ticked, tray_box
 from demo.panels.viewer import compared, trace_viewer
 from demo.panels.widgets import data_table, notice, notice_box
-from demo.runs.outcome import beside, csv_of
+from demo.runs.beside import beside, files, ordinary_first
 from demo.runs.recordings import Recording
 from demo.runs.series import counted, decode_all
 from demo.runs.tray import MOST, Entry, Tray, chips, entries_of, recorded_entries, refusal, remark
@@ -43,6 +43,8 @@ _ZIPPED: Final = ("race", "comparison", "churn")
 _FILES: Final = "Of the runs of this address, {} came as a file, which no address holds: ask for it and open it here."
 _PLAY: Final = "play"
 """Id of the tab with the player."""
+_GRID: Final = "grid"
+"""Id of the tab with the grid."""
 _STOPPED: Final = (
     "Stopped: {} of the {} runs were not decoded, and the others are ticked. The button goes on with them."
 )
@@ -84,26 +86,28 @@ class ComparePage:
             zipping: dict[str, Any] = {"variant": "primary", "size": "sm", "scale": 0, "min_width": 220}
             self.export = gr.Button("Export .zip: figures and data", **zipping, visible=False, elem_id="tray-zip")
         self.out = ZipOut(site, "tray")
+        self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
         with gr.Tabs(overflow_behavior="wrap") as self.views:
             with gr.Tab("Play", id=_PLAY):
                 self.viewer = trace_viewer("compare-viewer", address=False, visible=False)
-                self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
             with gr.Tab("Figures") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
-            with gr.Tab("Grid: prompts by settings") as self.grid_tab:
+            with gr.Tab("Grid: prompts by settings", id=_GRID) as self.grid_tab:
                 self.grid = GridPanel(site, self.tray)
             with gr.Tab("Repeat with many seeds"):
-                self.repeat = RepeatPanel(site, run)
+                self.repeat = RepeatPanel(site, self.tray)
             with gr.Tab("Experiments") as tab:
                 ExperimentsPanel(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
         own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
         self.parts: list[Any] = [*own, *self.chooser.parts]
         """What `show` changes."""
+        self.opens: list[Any] = [self.wanted, self.fetch, self.views, self.grid.prompts, self.grid.seeds]
+        """What `named` changes."""
         self._connect()
 
     def _connect(self) -> None:
         """Whatever is at hand comes into the tray; a tick changes what is at hand."""
-        self.inputs: set[Any] = {self.tray, self.site.shown, *self.chooser.inputs}
+        self.inputs: set[Any] = {self.tray, self.wanted, self.site.shown, *self.chooser.inputs}
         changes = [self.site.shown, *self.parts]
         self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
         self.box.choose(self.choose, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
@@ -148,7 +152,7 @@ class ComparePage:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
         traces = values[self.set].traces()
         there = {figure.name for figure in supported(traces)} if traces else set()
-        options = Options(width="column", extra={"runs.csv": csv_of(beside(traces))} if len(traces) > 1 else {})
+        options = Options(width="column", extra=files(beside(traces)))
         figures = [name for name in _ZIPPED if name in there]
         yield from self.out.zip(traces, figures, None, options, request)
 
@@ -171,8 +175,13 @@ class ComparePage:
         return {self.tray: values[self.tray].with_run(entries_of(runs.paths, source))}  # type: ignore[arg-type]
 
     def show(self, values: Update, request: gr.Request) -> Update:
-        """The tray as it stands."""
-        return self._show(values[self.tray], values, request)
+        """The tray as it stands; before anything was ticked, the runs that the page speaks of are."""
+        tray: Tray = values[self.tray]
+        if not tray.chosen and not values[self.wanted]:
+            by_path = {entry.path: entry for entry in (*tray.added, *self._by_id.values())}
+            shown = [by_path[path] for path in values[self.site.shown].paths if path in by_path and path.exists()]
+            tray = Tray(tray.added, () if refusal(shown) else tuple(shown))
+        return self._show(tray, values, request)
 
     def choose(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
         """Take what is ticked, or say why it cannot stand together; then what was ticked before stays."""
@@ -191,13 +200,15 @@ class ComparePage:
         """Take a run out of the tray; nothing else changes."""
         return self._told(values[self.tray].without(dropped(event)), values, request)
 
-    def named(self, runs: Sequence[str | Request]) -> Update:
-        """Make ready to show the runs that an address names. Raises ConfigError for a recording that is not here."""
+    def named(self, address: Address) -> Update:
+        """Make ready to show what an address names. Raises ConfigError for a recording that is not here."""
+        runs = address.compare
         there = {entry.address for entry in self._by_id.values()}
         for run in runs:
             if isinstance(run, str) and run != FILE and run not in there:
                 raise ConfigError(f"compare: {shown(run)} is not here, or not any more; tick runs under Compare.")
-        return {self.wanted: tuple(runs), self.fetch: gr.update(value=_button(runs), visible=True)}
+        grid: Update = {self.views: gr.Tabs(selected=_GRID), **self.grid.asked(address)} if address.seeds else {}
+        return {self.wanted: tuple(runs), self.fetch: gr.update(value=_button(runs), visible=True), **grid}
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Tick the recordings that an address names, and decode its other runs again; Stop keeps what is there."""
@@ -249,8 +260,11 @@ class ComparePage:
 
     def _show(self, tray: Tray, values: Update, request: gr.Request) -> Update:
         tray = Tray(tray.added, tuple(entry for entry in tray.chosen if entry.path.exists()))
-        runs = Shown(tuple(entry.path for entry in tray.chosen), TICKED)
-        traces, drawn = runs.traces(), runs if runs.paths else values[self.site.shown]
+        ticked_runs = Shown(tuple(entry.path for entry in tray.chosen)).traces()
+        order = ordinary_first(ticked_runs)
+        runs = Shown(tuple(tray.chosen[place].path for place in order), TICKED)
+        traces = [ticked_runs[place] for place in order]
+        drawn = runs if runs.paths else values[self.site.shown]
         words = remark(tray.chosen) if traces else _NONE
         return {
             self.tray: tray,

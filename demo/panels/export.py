@@ -13,7 +13,6 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.panels.widgets import notice, notice_box
-from demo.runs.naming import title_of
 from demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, current
 from demo.server.log import for_visitors
 from demo.server.queue import queued
@@ -139,11 +138,9 @@ class MovingPanel(FileOut):
             return
         target = self.site.visitor(request).file(f"{file_name(traces[-1])}.{kind}")
         deadline = Deadline(current().run_seconds, lambda: False)
-        names = tuple(map(title_of, traces))  # where they tell the runs apart
-        names = names if len(set(names)) == len(names) else ()
         theme: Theme = "dark" if DARK in values[self.site.look] else "light"
         try:
-            look = fitting(traces, Look(theme=theme, names=names))
+            look = fitting(traces, Look(theme=theme))
         except MovingError as error:
             yield {**self.cleared(), self.problem: notice("error", in_words(error))}
             return

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import gradio as gr
 
 from demo.panels.widgets import Card, card_wall, chosen_index, notice, notice_box
-from demo.runs.naming import method_title
 from demo.runs.recordings import Recording, deviation_of
 from engines.config import ConfigError
 from engines.methods import METHODS
@@ -50,7 +49,7 @@ def _card(entry: Recording) -> Card:
         entry.about,
         output.image or still,
         output.text or "",
-        method_title(entry.method),
+        METHODS[entry.method].title if entry.method in METHODS else entry.method,
         badge(entry),
     )
 

@@ -8,13 +8,14 @@ from typing import Any, Final
 import gradio as gr
 from PIL import ImageOps
 
+from demo.addresses import Address, fragment_of_grid
 from demo.pages.watch import DRAWS, EXAMPLES, vocabulary
 from demo.panels.export import ExportPanel
 from demo.panels.figure import Panel
 from demo.panels.start_stop import StartStop, progress
 from demo.panels.widgets import choice_row, choices, chosen_index, component, notice, notice_box
+from demo.runs.beside import beside, files
 from demo.runs.grid import MOST_COLUMNS, MOST_ROWS, Row, columns_of, fill, planned, rows_of
-from demo.runs.outcome import beside, csv_of
 from demo.runs.tray import Entry, Tray, entries_of
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, AT_ONCE_LATEST, Site, Update
@@ -146,8 +147,10 @@ _LEAD: Final = (
 _CLIPS: Final = tuple(f"clip {number}" for number in (2, 5, 9, 14, 23, 31))
 _OFFERED: Final = 3
 """Prompts that the form opens with."""
-_NAME: Final = "pictures"
+_FIGURE: Final = "pictures"
 """The figure that files hold."""
+_NAME: Final = "(link) => document.getElementById('grid-run')?.checkVisibility() && draftscopeAddress.grid(link)"
+"""Script that puts the form into the page's address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,17 +190,20 @@ class GridPanel:
         self.kept = gr.State(Shown())
         self.files = Panel(site, "grid-figure", files_alone=True)
         self.export = ExportPanel(site, "grid", self.kept)
+        self.link = gr.Textbox(visible=False)
+        """What addresses say of the form."""
         self._connect()
 
     def _connect(self) -> None:
         form: set[Any] = {self.tray, self.prompts, self.seeds, self.model}
-        asks = [self.plan, self.prompts, self.examples, self.words, self.model]
-        self.tray.change(self.offer, form, asks, **AT_ONCE_LATEST)
-        gr.on([self.prompts.change, self.seeds.input], self.say, form, [self.plan, self.examples], **AT_ONCE_LATEST)
-        self.examples.select(self.add, form, [self.prompts, self.plan, self.examples], **AT_ONCE)
+        says = [self.plan, self.examples, self.link]
+        self.tray.change(self.offer, form, [*says, self.prompts, self.words, self.model], **AT_ONCE_LATEST)
+        said = gr.on([self.prompts.change, self.seeds.input], self.say, form, says, **AT_ONCE_LATEST)
+        said.then(None, self.link, None, js=_NAME, **AT_ONCE)
+        self.examples.select(self.add, form, [self.prompts, *says], **AT_ONCE)
         shows = [self.problem, self.box, self.grid, self.kept, *self.files.parts, *self.export.parts]
         self.buttons.connect("grid", self.conduct, {*form, self.site.look}, shows, self.problem)
-        self.export.connect({self.kept}, lambda values: (_NAME, None), lambda values: _table(values[self.kept]))
+        self.export.connect({self.kept}, lambda values: (_FIGURE, None), lambda values: _table(values[self.kept]))
 
     def offer(self, values: Update) -> Update:
         """Runs were ticked: offer prompts that their models know."""
@@ -207,7 +213,7 @@ class GridPanel:
             return self.say(values)
         known = MODELS.get(values[self.model])
         prompts = values[self.prompts] or ""
-        if known is None or known.default_prompt != model.default_prompt:
+        if known.default_prompt != model.default_prompt if known else not prompts.strip():  # or an address gave some
             own = [entry.request.prompt for entry in chosen if entry.request and entry.request.prompt]
             prompts = "\n".join(list(dict.fromkeys([*own, *_examples(model)]))[:_OFFERED])
         return {
@@ -224,7 +230,14 @@ class GridPanel:
             plan = planned(*self._asked(values))
         except ConfigError as error:
             plan = str(error).partition(": ")[2].capitalize()
-        return {self.examples: choices(offered), self.plan: notice("info", plan)}
+        lines = list(filter(None, map(str.strip, (values[self.prompts] or "").splitlines())))
+        seeds = values[self.seeds] if type(values[self.seeds]) is int else 1
+        told = {self.examples: choices(offered), self.plan: notice("info", plan)}
+        return told | {self.link: fragment_of_grid(lines[:MOST_ROWS], seeds)}
+
+    def asked(self, address: Address) -> Update:
+        """Fill the form with what an address says."""
+        return {self.prompts: "\n".join(address.grid), self.seeds: address.seeds}
 
     def add(self, values: Update, event: gr.EventData) -> Update:
         """Add an example to the prompts. Raises gr.Error for one that there is not."""
@@ -253,7 +266,7 @@ class GridPanel:
 
     def _result(self, grid: Grid, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """The files of what was decoded."""
-        figure = FIGURES[_NAME]
+        figure = FIGURES[_FIGURE]
         drawn = self.files.show(figure, figure.draw(traces), values[self.site.look], request)
         kept = Shown(grid.paths, "a grid of prompts and settings")
         return {self.kept: kept, **drawn, **self.export.offered(there=True)}
@@ -290,5 +303,4 @@ def _others(model: str, prompts: str) -> list[str]:
 
 
 def _table(shown: Shown) -> dict[str, bytes]:
-    traces = shown.traces()
-    return {"runs.csv": csv_of(beside(traces))} if len(traces) > 1 else {}
+    return files(beside(shown.traces()))

@@ -1,63 +1,78 @@
-"""Repeat with N seeds: the run that Watch asks for, beside ordinary decoding of the same seeds."""
+"""Repeat with N seeds: the runs that are ticked, each with the same seeds."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
+from textwrap import shorten
 from typing import Final, TypeVar
 
 import gradio as gr
 
-from demo.pages.watch import WatchPage
 from demo.panels.figure import FigureChooser
 from demo.panels.start_stop import StartStop, progress
-from demo.panels.widgets import Fact, facts, facts_row, notice_box
+from demo.panels.widgets import data_table, notice, notice_box
+from demo.runs.beside import beside, files
 from demo.runs.series import Progress, counted, decode_all
+from demo.runs.tray import Entry
 from demo.server.sessions import Shown
-from demo.site import Site, Update
+from demo.site import AT_ONCE_LATEST, Site, Update
 from engines.config import ConfigError
 from engines.runtime.request import Request
-from traces.pairing import estimate, of_seeds, paired, seconds, target_forwards
+from traces.naming import name_of
 from traces.results import ResultRow, digest, row_of, written
 from traces.schema import Trace
 
 T = TypeVar("T")
+_PROMPT: Final = 80
+"""Characters of a prompt that are shown."""
 
 FEWEST, MOST = 2, 32
 """Seeds."""
 _LEAD: Final = (
-    "Decodes what Watch asks for (method, model, prompt and settings) with seeds 0, 1, 2 ..., one run after the "
-    "other, each beside ordinary decoding of the same seed. Before it starts, the first passes are tried to say how "
-    "long it will take."
+    "Decodes the ticked runs (method, model, prompt and settings) with seeds 0, 1, 2 ..., one run after the other. "
+    "Before it starts, the first passes are tried to say how long it will take."
 )
 
 
 class RepeatPanel:
     """A number of seeds, a bar, and what the seeds came to, with figures and files."""
 
-    def __init__(self, site: Site, run: WatchPage) -> None:
-        """Lay it out and wire it."""
-        self.site, self.run = site, run
+    def __init__(self, site: Site, tray: gr.State) -> None:
+        """Lay it out and wire it; what is repeated is what is ticked in `tray`."""
+        self.site, self.tray = site, tray
         self.repeated = gr.State(Shown())
         gr.Markdown(_LEAD, elem_classes="lead")
+        self.what = notice_box(elem_id="repeat-what", elem_classes="panel-problem")
         with gr.Row(elem_classes="aligned"):
             self.seeds = gr.Slider(
                 FEWEST, MOST, 8, step=1, label="Seeds", scale=0, min_width=280, elem_id="repeat-seeds"
             )
             buttons = StartStop(site, "repeat-run", "repeat-stop", "Repeat")
         self.problem = notice_box(elem_id="repeat-problem", elem_classes="panel-problem")
-        self.facts = facts_row(elem_id="repeat-facts")
+        self.table = data_table("What the seeds came to", elem_id="repeat-table")
         self.rows = gr.DownloadButton("Download results (.jsonl)", size="sm", visible=False, elem_id="repeat-rows")
         self.chooser = FigureChooser(site, "repeated", self.repeated, self._files, "seeds")
-        form = {*self.run.form, self.seeds, *self.chooser.inputs}
-        changes = [self.problem, self.facts, self.rows, self.repeated, *self.chooser.parts]
+        tray.change(self.say, {tray}, [self.what], **AT_ONCE_LATEST)
+        form = {tray, self.seeds, *self.chooser.inputs}
+        changes = [self.problem, self.table, self.rows, self.repeated, *self.chooser.parts]
         buttons.connect("repeat", self.conduct, form, changes, self.problem)
+
+    def say(self, values: Update) -> Update:
+        """Say which runs it repeats."""
+        try:
+            runs = repeated(values[self.tray].chosen).values()
+        except ConfigError as error:
+            return {self.what: notice("info", str(error).partition(": ")[2].capitalize())}
+        words = "; ".join(title for title, _ in runs)
+        prompts = ", ".join(dict.fromkeys(f"“{shorten(prompt, _PROMPT)}”" for _, prompt in runs))
+        return {self.what: notice("info", f"{words}, of {prompts}", "Repeats:")}
 
     def conduct(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Repeat the run and show what there is as it grows; seeds that are whole are kept, however it ends."""
         visitor = self.site.visitor(request)
         decoded: list[Trace] = []
-        requests = self.run.requests(values | {self.run.beside: True})
+        requests = list(repeated(values[self.tray].chosen))
         arms = len(requests)
         for now in repeat(requests, values[self.seeds], visitor.stopped):
             decoded += [now.trace] if now.trace else []
@@ -65,13 +80,14 @@ class RepeatPanel:
             kept = f"{counted(len(whole) // arms, 'seed')} were decoded whole and are kept."
             update: Update = {self.problem: progress(now, kept)}
             if now.trace and whole:
-                update[self.facts] = facts(summarized(whole, arms))
+                update[self.table] = beside(whole)
             yield update
         if whole := whole_seeds(decoded, arms):
             yield self._result(whole, values, request)
 
     def _files(self, values: Update) -> dict[str, bytes]:
-        return {"results.jsonl": rows_of(values[self.repeated].traces())}
+        traces = values[self.repeated].traces()
+        return {"results.jsonl": rows_of(traces), **files(beside(traces))}
 
     def _result(self, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """The figures and the files of what was decoded."""
@@ -85,10 +101,28 @@ class RepeatPanel:
         }
 
 
-def repeat(requests: Sequence[Request], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
-    """Decode a run, with its baseline before it where there is one, with seeds 0, 1, ...; see `decode_all`.
+def repeated(chosen: Sequence[Entry]) -> dict[Request, tuple[str, str]]:
+    """The requests of runs, each once, whatever their seeds, and what they are called: title and prompt.
 
-    Neither of a pair always runs first. Raises ConfigError for a number of seeds that is not allowed or takes too long.
+    Raises ConfigError without a run, and for one that cannot be decoded here.
+    """
+    requests: dict[Request, tuple[str, str]] = {}
+    for entry in chosen:
+        if entry.request is None:
+            raise ConfigError(
+                f"runs: {entry.title} ({entry.note}) came as a file whose model or settings are not here, so it cannot "
+                "be decoded again; untick it."
+            )
+        requests.setdefault(replace(entry.request, seed=0), (entry.title, entry.prompt))
+    if not requests:
+        raise ConfigError("runs: none is ticked; tick those that are to be repeated.")
+    return requests
+
+
+def repeat(requests: Sequence[Request], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
+    """Decode runs with seeds 0, 1, ...; see `decode_all`.
+
+    None always goes first. Raises ConfigError for a number of seeds that is not allowed or takes too long.
     """
     if type(seeds) is not int or not FEWEST <= seeds <= MOST:
         raise ConfigError(f"seeds: {seeds!r} is not allowed; use a whole number from {FEWEST} to {MOST}.")
@@ -120,7 +154,7 @@ def _row(trace: Trace) -> ResultRow:
         trace.steps,
         key=digest(known),
         method=trace.method,
-        label=trace.variant or trace.method,
+        label=name_of(trace),
         model=trace.model.id,
         weights={trace.model.id: digest(dict(trace.model.weights))},
         config=dict(trace.config),
@@ -131,25 +165,3 @@ def _row(trace: Trace) -> ResultRow:
         seconds=round(made.seconds, 6),
         device=trace.environment.device,
     )
-
-
-def summarized(traces: Sequence[Trace], arms: int) -> list[Fact]:
-    """What the seeds came to: means with standard errors, beside ordinary decoding where there is one."""
-    groups = [traces[index::arms] for index in range(arms)]
-    made = groups[-1]
-    usual = f"ordinary: {estimate([target_forwards(t) for t in groups[0]])}, " if arms > 1 else ""
-    passes = str(estimate([target_forwards(t) for t in made]))
-    facts = [Fact("Target passes", passes, f"{usual}{len(of_seeds(made))} seeds")]
-    for name, of in (("Ratio of target passes", target_forwards), ("Speed", seconds)) if arms > 1 else ():
-        ratios = [a / b for a, b in paired(groups[0], made, of).values() if b]
-        if ratios:
-            facts.append(
-                Fact(name, f"{estimate(ratios)} ×", "mean of ordinary over this run, seed by seed; above 1 is better")
-            )
-    times = [value for t in made if (value := seconds(t)) is not None]
-    if times:
-        facts.append(Fact("Decoding time", f"{estimate(times)} s", "of single runs on this machine"))
-    accepted = [t.summary.acceptance for t in made if t.summary.acceptance is not None]
-    if accepted:
-        facts.append(Fact("Acceptance", str(estimate(accepted)), "of judged drafts"))
-    return facts

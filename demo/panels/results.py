@@ -14,7 +14,8 @@ from demo.runs.measured import FOLDER
 from demo.site import LATEST, QUIET, Site, Update, in_turn
 from traces.results import Results
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
-from visualizers.groups import SPEEDS, Group, as_csv, gathered, records, varied
+from visualizers.groups import SPEEDS, Group, gathered, records, varied
+from visualizers.tables import as_csv
 
 _LEAD: Final = (
     "Many runs on problems with known answers: how many came out right, against how fast they were decoded. Every "
@@ -168,7 +169,7 @@ class ResultsPanel:
             rows = records(groups)
         visitor = self.site.visitor(request)
         csv, file = visitor.file("accuracy-and-speed.csv"), visitor.file("accuracy-and-speed.json")
-        csv.write_text(as_csv(rows), encoding="utf-8")
+        csv.write_text(as_csv(list(rows[0]), [list(row.values()) for row in rows]), encoding="utf-8")
         file.write_text(json.dumps({"measured_on": place, "groups": rows}, indent=1), encoding="utf-8")
         return {
             self.table: _table(rows),

@@ -6,11 +6,11 @@ from typing import Any
 import gradio as gr
 
 from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
-from demo.runs.naming import title_of, titles_of
 from demo.server.sessions import Shown, file_name
 from demo.site import AT_ONCE, AT_ONCE_LATEST, LATEST, Site, Update, in_turn
 from traces import TraceError, loads
 from traces.describe import in_rows
+from traces.naming import labels, name_of
 from traces.schema import Step, Trace
 from visualizers.bundle.words import command
 from visualizers.page import standalone
@@ -74,7 +74,7 @@ class TracePanel:
             trace = loads(values[self.upload] or b"", name="file")
         except TraceError as error:
             return None, {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
-        words = f"{title_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
+        words = f"{name_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
         return trace, {self.problem: notice("info", words, "Opened, and shown above."), self.upload: None}
 
     def unfold(self, values: Update, request: gr.Request) -> Update:
@@ -91,7 +91,7 @@ class TracePanel:
         if not traces:
             return {self.lead: _EMPTY, self.body: gr.update(visible=False)}
         last = len(traces) - 1
-        names = titles_of(traces)
+        names = list(labels(traces))
         return {
             self.lead: f"{_LEAD} It comes from {shown.origin}.",
             self.body: gr.update(visible=True),
@@ -132,7 +132,7 @@ class TracePanel:
 def title(trace: Trace) -> str:
     """What a page about the trace is called."""
     seed = "" if trace.seed is None else f", seed {trace.seed}"
-    return f"{trace.variant or trace.method} on {trace.model.title or trace.model.id}{seed}"
+    return f"{name_of(trace)} on {trace.model.title or trace.model.id}{seed}"
 
 
 def details_of(trace: Trace) -> dict[str, Any]:

@@ -19,8 +19,8 @@ const chip = ({ id, title, note, prompt }, own) => {
   const box = build('input', { type: 'checkbox', value: id });
   const order = build('b', { 'aria-hidden': 'true' }, String(chosen.indexOf(id) + 1));
   box.checked = chosen.includes(id);
-  const asked = build('small', { class: 'asked' }, prompt);
-  const words = build('span', {}, build('strong', {}, title), build('small', {}, note), asked);
+  const asked = own ? [build('small', { class: 'asked' }, prompt)] : [];  // others stand under theirs
+  const words = build('span', {}, build('strong', {}, title), build('small', {}, note), ...asked);
   const label = build('label', { title: prompt }, box, order, words);
   if (!own) return label;
   const named = { type: 'button', 'aria-label': `Remove ${title}, ${note}`, title: 'Remove (Delete)', 'data-run': id };
@@ -36,16 +36,17 @@ const show = () => {
   const focused = place.contains(document.activeElement) ? document.activeElement.value : null;
   const scrolled = place.querySelector('.drawer')?.scrollTop;
   if (!sent || asked?.join() === sent.join()) [chosen, sent] = [[...now], null];  // else a tick is still on its way
-  const count = groups.filter(({ own }) => !own).reduce((sum, { chips }) => sum + chips.length, 0);
+  const recorded = groups.filter((one) => !one.own).flatMap(({ chips }) => chips);
+  const [count, there] = [recorded.length, recorded.filter(({ id }) => chosen.includes(id)).length];
   const own = groups.filter((one) => one.own).map(group);
-  const summary = build('summary', {}, `Recorded runs (${count})`);
+  const summary = build('summary', {}, `Recorded runs (${count}${there ? `, ${there} ticked` : ''})`);
   const drawer = build('details', {}, summary);
   drawer.append(build('div', { class: 'drawer' }, ...groups.filter((one) => !one.own).map(group)));
   summary.addEventListener('click', () => { open = !drawer.open; });
   place.replaceChildren(...own, ...(count ? [drawer] : []));
-  drawer.open = open || !own.length;
+  drawer.open = open || !(own.length || chosen.length);
   if (address) draftscopeAddress.name('compare', address);
-  const [list, ticked] = [place.querySelector('.drawer'), place.querySelector('.drawer input:checked')];
+  const [list, ticked] = [place.querySelector('.drawer'), place.querySelector('.drawer fieldset:has(input:checked)')];
   if (list) list.scrollTop = scrolled || (ticked && focused === null ? ticked.offsetTop - list.offsetTop - 12 : 0);
   if (focused !== null) place.querySelector(`input[value="${CSS.escape(focused)}"]`)?.focus();
 };

@@ -16,10 +16,8 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.runs.decoding import Advance, Opened, plain
-from demo.runs.naming import baselines
 from demo.runs.recordings import Pair, Recording, answers_to
 from demo.server.sessions import url
-from engines.methods import METHODS
 from visualizers import player
 
 Message = dict[str, Any]
@@ -107,10 +105,8 @@ def trace_viewer(
         brief: Whether it starts with what one screen holds.
         visible: Whether it shows from the start.
     """
-    titles = {method.name: method.title for method in METHODS.values()}
-    data = json.dumps({**player.data(), "methods": titles, "ordinary": baselines()})
     known = {
-        "DATA": json.dumps(data),
+        "DATA": json.dumps(json.dumps(player.data())),
         "HASH": json.dumps(address),
         "BRIEF": json.dumps(brief),
         "NAME": json.dumps(name),

@@ -143,16 +143,31 @@ chooses((button) => {
 
 _TABLE_JS = """
 const scroller = build('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': props.name });
+const KINDS = { csv: 'CSV', tex: 'LaTeX', md: 'Markdown' };
+const taken = (files) => {
+  if (!files) return [];
+  const buttons = Object.entries(files).map(([name, text]) => {
+    const kind = KINDS[name.split('.').pop()];
+    const href = `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`;
+    const save = build('a', { download: name, href }, `Download ${kind}`);
+    if (kind === 'CSV' || !navigator.clipboard) return save;
+    const copy = build('button', { type: 'button' }, `Copy ${kind}`);
+    copy.addEventListener('click', async () => {
+      await navigator.clipboard.writeText(text).catch(() => save.click());
+      copy.textContent = `${kind} copied`;
+    });
+    return copy;
+  });
+  return [build('div', { class: 'taken' }, ...buttons)];
+};
 const row = (tag, attributes, cells) => build('tr', {}, ...cells.map((cell) => build(tag, attributes, cell)));
 const show = () => {
-  const { heads, rows, more } = props.value || {};
+  const { heads, rows, more, files } = props.value || {};
   if (!rows?.length) return place.replaceChildren();
   const body = rows.map((cells) => row('td', {}, cells));
   scroller.replaceChildren(
     build('table', {}, build('thead', {}, row('th', { scope: 'col' }, heads)), build('tbody', {}, ...body)));
-  if (!scroller.isConnected) place.prepend(scroller);  // where it was scrolled to stays when it is only filled anew
-  scroller.nextSibling?.remove();
-  if (more) place.append(build('p', {}, more));
+  place.replaceChildren(scroller, ...(more ? [build('p', {}, more)] : []), ...taken(files));
 };
 """
 
@@ -165,6 +180,9 @@ th, td { padding: 6px 12px; text-align: left; vertical-align: top;
 th { position: sticky; top: 0; font-weight: 600; white-space: nowrap; background: var(--background-fill-secondary); }
 td:nth-child(2):last-child { overflow-wrap: anywhere; } /* a value beside its name */
 p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
+.taken { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 8px; font-size: 13px; }
+.taken > * { padding: 4px 12px; border: 1px solid var(--border-color-primary); border-radius: 8px;
+  color: var(--body-text-color); text-decoration: none; }
 """
 _MOST_ROWS = 2000
 
@@ -268,10 +286,10 @@ def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any
     return component(value or {}, _TABLE_JS, _TABLE_CSS, name=name, **options)
 
 
-def table(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> dict[str, Any]:
-    """The value of a data table."""
+def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> dict[str, Any]:
+    """The value of a data table; `note` stands below it. Under `files`, texts by their names can be taken away."""
     cells = [[_cell(value) for value in row] for row in rows[:_MOST_ROWS]]
-    more = f"The first {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else ""
+    more = f"The first {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else note
     return {"heads": list(heads), "rows": cells, "more": more}
 
 

@@ -25,7 +25,7 @@ class Row:
 
 
 def columns_of(chosen: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The settings of runs, each once: the first run that has them, its note being what it says beyond the defaults.
+    """The settings of runs, each once: the first run that has them, its note being the model where there are several.
 
     Raises ConfigError for no run or too many settings, and for a run that cannot be decoded here.
     """
@@ -41,9 +41,8 @@ def columns_of(chosen: Sequence[Entry]) -> tuple[Entry, ...]:
         many = f"have {len(columns)} different settings" if columns else "are not there yet"
         raise ConfigError(f"runs: those that are ticked {many}; tick runs of 1 to {MOST_COLUMNS} settings.")
     several = len({request.model for request in columns}) > 1
-    notes = [[entry.settings, MODELS[request.model].title if several else ""] for request, entry in columns.items()]
     return tuple(
-        replace(entry, note=", ".join(filter(None, note))) for entry, note in zip(columns.values(), notes, strict=True)
+        replace(entry, note=MODELS[request.model].title if several else "") for request, entry in columns.items()
     )
 
 

@@ -1,16 +1,12 @@
 """What a run came to, in figures and words, and why it is not faster than it is."""
 
-import html
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from demo.panels.widgets import Fact, table
-from demo.runs.naming import is_ordinary
+from demo.panels.widgets import Fact
 from traces.breakeven import Account, account
+from traces.naming import is_ordinary
 from traces.schema import Summary, Trace
 from traces.stats import compare, draft_forwards
-from visualizers.figure import labels
-from visualizers.groups import as_csv
 
 
 def outcome(traces: Sequence[Trace]) -> list[Fact]:
@@ -71,35 +67,6 @@ def _times(ratio: float | None, more: str, less: str, digits: int = 2) -> str:
 def _seconds(seconds: float) -> str:
     """A time that was measured once, to two digits: the third differs from run to run."""
     return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.2g} s"
-
-
-def beside(traces: Sequence[Trace]) -> dict[str, Any]:
-    """What runs came to, one line a run, as the value of a data table; a stopped run is not compared."""
-    if len(traces) < 2:
-        return {}
-    heads = ("Run", "Tokens", "Target passes", "Draft passes", "Tokens per target pass", "Query tokens", "Acceptance")
-    return table((*heads, "Seconds"), [_line(trace, name) for trace, name in zip(traces, labels(traces), strict=True)])
-
-
-def csv_of(value: Mapping[str, Any]) -> bytes:
-    """The value of a data table as a file."""
-    return as_csv([dict(zip(value["heads"], row, strict=True)) for row in value["rows"]]).encode()
-
-
-def _line(trace: Trace, name: str) -> tuple[Any, ...]:
-    made = trace.summary
-    drafted = draft_forwards(trace.steps)
-    own = made.forwards - drafted
-    return (
-        html.unescape(name) + ("" if made.complete else " (stopped)"),
-        made.tokens,
-        own,
-        drafted or None,
-        made.tokens / own if own else None,
-        made.query_tokens,
-        None if made.acceptance is None else f"{made.acceptance:.0%}",
-        made.seconds or None,
-    )
 
 
 def why(traces: Sequence[Trace]) -> dict[str, str]:

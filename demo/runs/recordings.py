@@ -15,12 +15,12 @@ from textwrap import shorten
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from demo.runs.naming import is_ordinary, title_of
 from engines.config import ConfigError, make_config, settings
 from engines.methods import METHODS, SHARED
 from engines.runtime.driver import Run
 from engines.runtime.request import Request
 from traces import TraceError, read, write
+from traces.naming import is_ordinary, name_of
 from traces.schema import Trace
 from traces.stats import draft_forwards
 
@@ -145,7 +145,7 @@ def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) 
         note[1] += f" instead of {entries[0][1].summary.forwards}"
     return Recording(
         method=trace.method,
-        title=entry.get("title", title_of(trace)),
+        title=entry.get("title", name_of(trace)),
         about=entry.get("about", ""),
         note=", ".join(note),
         paths=tuple(path for path, _ in entries),

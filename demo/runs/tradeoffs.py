@@ -13,10 +13,9 @@ from statistics import median, quantiles
 from typing import Any, Final
 
 from demo.runs.measured import FOLDER, read_result
-from demo.runs.naming import method_title
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
-from traces.measures import COUPLINGS
+from traces.naming import COUPLINGS, name_for
 from traces.pairing import estimate
 from traces.results import ResultRow, read_results
 from traces.tradeoffs import Drafting, Tradeoff, best
@@ -266,7 +265,7 @@ def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -
 
 def called(one: Tradeoff) -> str:
     """Method and setting."""
-    title = method_title(one.method)
+    title = name_for(one.method, dict(one.settings))
     setting = one.setting.removeprefix(f"{title}, ")
     return f"{title} with {setting}"
 

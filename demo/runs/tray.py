@@ -6,15 +6,16 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, Final, Literal
 
 from demo.addresses import FILE, MOST_COMPARED, fragment_of, fragment_of_tray, request_of
-from demo.runs.naming import method_title, title_of
 from demo.runs.recordings import Recording, kind_of
 from engines.config import settings
 from engines.methods import METHODS
 from engines.runtime.request import Request
 from traces import read
+from traces.naming import name_of, numbered, settings_of
 from traces.schema import Trace
 
 Source = Literal["yours", "opened", "recorded"]
@@ -23,7 +24,8 @@ MOST: Final = MOST_COMPARED
 MOST_KEPT: Final = 60
 """Own runs and opened files; beyond that the oldest that is not chosen makes room."""
 _SETTINGS_SAID: Final = 4
-_CHIP: Final = ("id", "title", "note", "prompt")
+_SHOWN: Final = 80
+"""Characters of a prompt."""
 _KINDS: Final[Mapping[str, str]] = {
     "picture": "a picture",
     "video": "a video",
@@ -41,8 +43,9 @@ class Entry:
     source: Source
     path: Path
     title: str
+    """Its name, and settings beyond the defaults."""
     note: str
-    """Settings beyond the defaults, seed and forward passes."""
+    """Seed and forward passes."""
     prompt: str
     kind: str
     """A name of `_KINDS`."""
@@ -53,8 +56,6 @@ class Entry:
     """What addresses call it: the name of a recording, the address of a run, or `FILE`."""
     request: Request | None
     """What decodes it again; None where its method, model or settings are not here."""
-    settings: str
-    """Those that are not the defaults."""
     seconds: float
     """What it took."""
 
@@ -96,8 +97,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     what = [trace.method, trace.model.id, trace.prompt, trace.seed, dict(trace.config), trace.output.tokens]
     sizes = [trace.summary.complete, len(trace.steps)]
     stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
-    unusual = _unusual(trace)
-    about = [*unusual, "no seed" if trace.seed is None else f"seed {trace.seed}"]
+    seed = "no seed" if trace.seed is None else f"seed {trace.seed}"
     count = len(trace.steps)
     request = request_of(trace)
     own = FILE if request is None else fragment_of(request, beside=True)
@@ -105,14 +105,13 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
         id=hashlib.sha256(json.dumps([*what, *sizes], sort_keys=True, default=str).encode()).hexdigest()[:16],
         source=source,
         path=path,
-        title=title_of(trace),
-        note=f"{', '.join(about)}: {count} pass{'' if count == 1 else 'es'}{stopped}",
+        title=", ".join([name_of(trace), *_unusual(trace)]),
+        note=f"{seed}: {count} pass{'' if count == 1 else 'es'}{stopped}",
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
         passes=count,
         address=path.name.removesuffix(".json.gz") if source == "recorded" else own,
         request=request,
-        settings=", ".join(unusual),
         seconds=trace.summary.seconds,
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
     )
@@ -122,17 +121,19 @@ def _unusual(trace: Trace) -> list[str]:
     """The settings in which a run differs from its method's defaults, as far as there is room."""
     method = METHODS.get(trace.method)
     usual = {setting.name: setting.default for setting in settings(method.config)} if method else {}
-    unusual = [f"{name} {value}" for name, value in trace.config.items() if name in usual and value != usual[name]]
+    told = settings_of(trace).items()
+    unusual = [words for name, words in told if name in usual and trace.config[name] != usual[name]]
     return unusual if len(unusual) <= _SETTINGS_SAID else [*unusual[:_SETTINGS_SAID], "..."]
 
 
 def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[Entry, ...]]:
-    """The recorded runs, each once, by title of their method."""
+    """The recorded runs, each once, by what they decode."""
     groups: dict[str, dict[str, Entry]] = {}
     for recording in recordings:
         for path, trace in zip(recording.paths, recording.traces, strict=True):
             entry = entry_of(trace, path, "recorded")
-            groups.setdefault(method_title(trace.method), {}).setdefault(entry.id, entry)
+            what = f"{_KINDS[entry.kind].partition(' ')[2].capitalize()}: {shorten(entry.prompt, _SHOWN)}"
+            groups.setdefault(what, {}).setdefault(entry.id, entry)
     return {title: tuple(entries.values()) for title, entries in groups.items()}
 
 
@@ -173,12 +174,21 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str
     named += [(title, list(entries), False) for title, entries in groups.items()]
     return {
         "groups": [
-            {"name": name, "own": mine, "chips": [{part: getattr(entry, part) for part in _CHIP} for entry in entries]}
-            for name, entries, mine in named
-            if entries
+            {"name": name, "own": mine, "chips": _distinct(entries)} for name, entries, mine in named if entries
         ],
         "chosen": [entry.id for entry in tray.chosen],
         "asked": asked,
         "address": fragment_of_tray([names.get(entry.id, entry.address) for entry in tray.chosen]),
         "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
     }
+
+
+def _distinct(entries: Sequence[Entry]) -> list[dict[str, str]]:
+    """Chips of a group; titles that would be the same say the seed, too."""
+    titles = [entry.title for entry in entries]
+    seeds = [entry.note.partition(":")[0] for entry in entries]
+    told = [
+        title if titles.count(title) == 1 else f"{title}, {seed}" for title, seed in zip(titles, seeds, strict=True)
+    ]
+    parts = zip(entries, numbered(told, "{} ({})"), strict=True)
+    return [{"id": entry.id, "title": title, "note": entry.note, "prompt": entry.prompt} for entry, title in parts]

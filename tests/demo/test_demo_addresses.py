@@ -9,7 +9,7 @@ from support.film import film
 from support.parts import Parts
 from support.raster import MODEL
 
-from demo.addresses import FILE, Address, fragment_of, fragment_of_tray, read_address
+from demo.addresses import FILE, Address, fragment_of, fragment_of_grid, fragment_of_tray, read_address
 from demo.app import Opening
 from demo.panels.gallery import _card, badge
 from demo.runs.tray import Tray
@@ -107,6 +107,17 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -
     ]
     assert chosen[1].path.exists() and "1 came as a file" in last[compare.problem]["text"]
     assert last[compare.box]["address"] == fragment_of_tray([entry.address for entry in chosen])
+    prompts = ("a red boot & more", "x=1")
+    fragment = f"{fragment_of_tray(['scd'])}&{fragment_of_grid(prompts, 2)}"
+    assert read_address(fragment) == Address(compare=("scd",), grid=prompts, seeds=2)
+    update = opened(opening, f"#{fragment}")
+    assert (update[compare.grid.prompts], update[compare.grid.seeds]) == ("\n".join(prompts), 2)
+    offered = {compare.grid.prompts: "\n".join(prompts), compare.grid.seeds: 2, compare.grid.model: ""}
+    update = compare.grid.offer(offered | {compare.grid.tray: last[compare.tray]})
+    assert update[compare.grid.prompts]["value"] == "\n".join(prompts)  # not the model's examples
+    for wrong in ("seeds=7", "seeds=x", "grid=a&" * 7):
+        with pytest.raises(ConfigError, match=r"grid: .* use up to 6"):
+            read_address(f"compare=scd&{wrong}")
     assert fragment_of_tray(["x" * 9000]) == ""  # too long to be opened
 
 

@@ -43,7 +43,7 @@ def test_the_answer_for_pictures_is_what_the_rows_say(alone: list[Tradeoff]) -> 
     own, usual = graded[fast["decoder"]], graded["vanilla"]
     change = own["all_three_percent"] - usual["all_three_percent"]
     error = (own["all_three_error"] ** 2 + usual["all_three_error"] ** 2) ** 0.5
-    called = f"Speculative Coupled Decoding with {fast['decoder']}, window {fast['window']}"
+    called = f"{fast['decoder']} with window {fast['window']}"
     median, low, high = (fast[f"faster_{part}"] for part in ("median", "low_quartile", "high_quartile"))
     speed = speed_in_words(Tradeoff(kind="", method="", setting="", speed=median, speed_low=low, speed_high=high))
     assert answer(alone, "picture", 0, 1) == (

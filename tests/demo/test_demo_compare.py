@@ -22,7 +22,7 @@ FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW = """async () => {
   tray.querySelector('details input').click();
   new MutationObserver(() => seen.push(ticks())).observe(tray, { childList: true, subtree: true });
   for (const until = Date.now() + 30000; Date.now() < until; await new Promise(requestAnimationFrame))
-    if (draftscopePlayers['compare-viewer'].snapshot().lanes.length === 2) return Math.min(...seen);
+    if (draftscopePlayers['compare-viewer'].snapshot().lanes.length === 3) return Math.min(...seen);
   return 'the tick is lost';
 }"""
 
@@ -39,23 +39,29 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.goto(server)
     page.wait_for_function(f"{SEEN}?.lanes.length === 2")
     page.get_by_role("tab", name="Compare", exact=True).click()
-    expect(page.locator("#tray-problem")).to_contain_text("Tick two or more")
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 2")  # before anything was ticked
+    rows = page.locator("#tray-costs tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.first).to_contain_text("Ordinary decoding (baseline)")
+    expect(page.locator("#tray-costs")).to_contain_text("Baseline: ordinary decoding.")
+    box = page.locator("#tray-costs").bounding_box()
+    assert box is not None and box["y"] + box["height"] < page.viewport_size["height"]  # type: ignore[index]
     other = tmp_path / "other.json.gz"
     write(decoded("scd", window=8), other)
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Open traces").click()
     chooser.value.set_files(other)
-    page.wait_for_function(f"{COMPARED}?.lanes.length === 1")
-    page.locator("#tray details summary").click()
-    for name in ("Ordinary decoding", "Speculative Coupled Decoding"):
-        expect(page.locator("#tray details label").filter(has_text=name)).to_have_count(1)
-    assert page.evaluate(FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW) == 2  # an earlier answer takes no tick back
-    page.locator("#tray details input").last.check()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
+    page.locator("#tray details summary").click()
+    for name in ("Ordinary decoding", "MC-SJD"):
+        expect(page.locator("#tray details label").filter(has_text=name)).to_have_count(1)
+    page.locator("#tray details input").first.uncheck()
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
+    assert page.evaluate(FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW) == 3  # an earlier answer takes no tick back
     ends = [lane["finals"] for lane in page.evaluate(COMPARED)["lanes"]]
     assert ends == [256, 256, 256]
-    verdict = page.locator("#compare-viewer .ds-lead", has_text="than Speculative Coupled Decoding, window 8")
-    expect(verdict).to_have_count(2)  # which of the two is said
+    verdict = page.locator("#compare-viewer .ds-lead", has_text="than Ordinary decoding")
+    expect(verdict).to_have_count(2)  # whichever was ticked first
     page.locator("#compare-viewer .ds-slider").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
@@ -74,11 +80,11 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     expect(plot).to_contain_text("in forward pass 0")
     with page.expect_download(timeout=180_000) as download:  # nothing more to press
         page.locator("#compared-zip").click()
-    assert download.value.suggested_filename == "scd-ar-acceptance-seed0.zip"
+    assert download.value.suggested_filename == "ar-scd-acceptance-seed0.zip"
     download.value.save_as(tmp_path / "saved.zip")
     with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
         names = {name.partition("/")[2] for name in saved.namelist()}
-    assert {f"scd-ar-acceptance-seed0.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= names
+    assert {f"ar-scd-acceptance-seed0.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= names
     page.locator("#compared-name label", has_text="Token churn").locator(".ds-term").first.click()
     churn = page.get_by_label("Token churn: what became of every draft, pass by pass")
     expect(churn).to_be_checked()  # a term in a label still chooses
@@ -95,6 +101,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.get_by_label("number input for Seeds for each prompt").fill("2")
     page.get_by_label("number input for Seeds for each prompt").press("Tab")
     expect(page.locator("#grid-plan")).to_contain_text("2 seeds × 2 settings: 4 runs")
+    page.wait_for_function("location.hash.startsWith('#compare=') && location.hash.endsWith('&seeds=2')")
     page.locator("#grid-run").click()
     expect(page.locator("#grid img")).to_have_count(4)  # one by one
     expect(page.locator("#grid-zip")).to_be_visible()
@@ -119,7 +126,7 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     download.value.save_as(tmp_path / "saved.zip")
     with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
         names = {name.partition("/")[2] for name in saved.namelist()}
-    assert {"runs.csv", "caption.txt", "commands.sh", "traces/scd-seed0.json.gz", "traces/scd-seed0-2.json.gz"} <= names
+    assert {"runs.csv", "runs.tex", "runs.md", "caption.txt", "commands.sh", "traces/scd-seed0-2.json.gz"} <= names
     assert sum(name.endswith(".pdf") for name in names) == 3
 
     address = page.evaluate("location.hash")  # brings the tray back: recordings by name, own runs decoded again
@@ -165,11 +172,12 @@ def test_a_run_is_repeated_with_seeds_and_stopped(page: Page, server: str) -> No
     page.wait_for_function("location.hash.includes('set.window=8') && location.hash.includes('step=')")
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.get_by_role("tab", name="Repeat with many seeds").click()
+    expect(page.locator("#repeat-what")).to_contain_text("Repeats: Ordinary decoding; MC-SJD, window 8, of “Toy raster")
     page.get_by_label("number input for Seeds").first.fill("32")
     page.get_by_label("number input for Seeds").first.press("Tab")
     page.locator("#repeat-run").click()
     expect(page.locator("#repeat-problem")).to_contain_text("left")
-    expect(page.locator("#repeat-facts")).to_contain_text("seed by seed")
+    expect(page.locator("#repeat-table")).to_contain_text("Ordinary decoding (baseline)")
     press_once(page, "#repeat-stop")
     expect(page.locator("#repeat-problem")).to_contain_text("were decoded whole and are kept")
     expect(page.locator("#repeat-run")).to_be_enabled()

@@ -88,7 +88,7 @@ def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page:
     assert (trace.method, trace.summary.forwards) == ("scd", coupled)
     page.locator("#upload input[type=file]").set_input_files(saved)
     expect(page.locator("#upload-problem")).to_contain_text(
-        f"Speculative Coupled Decoding on Toy raster, 16x16 grey levels, {coupled} forward passes"
+        f"MC-SJD on Toy raster, 16x16 grey levels, {coupled} forward passes"
     )
     expect(page.get_by_text("It comes from the file you opened")).to_be_visible()
     page.wait_for_function(f"{SNAPSHOT}.lanes.length === 1 && {SNAPSHOT}.lanes[0].finals === 256")  # on the stage

@@ -1,14 +1,20 @@
 """Repeating a run with many seeds: pairs, means, stopping, and what is refused; without a browser."""
 
+import csv
+import io
+from dataclasses import replace
 from math import sqrt
+from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
 from support.raster import MODEL, decoded
 
-from demo.panels.repeat import repeat, rows_of, summarized, whole_seeds
+from demo.panels.repeat import repeat, repeated, rows_of, whole_seeds
 from demo.runs import series
+from demo.runs.beside import beside
 from demo.runs.series import duration
+from demo.runs.tray import entry_of
 from demo.server.limits import Deadline
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
@@ -41,11 +47,18 @@ def test_every_seed_is_decoded_both_ways_and_means_are_paired() -> None:
     assert shares == sorted(shares) and shares[-1] == 1.0
 
     ordinary, made = traces[::2], traces[1::2]
-    facts = {fact.label: fact.figure for fact in summarized(traces, 2)}
+    table = beside(traces)
+    usual, own = (dict(zip(table["heads"], row, strict=True)) for row in table["rows"])
     passes = [float(trace.summary.forwards) for trace in made]
-    assert facts["Target passes"] == f"{fmean(passes):.3g} ± {stdev(passes) / sqrt(3):.2g}"
+    assert usual["Run"] == "Ordinary decoding, 3 seeds (baseline)" and own["Run"] == "MC-SJD, 3 seeds"
+    assert own["Target passes"] == f"{fmean(passes):.3g} ± {stdev(passes) / sqrt(3):.2g}"
     ratios = [a / b for a, b in paired(ordinary, made, target_forwards).values()]
-    assert facts["Ratio of target passes"] == f"{estimate(ratios)} ×"
+    assert own["Times fewer target passes"] == str(estimate(ratios))
+    assert table["more"] == "Baseline: ordinary decoding, 3 seeds. Of several seeds, means ± standard errors."
+    rows = list(csv.DictReader(io.StringIO(table["files"]["runs.csv"])))
+    assert [row["seed"] for row in rows] == ["0", "1", "2"] * 2
+    assert float(rows[-1]["target_passes_mean"]) == pytest.approx(fmean(passes))
+    assert float(rows[-1]["target_passes_standard_error"]) == pytest.approx(stdev(passes) / sqrt(3))
     assert FIGURES["seeds"].supports(traces) is None
     drawn = FIGURES["seeds"].draw(traces)
     lines = [list(trace.y) for trace in drawn.data if trace.legendgroup == "seed" and trace.xaxis == "x"]
@@ -79,6 +92,16 @@ def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytes
     for seeds in (1, 33, -1, 2.5, "8", None, True):
         with pytest.raises(ConfigError, match=r"seeds: .* use a whole number from 2 to 32"):
             next(repeat(asked("scd"), seeds, never))  # type: ignore[arg-type]
+
+
+def test_what_is_repeated_are_the_ticked_runs_each_once_and_one_that_cannot_be_is_told() -> None:
+    ticked = [entry_of(decoded("scd", seed, window=8), Path("run"), "yours") for seed in (3, 4)]
+    (request,) = repeated([*ticked])
+    assert (request.method, request.seed, request.config.window) == ("scd", 0, 8)
+    foreign = entry_of(replace(decoded("scd"), method="somebody's"), Path("run"), "opened")
+    for chosen, said in (([], "runs: none is ticked"), ([foreign], "runs: somebody's .* untick it")):
+        with pytest.raises(ConfigError, match=said):
+            repeated(chosen)
 
 
 def test_rows_can_be_read_again_and_claim_no_accuracy() -> None:

@@ -9,7 +9,6 @@ from support.raster import decoded
 
 from demo.pages.watch import EXAMPLES
 from demo.panels.start_stop import StartStop
-from demo.runs.naming import ORDINARY, is_ordinary, title_of, titles_of
 from demo.runs.outcome import outcome
 from demo.server.sessions import Shown, Visitors
 from demo.site import Site
@@ -17,7 +16,6 @@ from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
 from traces.schema import Trace
-from visualizers import player
 
 
 def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
@@ -36,21 +34,6 @@ def test_acceptance_without_drafts_and_times_that_were_measured_once_say_so() ->
     figure, note = facts(base, made)["Decoding time"]
     assert figure == "12 s"
     assert note == "10.0 × slower; ordinary: 1.2 s; one run of each on this machine"
-
-
-def test_runs_are_named_by_what_sets_them_apart_and_ordinary_decoding_of_text_is_called_that() -> None:
-    usual, short, long = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
-    scd = METHODS["scd"].title
-    assert titles_of([usual, short]) == [ORDINARY, scd]
-    assert titles_of([usual, short, long]) == [ORDINARY, f"{scd} (window 8)", f"{scd} (window 16)"]
-    assert titles_of([short, replace(short, seed=9)]) == [f"{scd}, seed 0", f"{scd}, seed 9"]
-    assert titles_of([short, decoded("scd", window=8, coupling="none")]) == [f"{scd}: MC-SJD", f"{scd}: SJD"]
-    text = replace(handmade.s2d2(), method="blockwise", variant="", config={"block": "1"})
-    assert is_ordinary(text) and title_of(text) == ORDINARY
-    assert title_of(replace(text, config={"block": "8"})) == "Block diffusion decoding"
-    assert title_of(replace(text, method="psd", variant="Spiffy")) == "Spiffy"
-    assert title_of(replace(text, method="of somebody else")) == "of somebody else"
-    assert f'"{ORDINARY}"' in player.script()
 
 
 @pytest.mark.slow

@@ -1,5 +1,7 @@
 """The tray of runs: what is chosen together, and what cannot be; without a browser."""
 
+import csv
+import io
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +12,13 @@ from support.parts import Parts
 from support.raster import decoded
 
 from demo.pages.compare import ComparePage
+from demo.runs.beside import beside
 from demo.runs.tray import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
 from demo.server.sessions import Shown
 from demo.site import Update
 from traces import dumps
 from traces.schema import Milliseconds, Trace
+from visualizers.bundle.words import command
 
 MINE = gr.Request(session_hash="mine")
 ORDINARY, SHORT, LONG = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
@@ -31,8 +35,8 @@ def untimed(trace: Trace) -> Trace:
 
 def test_two_settings_of_a_method_stand_beside_their_one_baseline() -> None:
     tray = Tray().with_run([entry(ORDINARY), entry(SHORT)]).with_run([entry(ORDINARY), entry(LONG)])
-    assert [one.title for one in tray.chosen][1:] == [one.title for one in tray.added][1:]
-    assert [one.note.split(",")[0] for one in tray.chosen] == ["seed 0: 256 passes", "window 8", "window 16"]
+    assert [one.title for one in tray.chosen] == ["Ordinary decoding", "MC-SJD, window 8", "MC-SJD, window 16"]
+    assert tray.chosen[0].note == "seed 0: 256 passes"
     text = handmade.s2d2()
     tray = Tray().with_run([entry(SHORT)]).with_run([entry(text)])
     assert [one.kind for one in tray.chosen] == ["text"]
@@ -77,7 +81,7 @@ def opened(parts: Parts, *files: bytes) -> Update:
 @pytest.mark.slow
 def test_opened_files_play_at_once_and_every_page_speaks_of_them(parts: Parts, page: ComparePage) -> None:
     update = opened(parts, dumps(SHORT), dumps(ORDINARY))
-    assert [trace.method for trace in update[page.site.shown].traces()] == ["scd", "ar"]
+    assert [trace.method for trace in update[page.site.shown].traces()] == ["ar", "scd"]
     message = update[page.viewer]["value"]
     assert message["kind"] == "compare" and len(message["urls"]) == 2
     assert len(update[page.costs]["rows"]) == 2
@@ -88,6 +92,34 @@ def test_opened_files_play_at_once_and_every_page_speaks_of_them(parts: Parts, p
     tokens = SHORT.output.tokens or ()
     other = replace(SHORT, output=replace(SHORT.output, tokens=(*tokens[:-1], (tokens[-1] + 1) % 8)))
     assert len(Tray().with_run([entry(SHORT), entry(other)]).added) == 2  # of other tokens, it is another run
+
+
+def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Parts, page: ComparePage) -> None:
+    strange = replace(SHORT, prompt="=1+1 & [b]|c", config={**SHORT.config, "=x": "@y"})
+    table = beside([strange, ORDINARY, replace(LONG, prompt="=1+1 & [b]|c")])
+    names = [row[0] for row in table["rows"]]
+    assert names == ["MC-SJD, window 8", "Ordinary decoding (baseline)", "MC-SJD, window 16"]
+    assert table["more"] == "Baseline: ordinary decoding."
+    rows = list(csv.DictReader(io.StringIO(table["files"]["runs.csv"])))
+    told = [(row["method"], row["seed"], row["set.window"]) for row in rows]
+    assert told == [("scd", "0", "8"), ("ar", "0", ""), ("scd", "0", "16")]
+    assert rows[0]["prompt"] == "'=1+1 & [b]|c" and rows[0]["set.=x"] == "'@y"
+    assert rows[2]["command"] == command(replace(LONG, prompt="=1+1 & [b]|c"))
+    assert rows[2]["baseline"] == "Ordinary decoding"
+    ratio = ORDINARY.summary.forwards / SHORT.summary.forwards
+    assert float(rows[0]["times_fewer_target_passes"]) == pytest.approx(ratio)
+    assert r"=1+1 \& {[}b{]}\textbar{}c" in table["files"]["runs.tex"] and r"\[b\]\|c" in table["files"]["runs.md"]
+    first = beside([LONG, SHORT])
+    assert first["more"].startswith("Baseline: MC-SJD, window 16, the first that is ticked")
+    # the runs that the page speaks of are ticked on opening, ordinary decoding first
+    recorded = page.recorded["Picture: Toy raster, 16x16 grey levels"]
+    shown = Shown(tuple(entry.path for entry in reversed(recorded)), "a recorded run")
+    update = page.show(parts.values(tray=Tray(), wanted=()) | {page.site.shown: shown}, MINE)
+    assert len(update[page.tray].chosen) == 2 and update[page.costs]["rows"][0][0].endswith("(baseline)")
+    assert [trace.method for trace in update[page.set].traces()] == ["ar", "scd"]
+    assert (
+        page.show(parts.values(tray=Tray(), wanted=("scd",)) | {page.site.shown: shown}, MINE)[page.tray].chosen == ()
+    )
 
 
 def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_not(
@@ -102,7 +134,7 @@ def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_n
 
 
 def test_a_tick_that_cannot_be_leaves_what_was_ticked(parts: Parts, page: ComparePage) -> None:
-    (recorded,) = page.recorded["Speculative Coupled Decoding"]
+    *_, recorded = page.recorded["Picture: Toy raster, 16x16 grey levels"]
     text = entry(handmade.s2d2())
     there = Tray((replace(text, path=recorded.path),), (recorded,))
     update = tick(parts, there, [recorded.id, text.id])

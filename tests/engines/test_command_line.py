@@ -73,7 +73,7 @@ def test_list_names_methods_settings_presets_and_models(
     monkeypatch.setattr("engines.models.catalog.UNREADABLE", ("DRAFTSCOPE_MODELS: '/gone' has no config.json.",))
     assert main(["list"]) == 0
     said = capsys.readouterr()
-    assert "scd: Speculative Coupled Decoding" in said.out and "\n    window=32  " in said.out
+    assert "scd: MC-SJD, GS-SJD, SJD, Speculative Coupled Decoding" in said.out and "\n    window=32  " in said.out
     assert "    --preset 'short window'  window=8 coupling=none\n" in said.out
     assert "\nstudio-image: " in said.out and "\n  Dream: " in said.out
     assert said.err == "DRAFTSCOPE_MODELS: '/gone' has no config.json.\n"

@@ -60,13 +60,17 @@ def test_a_zip_holds_figures_numbers_traces_words_and_commands(tmp_path: Path) -
 
 def test_the_numbers_are_those_that_are_drawn() -> None:
     rows = list(csv.DictReader(io.StringIO(as_csv(FIGURES["race"].draw(RUNS)))))
-    ends = {row["series"]: (row["x"], row["y"]) for row in rows if row["panel"] == "1"}
+    ends = {row["series"]: (row["Forward passes"], row["Tokens decoded"]) for row in rows if row["Forward passes"]}
     assert list(ends.values()) == [(str(len(run.steps)), str(run.summary.tokens)) for run in RUNS]
-    assert {row["x_title"] for row in rows if row["panel"] == "1"} == {"Forward passes"}
     cells = list(csv.DictReader(io.StringIO(as_csv(FIGURES["churn"].draw(RUNS[1:2])))))
     fates = [fate.value for step in RUNS[1].steps for fate in step.fate]
-    drawn = [row["text"] for row in cells if row["kind"] == "heatmap"]
+    drawn = [row["text"] for row in cells if row["text"]]
     assert set(drawn) <= set(fates) and drawn.count("accepted") == fates.count("accepted")
+    named = [replace(run, prompt="=1+1 & <b>") for run in RUNS]
+    rows = list(csv.DictReader(io.StringIO(as_csv(FIGURES["pictures"].draw(named)))))
+    assert [row["target passes (NFE)"] for row in rows] == [str(run.summary.forwards) for run in RUNS]
+    assert {row["prompt"] for row in rows} == {"'=1+1 & <b>"}
+    assert list(rows[0]) == ["prompt", "seed", "decoding", "target passes (NFE)", "draft passes"]  # no coordinates
 
 
 @pytest.mark.one_quick

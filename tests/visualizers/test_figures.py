@@ -148,7 +148,8 @@ def test_refusals_say_what_is_missing(name: str, traces: Callable[[], list[Trace
 
 
 def test_runs_are_named_by_what_differs() -> None:
-    assert labels([plain_run(), run("none"), run()]) == ("ordinary", "SJD", "MC-SJD")
+    assert labels([plain_run(), run("none")]) == ("ordinary", "jacobi")
+    assert labels([run(seed=0), replace(run(), method="a<b")]) == ("jacobi", "a&lt;b")
     assert labels([run(seed=0), run(seed=1)]) == ("jacobi, seed 0", "jacobi, seed 1")
     assert labels([run(), run()]) == ("jacobi", "jacobi (2)")
 

@@ -20,7 +20,7 @@ from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
 from visualizers.moving import Film, Look, MovingError, fitting, moments, write_clip, write_moving
 from visualizers.moving.frames import ascii_text, fitted_text, positions_of
-from visualizers.palette import DARK, LIGHT
+from visualizers.palette import DARK, LIGHT, MARKS
 from visualizers.picture import picture_of
 
 RECORDED = Path(__file__).parents[2] / "assets" / "traces"
@@ -59,6 +59,21 @@ def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: 
             row, column = divmod(token, tiles.columns)
             own = atlas.getpixel((column * tiles.size + 1, row * tiles.size + 1))
             assert (color == own) is (fate not in PENDING)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_key_and_the_marks_have_the_colours_and_words_of_the_players_key(theme: str) -> None:
+    film_, frames = drawn([RUN, ordinary(Size(4, 4))], Look(width=720, theme=theme))  # type: ignore[arg-type]
+    assert [fate.value for fate in film_._key] == ["sampled", "accepted", "resampled"]
+    for number, fate in enumerate(film_._key):
+        color = rgb(getattr(MARKS[fate], theme))
+        shown = {frame.getpixel((x, frame.height - 36)) for frame in frames for x in range(14, 300)}
+        assert color in shown, fate
+        first = next(k for k, step in enumerate(RUN.steps) if fate in step.fate) if number else 0
+        entry = (RUN if number else ordinary(Size(4, 4))).steps[first]
+        left, top = film_.corner(0 if number else 1)
+        box = film_.canvases[0 if number else 1].boxes[entry.position[entry.fate.index(fate)]]
+        assert frames[first + 1].getpixel((left + box[0], top + box[1])) == color
 
 
 @pytest.mark.slow

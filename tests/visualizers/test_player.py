@@ -124,7 +124,7 @@ def test_the_keyboard_moves_through_the_run_and_in_a_view_from_token_to_token(pa
     settle(page)
     assert snapshot(page)["now"] == last - 1
     words = page.locator(".ds-slider").get_attribute("aria-valuetext")
-    assert words.startswith(f"Forward pass {last - 1} of {last}. SCD: ")
+    assert words.startswith(f"Forward pass {last - 1} of {last}. MC-SJD: ")
 
     canvas = page.locator(".ds-picture canvas")
     canvas.focus()

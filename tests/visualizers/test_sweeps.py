@@ -12,7 +12,8 @@ from traces.tradeoffs import on_frontier
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results, read_rows
 from visualizers.boxes import place_labels
 from visualizers.figures.sweep_results import curves, swept
-from visualizers.groups import SPEEDS, as_csv, gathered, records, speeds
+from visualizers.groups import SPEEDS, gathered, records, speeds
+from visualizers.tables import as_csv, as_latex, as_markdown
 
 ROWS = read_rows(sweep())
 
@@ -114,10 +115,17 @@ class TestGathering:
         assert [record["speed-up-time"] for record in records(groups)] == [None] * len(groups)
         json.dumps(table, allow_nan=False)
         hostile = records(gathered(read_rows([row('=cmd|"x"', "-1,2", {"block": 4})])))
-        heads, values = csv.reader(as_csv(hostile).splitlines())
+        heads, values = csv.reader(as_csv(list(hostile[0]), [list(hostile[0].values())]).splitlines())
         cells = dict(zip(heads, values, strict=True))
         assert (cells["method"], cells["label"], cells["config"]) == ('\'=cmd|"x"', "'-1,2", '{"block": 4}')
-        assert as_csv([]) == "\n"
+        strange = "[1] a|b\n\\input{x} $y_1^2$ <b> 50% & `c`"
+        tex = as_latex(["Run", "Passes"], [[strange, 7]])
+        told = (
+            r"{[}1{]} a\textbar{}b \textbackslash{}input\{x\} \$y\_1\textasciicircum{}2\$ \textless{}b\textgreater{} "
+        )
+        assert tex.splitlines()[0] == r"\begin{tabular}{lr}" and told + r"50\% \& `c` & 7 \\" in tex.splitlines()
+        *_, line = as_markdown(["Run", "Passes"], [[strange, 7]]).splitlines()
+        assert line == r"| \[1\] a\|b \\input{x} \$y\_1^2\$ \<b\> 50% \& \`c\` | 7 |"
 
     def test_questions_without_an_answer(self) -> None:
         untimed = gathered(read_rows([row("ar", "AR", {}, seconds=0), row("x", "X", {})]))

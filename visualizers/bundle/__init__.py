@@ -19,13 +19,13 @@ import plotly.graph_objects as go
 
 from traces.files import whole
 from traces.io import dumps
+from traces.naming import numbered
 from traces.schema import Trace
 from visualizers import FIGURES, FigureError, supported, themed
 from visualizers.bundle.table import as_csv
 from visualizers.bundle.widths import PRESETS, Preset, laid_out
 from visualizers.bundle.words import caption, commands, stem
 from visualizers.export import FORMATS, Print, printed
-from visualizers.figure import numbered
 from visualizers.style import Theme
 
 __all__ = ["MOST_BYTES", "PRESETS", "BundleError", "Options", "stem", "write_zip"]

@@ -1,4 +1,8 @@
-"""The numbers in a figure as a table: one line for each mark, bar, point or cell."""
+"""The numbers in a figure as a table: one line for each point, bar or cell.
+
+A column is called what its axis is, with the unit, and a name on an axis stands in place of its number. Lines that only
+guide the eye, notes and shapes are no data.
+"""
 
 import html
 import re
@@ -7,10 +11,8 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from visualizers import groups
+from visualizers import tables
 
-COLUMNS: Final = ("panel", "series", "kind", "x", "y", "z", "x_error", "y_error", "text")
-"""Those that hold nothing are left out; behind them stand the titles of the axes."""
 _BREAK: Final = re.compile(r"<br\s*/?>")
 _TAG: Final = re.compile(r"</?[a-z][^>]*>")
 _UNDRAWN: Final = (None, "")
@@ -19,24 +21,58 @@ _UNDRAWN: Final = (None, "")
 def as_csv(figure: go.Figure) -> str:
     """Return what is drawn as CSV. Pictures are not in it; a text like a formula gets a quote before it."""
     rows = list(_rows(figure))
-    names = [name for name in (*COLUMNS, "x_title", "y_title") if any(row.get(name) not in _UNDRAWN for row in rows)]
-    return groups.as_csv([{name: row.get(name) for name in names} for row in rows])
+    found = dict.fromkeys(name for row in rows for name, value in row.items() if value not in _UNDRAWN)
+    names = [name for name in found if name != "text"] + (["text"] if "text" in found else [])
+    return tables.as_csv(names, [[row.get(name) for name in names] for row in rows])
 
 
 def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
     axes = list(dict.fromkeys(map(_place, figure.data)))
+    notes = figure.layout.annotations
+    heads = [worded(note.text) for note in notes if note.yref == "paper" and note.yanchor == "bottom"]
+    panels = heads if len(heads) == len(axes) else [str(number) for number in range(1, len(axes) + 1)]
     for trace in figure.data:
+        if trace.type == "scatter" and trace.mode == "lines" and trace.hoverinfo == "skip":
+            continue
         place = _place(trace)
-        across, down = (figure.layout[f"{name[0]}axis{name[1:]}"] for name in place)
-        head = {
-            "panel": axes.index(place) + 1 if len(axes) > 1 else None,
-            "series": worded(trace.name),
-            "kind": trace.type,
-            "x_title": worded(across.title.text),
-            "y_title": worded(down.title.text),
-        }
+        head = {"panel": panels[axes.index(place)] if len(axes) > 1 else None, "series": worded(trace.name)}
+        if trace.meta:  # names of the data that a text stands for
+            yield from (head | dict(zip(trace.meta, map(_unescaped, row), strict=True)) for row in trace.customdata)
+            continue
+        names = [_title(figure, axis) or axis[0] for axis in place]
+        names = names if names[0] != names[1] else ["x", "y"]
+        ticks = [_ticks(_axis(figure, axis)) for axis in place]
         for row in _cells(trace) if trace.type in ("heatmap", "contour") else _points(trace):
-            yield head | row
+            told = {name: ticks[k].get(row[at], row[at]) for k, (name, at) in enumerate(zip(names, "xy", strict=True))}
+            told |= {f"{name} ±": row.get(f"{at}_error") for name, at in zip(names, "xy", strict=True)}
+            shade = {_shade(figure, trace): row["z"]} if "z" in row and not row["text"] else {}
+            yield head | told | shade | {"text": row.get("text")}
+
+
+def _axis(figure: go.Figure, name: str) -> Any:
+    return figure.layout[f"{name[0]}axis{name[1:]}"]
+
+
+def _title(figure: go.Figure, name: str) -> str | None:
+    """The title of an axis; of one without, the only title that axes in its direction have."""
+    every = figure.select_xaxes() if name[0] == "x" else figure.select_yaxes()
+    titles = {worded(axis.title.text) for axis in every if axis.title.text}
+    return worded(_axis(figure, name).title.text) or (titles.pop() if len(titles) == 1 else None)
+
+
+def _ticks(axis: Any) -> dict[Any, str | None]:
+    """The names of an axis that has names in place of numbers."""
+    return dict(zip(_listed(axis.tickvals), map(worded, _listed(axis.ticktext)), strict=False))
+
+
+def _shade(figure: go.Figure, trace: Any) -> str:
+    """What the colours of a heat map stand for."""
+    bar = figure.layout[trace.coloraxis].colorbar if trace.coloraxis else trace.colorbar
+    return worded(bar.title.text) or "value"
+
+
+def _unescaped(value: Any) -> Any:
+    return worded(value) if isinstance(value, str) else value
 
 
 def _place(trace: Any) -> tuple[str, str]:

@@ -7,6 +7,7 @@ from typing import Final
 
 import plotly.graph_objects as go
 
+from traces.naming import name_of
 from traces.schema import Trace
 from traces.stats import draft_forwards
 from visualizers.bundle.table import worded
@@ -46,7 +47,7 @@ def caption(figures: Sequence[tuple[str, Figure, go.Figure]], traces: Sequence[T
         answers = f" Answers to {figure.paper}." if figure.paper else ""
         subtitle = f"{subtitle}. " if subtitle else ""
         parts.append(f"{name}\n  {figure.title}. {subtitle}{figure.caption}{answers}{_key(drawn)}")
-    runs = [f"{file or _method(trace)}\n  {_run(trace)}" for trace, file in zip(traces, files, strict=True)]
+    runs = [f"{file or name_of(trace)}\n  {_run(trace)}" for trace, file in zip(traces, files, strict=True)]
     return "\n".join([*(["Figures", "", *parts, ""] if parts else []), "Runs", "", *runs, ""])
 
 
@@ -70,7 +71,7 @@ def _run(trace: Trace) -> str:
     accepted = "" if made.acceptance is None else f", {made.accepted} of {made.judged} judged drafts accepted"
     took = f", {made.seconds:.3f} s in one run on {place.device}, {place.dtype}" if made.seconds else ""
     return (
-        f"{_method(trace)} on {trace.model.title or trace.model.id}{prompt}{seed}. Settings: {settings or 'none'}. "
+        f"{name_of(trace)} on {trace.model.title or trace.model.id}{prompt}{seed}. Settings: {settings or 'none'}. "
         f"{made.tokens} tokens in {passes}{accepted}{took}.{stopped} Recorded {trace.created}, "
         f"commit {place.commit or 'unknown'}."
     )
@@ -81,10 +82,6 @@ def commands(traces: Sequence[Trace], names: Sequence[str], again: str) -> str:
     lines = [command(trace, f"traces/{name}.json.gz") for trace, name in zip(traces, names, strict=True)]
     head = ["#!/bin/sh", "# The runs. A trace that this program did not record cannot be made again by it."]
     return "\n".join([*head, *lines, "", "# The figures, from the traces beside this file.", again, ""])
-
-
-def _method(trace: Trace) -> str:
-    return trace.variant or trace.method
 
 
 def _slug(text: str) -> str:

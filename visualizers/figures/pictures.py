@@ -112,7 +112,11 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         x=[column + 0.5 for _, column in places],
         y=[-row * _HEIGHT - 0.95 for row, _ in places],
         text=costs,
-        customdata=[[plain(rows[row][0]), rows[row][1], columns[column]] for row, column in places],
+        customdata=[
+            [plain(rows[row][0]), rows[row][1], columns[column], every - drafts, drafts]
+            for (row, column), (every, drafts) in zip(places, drafted, strict=True)
+        ],
+        meta=["prompt", "seed", "decoding", "target passes (NFE)", "draft passes"],
         mode="text",
         textposition="bottom center",
         textfont={"size": 12},

@@ -1,10 +1,9 @@
 """The frames of a moving picture: each run as a canvas with its name above and its counters below.
 
 Final tokens are drawn as they are, drafts faded, open positions as an empty grid. Positions that the last pass decided
-have a blue outline, positions where it rejected a draft an orange one with a filled corner.
+have an outline in the colour of their fate, the player's; where it rejected a draft, with a filled corner.
 """
 
-import html
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -15,10 +14,10 @@ from typing import Final, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont
 
+from traces.naming import labels
 from traces.replay import PENDING, Outcome, Replay, State, canvas_size, outcomes
-from traces.schema import Trace
+from traces.schema import Fate, Trace
 from traces.video import frame_count
-from visualizers.figure import labels
 from visualizers.moving.look import Look, Moment, MovingError, pass_ends
 from visualizers.palette import DARK, LIGHT, MARKS, REJECTED, Surface, ink
 from visualizers.picture import cells, compose, grid, picture_of
@@ -31,7 +30,6 @@ MARGIN, GAP, TITLE, BELOW, FOOT = 14, 20, 30, 62, 52
 """Around a frame, between runs, above and below a canvas, and for the legend; 720 of these units fill the width."""
 PICTURE_WIDTH: Final = 432
 """Units that a picture is wide at most."""
-LEGEND: Final = "Blue: decided in this pass. Orange: draft rejected. Faded: draft, not verified yet."
 _MOST_LETTERS: Final = 400
 _ASCII: Final = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "→": "->", "“": '"', "”": '"', "≥": ">="})
 
@@ -93,8 +91,8 @@ class GridCanvas:
             elif fate in PENDING:
                 image.paste(surface.panel, box, self._veil)
         for position, outcome in left.items():
-            if outcome.fate.final or outcome.fate in REJECTED:
-                _outline(pen, self.boxes[position], surface, rejected=outcome.fate in REJECTED)
+            if _marked(outcome.fate):
+                _outline(pen, self.boxes[position], outcome.fate, surface)
         wide = self.width // frame_count(self._trace.canvas)
         for edge in range(wide, self.width, wide):
             pen.rectangle((edge - 1, 0, edge + 1, self.height), fill=surface.background)
@@ -175,11 +173,11 @@ class TextCanvas:
             if token is None or state.fates[position] in PENDING:
                 fill, edge, color = surface.panel, surface.line, surface.muted
             elif outcome is not None and outcome.fate.final:
-                fill = edge = surface.emphasis if rejected else surface.accent
+                fill = edge = _color(outcome.fate, surface)
                 color = ink(fill)
             pen.rectangle((*box[:2], box[2] - 1, box[3] - 1), fill=fill, outline=edge)
-            if rejected:
-                _outline(pen, box, surface, rejected=True)
+            if outcome is not None and rejected:
+                _outline(pen, box, outcome.fate, surface)
             word = fitted_text(_word(self._text(token)), self._size, box[2] - box[0])
             middle = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2 + 0.34 * self._size
             pen.text(middle, word, fill=color, font=_font(self._size), anchor="ms")
@@ -190,11 +188,20 @@ def _word(text: str) -> str:
     return ascii_text(" ".join(text[:_MOST_LETTERS].split()))
 
 
-def _outline(pen: ImageDraw.ImageDraw, box: Rectangle, surface: Surface, *, rejected: bool) -> None:
-    color = surface.emphasis if rejected else surface.accent
+def _marked(fate: Fate) -> bool:
+    """Whether a position with this fate is marked: it was decided, or its draft rejected."""
+    return fate.final or fate in REJECTED
+
+
+def _color(fate: Fate, surface: Surface) -> str:
+    return MARKS[fate].dark if surface is DARK else MARKS[fate].light
+
+
+def _outline(pen: ImageDraw.ImageDraw, box: Rectangle, fate: Fate, surface: Surface) -> None:
+    color = _color(fate, surface)
     left, top, right, bottom = box[0], box[1], box[2] - 1, box[3] - 1
     pen.rectangle((left, top, right, bottom), outline=color, width=max(1, (bottom - top) // 12))
-    if rejected:
+    if fate in REJECTED:
         corner = 0.4 * (bottom - top)
         pen.polygon([(left, top), (left + corner, top), (left, top + corner)], fill=color)
 
@@ -217,10 +224,13 @@ class Film:
         self._unit = look.width / 720
         self._surface = DARK if look.theme == "dark" else LIGHT
         self._across = {1: 1, 2: 2, 4: 2}.get(len(traces), 3)
-        self._names = [*look.names, *map(html.unescape, labels(traces)[len(look.names) :])]
+        self._names = [*look.names, *labels(traces)[len(look.names) :]]
         same = len({(trace.prompt, trace.model.id) for trace in traces}) == 1
         heading = f"{traces[0].prompt} ({traces[0].model.title or traces[0].model.id})" if same else ""
         self._heading = wrap(heading[:_MOST_LETTERS], 84)[:3]
+        seen = {fate for trace in traces for step in trace.steps for fate in step.fate}
+        self._key = [fate for fate in MARKS if fate in seen and _marked(fate)]
+        self._faded = "faded: draft" if seen & set(PENDING) else ""
         self._computed = ", computed" if look.machine else ""
         self._ends = [pass_ends(trace, look.machine) for trace in traces]
         self._top = (MARGIN + 22 * len(self._heading)) * self._unit
@@ -258,7 +268,7 @@ class Film:
                     replay.apply(step)
                 self._paint(image, run, replay.state())
             done = all(count == len(trace.steps) for count, trace in zip(moment.counts, self._traces, strict=True))
-            self._write(image, (MARGIN, foot - 32), LEGEND, 12)
+            self._legend(image, foot - 32)
             self._write(image, (MARGIN, foot - 12), (self._comparison() if done else "") or self._clock(), 13)
             yield image
 
@@ -286,6 +296,16 @@ class Film:
         self._write(
             image, (x, y + 43), f"{rate}{self._ends[run][state.step]:,.0f} ms{self._computed}", 12, self._column
         )
+
+    def _legend(self, image: Image.Image, down: float) -> None:
+        """Write the words of the player's key, each behind its colour."""
+        pen, across, unit = ImageDraw.Draw(image), float(MARGIN), self._unit
+        for fate in self._key:
+            box = (across * unit, (down - 9) * unit, (across + 9) * unit, down * unit)
+            pen.rectangle(box, fill=_color(fate, self._surface))
+            self._write(image, (across + 14, down), fate.value, 12)
+            across += 28 + _font(12 * unit).getlength(fate.value) / unit
+        self._write(image, (across, down), self._faded, 12)
 
     def _clock(self) -> str:
         if machine := self._look.machine:

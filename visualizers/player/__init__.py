@@ -13,6 +13,7 @@ from typing import Any
 
 from traces.hardware import presets
 from traces.measures import MEASURES
+from traces.naming import NAMES
 from traces.replay import PENDING
 from traces.schema import FATES
 from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
@@ -81,6 +82,7 @@ def data() -> dict[str, Any]:
             for fate, meaning in FATES.items()
         ],
         "measures": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "position"},
+        "names": NAMES,
         "signals": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "step"},
         "surfaces": {"light": asdict(LIGHT), "dark": asdict(DARK)},
         "cividis": list(CIVIDIS),

@@ -4,10 +4,11 @@
   if (globalThis.draftscopeAddress) return;
   const PLACE = ["step", "ms", "clock", "on", "token"];
   const shown = {}; // tab -> the run that it shows
-  const partOf = (key) => (PLACE.includes(key) ? "place" : ["tab", "tour"].includes(key) ? key : "run");
+  let prompts = ""; // of the grid
+  const partOf = (key) => (PLACE.includes(key) ? "place" : ["tab", "tour"].includes(key) ? key : ["grid", "seeds"].includes(key) ? "grid" : "run");
 
   const read = () => {
-    const parts = { tab: [], run: [], tour: [], place: [] };
+    const parts = { tab: [], run: [], grid: [], tour: [], place: [] };
     for (const pair of location.hash.slice(1).split("&").filter(Boolean)) parts[partOf(pair.split("=")[0])].push(pair);
     return Object.fromEntries(Object.entries(parts).map(([name, pairs]) => [name, pairs.join("&")]));
   };
@@ -29,17 +30,22 @@
     const pairs = Object.entries(at).filter(([, value]) => value !== null);
     write({ run: run || read().run, place: pairs.map((pair) => pair.join("=")).join("&") });
   };
+  /** The grid beside runs that are compared asks for other prompts. */
+  const grid = (link) => {
+    prompts = link;
+    if (compared()) write({ grid: link });
+  };
   /** A tab was chosen, and Back leads to the one before. */
   const choose = (chosen) => {
     const now = read();
     const run = shown[chosen] || shown.watch || (compared() ? "" : now.run);
     const other = run === now.run ? {} : { tour: "", place: "" };
     const how = chosen === tab() ? "replaceState" : "pushState";
-    write({ tab: chosen === "watch" ? "" : `tab=${chosen}`, run, ...other }, how);
+    write({ tab: chosen === "watch" ? "" : `tab=${chosen}`, run, grid: chosen === "compare" ? prompts || now.grid : "", ...other }, how);
   };
   addEventListener("popstate", () => {
     const tabs = document.querySelector("[role=tablist]")?.children ?? [];
     [...tabs].find(({ dataset }) => dataset.tabId === tab())?.click();
   });
-  globalThis.draftscopeAddress = { write, place, name, stand, choose };
+  globalThis.draftscopeAddress = { write, place, name, stand, grid, choose };
 })();

@@ -16,7 +16,6 @@ const HELP = [
 ];
 const SETTLE_MILLISECONDS = 300;
 const MOST_LANES = 2;
-const ORDINARY = "Ordinary decoding, one token at a time";
 const mounted = new WeakMap();
 
 class Player {
@@ -180,7 +179,7 @@ class Player {
 
   /** A list to choose the trace of a lane from, when there are more traces than lanes. */
   choice(index, shown) {
-    const name = (trace) => [this.nameOf(trace), ...("seed" in trace ? [`seed ${trace.seed}`] : [])].join(", ");
+    const name = (trace) => [this.nameOf(trace).name, ...("seed" in trace ? [`seed ${trace.seed}`] : [])].join(", ");
     const options = this.library.map((trace, number) => make("option", { value: number, selected: trace === shown }, `${number + 1}. ${name(trace)}`));
     const change = ({ target }) => {
       this.show(index, this.library[Number(target.value)]);
@@ -191,10 +190,11 @@ class Player {
     return make("select", { class: "ds-choice", change, "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
   }
 
+  /** The name of a run and the settings that give it, as traces/naming.py has them. */
   nameOf({ method, variant, config }) {
-    const ordinary = this.data.ordinary?.[method];
-    const plain = ordinary && Object.entries(ordinary).every(([name, value]) => String(config?.[name] ?? value) === String(value));
-    return variant || (plain ? ORDINARY : (this.data.methods?.[method] ?? String(method).toUpperCase()));
+    const fits = ([known, values]) => known === method && Object.entries(values).every(([name, value]) => String(config?.[name] ?? value) === value);
+    const [, values, name] = this.data.names.find(fits) ?? [method, {}, String(method)];
+    return variant ? { name: variant, values: {} } : { name, values };
   }
 
   /**
@@ -594,13 +594,17 @@ class Player {
     this.schedule();
   }
 
-  /** Name every lane after its method, and add the settings in which it differs from another lane of that method. */
+  /** Name every lane, and add what sets it apart from others of its name, as traces/naming.py does. */
   nameLanes(lanes) {
-    const configs = lanes.map(({ replay: { meta } }) => ({ ...("seed" in meta ? { seed: meta.seed } : {}), ...meta.config }));
+    const named = lanes.map(({ replay: { meta } }) => this.nameOf(meta));
+    const told = lanes.map(({ replay: { meta } }, index) => {
+      const settings = Object.entries(meta.config ?? {}).filter(([name]) => !(name in named[index].values));
+      return [...settings.map(([name, value]) => [name, `${name} ${value}`]), ["the model", meta.model?.title || meta.model?.id], ["the seed", `seed ${meta.seed ?? "unknown"}`]];
+    });
     lanes.forEach((lane, index) => {
-      const alike = configs.filter((_, other) => lanes[other].replay.meta.method === lane.replay.meta.method);
-      const differing = Object.entries(configs[index]).filter(([name, value]) => alike.some((config) => config[name] !== value));
-      lane.describe(this.nameOf(lane.replay.meta), differing.map(([name, value]) => `${name} ${value}`).join(", "));
+      const alike = told.filter((_, other) => named[other].name === named[index].name).map(Object.fromEntries);
+      const differing = told[index].filter(([name, words]) => alike.some((other) => (other[name] ?? words) !== words));
+      lane.describe(named[index].name, differing.map(([, words]) => words).join(", "));
     });
   }
 
@@ -734,9 +738,8 @@ async function fetchTrace(url) {
  *   toggle(), pause(), clear()      play or pause, stop where it is, forget all traces
  *   snapshot(), destroy()           return what is drawn now, leave the page
  *
- * `answers` has the right answer of every prompt whose answer the host knows. Options: `data` is what visualizers.player.data() returns, with `methods` (id to name) if the host knows names, and
- * `ordinary` (id to settings) of the runs that are baselines; `emit(name, detail)` hears "settled", "chosen", "invited",
- * "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by
+ * `answers` has the right answer of every prompt whose answer the host knows. Options: `data` is what visualizers.player.data() returns;
+ * `emit(name, detail)` hears "settled", "chosen", "invited", "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by
  * default the root; `brief: true` starts with what one screen holds.
  */
 function mount(root, options) {

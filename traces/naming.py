@@ -1,0 +1,97 @@
+"""What runs are called, everywhere: on the page, in figures, tables and moving pictures."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from traces.schema import Scalar, Trace
+
+ORDINARY: Final = "Ordinary decoding"
+"""One token after the other, without drafts."""
+NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (
+    ("ar", {}, ORDINARY),
+    ("continuous", {}, ORDINARY),
+    ("blockwise", {"block": "1", "cache": "exact"}, ORDINARY),
+    ("blockwise", {}, "Block diffusion"),
+    ("speculative", {}, "Speculative decoding"),
+    ("scd", {"coupling": "maximal"}, "MC-SJD"),
+    ("scd", {"coupling": "gumbel"}, "GS-SJD"),
+    ("scd", {"coupling": "none"}, "SJD"),
+    ("gsd", {}, "GSD"),
+    ("cspd", {}, "CSpD"),
+    ("cspd-block", {}, "CSpD, whole paths"),
+    ("cspd-release", {}, "CSpD as released"),
+    ("s2d2", {}, "S2D2"),
+    ("editing", {}, "Token editing"),
+    ("simsd", {}, "SimSD"),
+    ("psd", {}, "PSD"),
+    ("lopa", {}, "LoPA"),
+    ("ete-style", {}, "ETE-style"),
+    ("fdm-style", {}, "FDM-style"),
+)
+"""Method, settings and name of a run that has them; the first that fits counts, and a setting that is missing fits."""
+COUPLINGS: Final = {values["coupling"]: name for _, values, name in NAMES if "coupling" in values}
+"""Values of the setting `coupling`, and what papers call a run with each."""
+
+
+def name_of(trace: Trace) -> str:
+    """The name by which the field knows what a run did; of a method that is not ours, its own."""
+    return trace.variant or name_for(trace.method, trace.config)
+
+
+def name_for(method: str, config: Mapping[str, object]) -> str:
+    """The name of a method under settings."""
+    return _rule(method, config)[1]
+
+
+def is_ordinary(trace: Trace) -> bool:
+    """Whether a run decoded the ordinary way: one token after the other, without drafts."""
+    return name_of(trace) == ORDINARY
+
+
+def _rule(method: str, config: Mapping[str, object]) -> tuple[Mapping[str, str], str]:
+    """The settings that give a method its name, and the name."""
+    for known, values, name in NAMES:
+        if known == method and all(str(config.get(key, value)) == value for key, value in values.items()):
+            return values, name
+    return {}, method
+
+
+def labels(traces: Sequence[Trace]) -> tuple[str, ...]:
+    """Name every run, and say of those with one name what sets them apart: settings, model, seed; else a number."""
+    names, told = [name_of(trace) for trace in traces], [_told(trace) for trace in traces]
+    seen: dict[str, dict[str, set[str]]] = {name: {} for name in names}
+    for name, values in zip(names, told, strict=True):
+        for key, value in values.items():
+            seen[name].setdefault(key, set()).add(value)
+    apart = [
+        [name, *(value for key, value in values.items() if len(seen[name][key]) > 1)]
+        for name, values in zip(names, told, strict=True)
+    ]
+    return tuple(numbered([", ".join(parts) for parts in apart], "{} ({})"))
+
+
+def _told(trace: Trace) -> dict[str, str]:
+    seed = f"seed {'unknown' if trace.seed is None else trace.seed}"
+    return settings_of(trace) | {"the model": trace.model.title or trace.model.id, "the seed": seed}
+
+
+def settings_of(trace: Trace) -> dict[str, str]:
+    """Setting -> it in words, its value as JSON has it; without those that the name of the run says."""
+    named = {} if trace.variant else _rule(trace.method, trace.config)[0]
+    return {name: f"{name} {_value(value)}" for name, value in trace.config.items() if name not in named}
+
+
+def _value(value: Scalar) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text.lower() if isinstance(value, bool) else text
+
+
+def numbered(names: Sequence[str], form: str) -> list[str]:
+    """Return the names, each once: one that was there already gets its number, in the given form."""
+    seen: Counter[str] = Counter()
+    distinct = []
+    for name in names:
+        seen[name] += 1
+        distinct.append(name if seen[name] == 1 else form.format(name, seen[name]))
+    return distinct

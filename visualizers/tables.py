@@ -1,0 +1,85 @@
+"""Tables as CSV, Markdown, and LaTeX for the package booktabs. Whatever stands in a cell is text in all three."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
+_BLANK: Final = re.compile(r"[\s\x00-\x1f\x7f]+")
+_NUMBER: Final = re.compile(r"[-+−]?[\d.]")
+_MARKDOWN: Final = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|~$&"})
+_TEX: Final = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+        "±": r"$\pm$",
+        "×": r"$\times$",
+        "γ": r"$\gamma$",
+        "α": r"$\alpha$",
+        "β": r"$\beta$",
+        "−": "$-$",
+        "[": "{[}",
+        "]": "{]}",  # behind the end of a line they would be its argument
+    }
+)
+
+
+def as_csv(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as CSV. A text that a spreadsheet would take for a formula gets a quote before it."""
+    target = io.StringIO()
+    csv.writer(target, lineterminator="\n").writerows([_cell(value) for value in row] for row in (heads, *rows))
+    return target.getvalue()
+
+
+def as_markdown(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as Markdown."""
+    head, *body = (f"| {' | '.join(_line(row, _MARKDOWN))} |" for row in (heads, *rows))
+    rule = "".join(f"| {'---:' if number else '---'} " for number in _numeric(heads, rows)) + "|"
+    return "\n".join([head, rule, *body, ""])
+
+
+def as_latex(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as LaTeX, for the package booktabs."""
+    head, *body = (" & ".join(_line(row, _TEX)) + r" \\" for row in (heads, *rows))
+    columns = "".join("r" if number else "l" for number in _numeric(heads, rows))
+    first = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
+    return "\n".join([*first, *body, r"\bottomrule", r"\end{tabular}", ""])
+
+
+_WRITERS: Final[Mapping[str, Callable[[Sequence[str], Sequence[Sequence[object]]], str]]] = {
+    "csv": as_csv,
+    "md": as_markdown,
+    "tex": as_latex,
+}
+"""Ending of a file -> what writes a table so."""
+
+
+def taken(name: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, str]:
+    """Return a table in every form, by the name of its file."""
+    return {f"{name}.{ending}": write(heads, rows) for ending, write in _WRITERS.items()}
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value), sort_keys=True)
+    if isinstance(value, list):
+        return " ".join(f"{rate:.6g}" for rate in value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _line(row: Sequence[object], signs: Mapping[int, str]) -> list[str]:
+    return [_BLANK.sub(" ", "" if value is None else str(value)).translate(signs) for value in row]
+
+
+def _numeric(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> list[bool]:
+    """Whether a column holds numbers; the first one names its row."""
+    columns = [[str(row[index]) for row in rows if row[index] not in (None, "")] for index in range(len(heads))]
+    return [index > 0 and all(map(_NUMBER.match, column)) for index, column in enumerate(columns)]
