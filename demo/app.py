@@ -109,19 +109,20 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         turned = watcher()
         site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
-            with gr.Tab("Watch", id=WATCH):
+            with gr.Tab("Watch", id=WATCH) as watch_tab:
                 watch = WatchPage(site, offered, scenes(recordings, offered), recordings, gone)
             with gr.Tab("Compare", id=COMPARE) as compare_tab:
                 compare = ComparePage(site, watch, recordings)
             with gr.Tab("Choose", id=CHOOSE) as choose_tab:
                 choose = ChoosePage(site, recordings)
-            with gr.Tab("Learn", id=LEARN):
+            with gr.Tab("Learn", id=LEARN) as learn_tab:
                 LearnPage(site)
-        for tab in tabs.children:  # before what waits for the server
+        for tab in (watch_tab, compare_tab, choose_tab, learn_tab):  # before what waits for the server
             tab.select(None, js=_CHOSEN.format(tab=tab.id), **QUIET)
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
-        for drawn in (choose, choose.calculator):
-            choose_tab.select(drawn.draw, drawn.inputs, drawn.parts, **QUIET)
+        choose_tab.select(choose.draw, choose.inputs, choose.parts, **QUIET)
+        computed = choose.calculator
+        choose_tab.select(computed.draw, computed.inputs, computed.parts, **QUIET)
         choose.connect(tabs, watch)
         Opening(tabs, watch, compare).connect(blocks)
         compare.connect_again(tabs)
