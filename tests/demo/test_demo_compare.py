@@ -130,7 +130,7 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     assert sum(name.endswith(".pdf") for name in names) == 3
 
     address = page.evaluate("location.hash")  # brings the tray back: recordings by name, own runs decoded again
-    assert address.startswith("#compare=ar&compare=scd&compare=method") and address.endswith("window%3D8")
+    assert address.startswith("#tab=compare&compare=ar&compare=scd&compare=method") and address.endswith("window%3D8")
     tokens = [lane["tokens"] for lane in page.evaluate(COMPARED)["lanes"]]
     page.goto("about:blank")
     page.goto(f"{server}{address}")

@@ -43,7 +43,7 @@ def never() -> bool:
 
 def test_columns_are_settings_and_each_stands_once() -> None:
     settings = columns(RUN, SHORT, replace(SHORT, seed=3), LONG)
-    assert [one.note for one in settings] == ["", "window 8", "window 16"]
+    assert [one.title for one in settings] == ["MC-SJD", "MC-SJD, window 8", "MC-SJD, window 16"]
     with pytest.raises(ConfigError, match="tick runs of 1 to 4 settings"):
         columns()
     many = [other(window=window) for window in (2, 3, 4, 5, 6)]
