@@ -30,8 +30,6 @@ NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (
     ("fdm-style", {}, "FDM-style"),
 )
 """Method, settings and name of a run that has them; the first that fits counts, and a setting that is missing fits."""
-COUPLINGS: Final = {values["coupling"]: name for _, values, name in NAMES if "coupling" in values}
-"""Values of the setting `coupling`, and what papers call a run with each."""
 
 
 def name_of(trace: Trace) -> str:
@@ -55,6 +53,10 @@ def _rule(method: str, config: Mapping[str, object]) -> tuple[Mapping[str, str],
         if known == method and all(str(config.get(key, value)) == value for key, value in values.items()):
             return values, name
     return {}, method
+
+
+COUPLINGS: Final = {value: name_for("scd", {"coupling": value}) for value in ("none", "maximal", "gumbel")}
+"""Values of the setting `coupling`, and what papers call a run with each."""
 
 
 def labels(traces: Sequence[Trace]) -> tuple[str, ...]:

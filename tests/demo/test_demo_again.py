@@ -60,11 +60,8 @@ def test_a_press_fills_the_form_and_the_new_run_stands_beside_the_old_ones(
     shown = run.site.visitor(request).keep([ORDINARY, OTHER], "your last run")
     values = parts.values(tray=Tray()) | {run.site.shown: shown, run.again.wanted: paths}
     update = compare.show_again(values, request)
-    assert [entry.note.split(",")[0] for entry in update[compare.tray].chosen] == [
-        "seed 0: 256 passes",
-        "window 16",
-        "window 8",
-    ]
+    titles = [entry.title for entry in update[compare.tray].chosen]
+    assert titles == ["Ordinary decoding", "MC-SJD, window 16", "MC-SJD, window 8"]
     assert update[compare.tabs].selected == "compare" and update[run.again.wanted] == ()
     refused = compare.show_again({**values, run.site.shown: Shown(paths)}, request)
     assert refused == {run.again.wanted: ()}

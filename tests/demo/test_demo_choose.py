@@ -68,7 +68,7 @@ def test_the_answer_for_text_is_what_the_rows_say(alone: list[Tradeoff]) -> None
     off = [100.0 * (own[k]["correct"] - usual[k]["correct"]) for k in own]
     error = stdev(off) / len(off) ** 0.5
     assert answer(alone, "text", 0, 1) == (
-        f"Use Block diffusion decoding with confidence, block 4, threshold 0.7 for text: {median(faster):.1f} × "
+        f"Use Block diffusion with confidence, block 4, threshold 0.7 for text: {median(faster):.1f} × "
         f"({low:.1f} to {high:.1f}), quality within noise ({fmean(off):+.1f} ± {error:.1f} points), "
         "though not the model's own distribution."
     )

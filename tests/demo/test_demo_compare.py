@@ -101,7 +101,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.get_by_label("number input for Seeds for each prompt").fill("2")
     page.get_by_label("number input for Seeds for each prompt").press("Tab")
     expect(page.locator("#grid-plan")).to_contain_text("2 seeds × 2 settings: 4 runs")
-    page.wait_for_function("location.hash.startsWith('#compare=') && location.hash.endsWith('&seeds=2')")
+    page.wait_for_function("location.hash.startsWith('#tab=compare&compare=') && location.hash.endsWith('&seeds=2')")
     page.locator("#grid-run").click()
     expect(page.locator("#grid img")).to_have_count(4)  # one by one
     expect(page.locator("#grid-zip")).to_be_visible()

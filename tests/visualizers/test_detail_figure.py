@@ -57,4 +57,4 @@ def test_groups_have_as_many_drafts_and_their_own_rate() -> None:
     assert list(curve.x) == sorted(curve.x)
     mean = sum(share * count for share, count in zip(curve.y, counts, strict=True)) / total
     assert mean == pytest.approx(100 * accepted / total)
-    assert curve.name == f"scd, 3 runs: correlation {correlation(verdicts):.2f}"
+    assert curve.name == f"MC-SJD, 3 runs: correlation {correlation(verdicts):.2f}"

@@ -124,7 +124,7 @@ def test_the_keyboard_moves_through_the_run_and_in_a_view_from_token_to_token(pa
     settle(page)
     assert snapshot(page)["now"] == last - 1
     words = page.locator(".ds-slider").get_attribute("aria-valuetext")
-    assert words.startswith(f"Forward pass {last - 1} of {last}. MC-SJD: ")
+    assert words.startswith(f"Forward pass {last - 1} of {last}. GS-SJD: ")
 
     canvas = page.locator(".ds-picture canvas")
     canvas.focus()
@@ -169,7 +169,7 @@ def test_lanes_share_a_clock_of_passes_or_of_milliseconds(page: Page) -> None:
     show(page, slow, fast)
     assert page.locator(".ds-lead").nth(1).inner_text() == (
         f"{len(slow.steps) / len(fast.steps):.2f}× fewer forward passes and "
-        f"{slow.summary.seconds / fast.summary.seconds:.2f}× faster than AR"
+        f"{slow.summary.seconds / fast.summary.seconds:.2f}× faster than ordinary decoding"
     )
     go(page, 20)
     assert [lane["steps"] for lane in snapshot(page)["lanes"]] == [20, 20]

@@ -61,7 +61,7 @@ def test_a_coarse_trace_says_nothing_that_is_not_there(page: Page) -> None:
     show(page, coarse(Output(tokens=(1, 2, 3, 4, 5, 6)), words), fragment="#step=2&ids")
     expect(page.locator(".ds-tokens")).to_contain_text("The small red boot is new")
     show(page, coarse(), coarse(), coarse(), fragment="#three")
-    expect(page.get_by_label("Trace on the left").locator("option").first).to_have_text("1. ELSEWHERE")
+    expect(page.get_by_label("Trace on the left").locator("option").first).to_have_text("1. elsewhere")
 
 
 RUNS: list[tuple[list[Trace], int]] = [
