@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from support.browser import SNAPSHOT, press_once, visit
+from support.browser import press_once, visit
 
 
 @pytest.fixture
@@ -44,14 +44,11 @@ def test_back_and_reload_and_a_shared_link_open_the_same_tab(page: Page, server:
     expect(page.locator("#choose-answer p").first).to_be_visible()
 
     page.goto("about:blank")
-    page.goto(f"{server}#tab=compare&method=scd&model=toy-raster&seed=5&set.window=8")
-    shows(page, "Compare", "#tab=compare&method=scd&model=toy-raster&seed=5&set.window=8")
+    page.goto(f"{server}#tab=learn&gallery=scd")
+    shows(page, "Learn", "#tab=learn&gallery=scd")
     open_tab(page, "Watch")
-    shows(page, "Watch", "#method=scd&model=toy-raster&seed=5&set.window=8")
-    page.wait_for_function(f"{SNAPSHOT}.lanes[1].finals === 256")
-    page.goto("about:blank")
-    page.goto(f"{server}#tab=choose&gallery=scd")
-    shows(page, "Choose", "#tab=choose&gallery=scd")
+    shows(page, "Watch", "#gallery=scd")
+    page.wait_for_function("draftscopePlayers.viewer.called === 'gallery=scd'")
     page.goto("about:blank")
     page.goto(f"{server}#tab=nowhere")
     expect(page.locator("#problem [role=alert]")).to_contain_text("tab: 'nowhere' is not here; choose one of watch")
