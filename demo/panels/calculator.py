@@ -14,7 +14,7 @@ from traces.speculating import MOST_DRAFTS, Plan
 from visualizers.figures.calculator import CALCULATOR, Calculation
 
 _NONE: Final = "none: looked up, or left from the last pass"
-_OWN: Final = "chosen below"
+_OWN: Final = "set by hand"
 _BOUNDS: Final = {
     "launches": "what the engine adds to it, so verifying more drafts costs almost nothing",
     "memory": "reading weights and KV cache, so verifying more drafts costs almost nothing",
