@@ -40,6 +40,9 @@ CSS: Final = """
 .gradio-container .fillable { padding: 16px clamp(14px, 2.5vw, 32px) !important; }
 #masthead .prose { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 14px; }
 #masthead h1 { margin: 0; font-size: 22px; font-weight: 700; letter-spacing: -0.01em; }
+.label-wrap { gap: 12px; } /* of an accordion */
+.label-wrap > span { text-align: left; }
+.label-wrap > .icon { flex: none; align-self: center; }
 .measured p { margin: 0; color: var(--body-text-color); font-size: 14px; }
 .place p { color: var(--body-text-color-subdued); font-size: 12px; overflow-wrap: anywhere; }
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
