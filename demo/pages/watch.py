@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -69,6 +70,8 @@ _OPENED: Final = {
     for family in SHARED
 }
 """Settings that some model of a family has a say in: without prompts there is nothing to guide."""
+_TELL_SECONDS: Final = 0.08
+"""The page is told of passes this often: every message costs a browser as much as several frames."""
 _INVITE: Final = "Take the tour"
 _RECORDED: Final = "a recorded run"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
@@ -241,7 +244,7 @@ class WatchPage:
         name = secrets.token_hex(4)
         deviation = METHODS[requests[-1].method].deviation(requests[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
-        passes = Passes(name)
+        passes, told = Passes(name), 0.0
         for message in decoded(requests, visitor.stopped, "page"):
             if isinstance(message, Opened):
                 nothing = self.outcome.show(()) | self.again.cleared()
@@ -254,7 +257,10 @@ class WatchPage:
                 viewer = finished(shown.paths, name, address, at)
                 yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
             else:
-                yield {self.viewer: passes.message(message)}
+                passes.add(message)
+                if (now := time.monotonic()) > told + _TELL_SECONDS:
+                    told = now
+                    yield {self.viewer: passes.message()}
 
     def _result(self, ended: Ended, shown: Shown, warning: dict[str, str]) -> Update:
         traces = ended.traces

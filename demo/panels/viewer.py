@@ -142,11 +142,14 @@ class Passes:
         """Of the race that `begun` named."""
         self._name, self._lines = name, list[str]()
 
-    def message(self, turn: Sequence[Advance]) -> Message:
-        """The message of one more turn."""
+    def add(self, turn: Sequence[Advance]) -> None:
+        """One more turn was made."""
         self._lines += [_line(advance) for advance in turn]
         if sum(map(len, self._lines)) > MOST_TOLD:
             del self._lines[: min(len(self._lines) // 2, len(self._lines) - len(turn))]
+
+    def message(self) -> Message:
+        """The message of all of them."""
         return {"kind": "push", "race": self._name, "passes": "\n".join(self._lines)}
 
 

@@ -66,7 +66,9 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
         assert mentioned([advance.step]) <= told.keys()
         assert advance.frame is None
     assert told == {token: whole[token] for token in told}
-    pushed = [json.loads(line.split(" ", 2)[2]) for line in Passes("race").message(passes)["passes"].splitlines()]
+    sent = Passes("race")
+    sent.add(passes)
+    pushed = [json.loads(line.split(" ", 2)[2]) for line in sent.message()["passes"].splitlines()]
     assert {token for step in pushed for token in step.get("words", {})} == set(map(str, told))
 
 
@@ -74,15 +76,19 @@ def test_one_message_is_enough_for_a_page_that_missed_the_others(monkeypatch: py
     def told(message: dict[str, Any]) -> list[tuple[int, int]]:
         return [(int(lane), int(k)) for lane, k, _ in (line.split(" ", 2) for line in message["passes"].splitlines())]
 
+    def after(passes: Passes, turn: Any) -> dict[str, Any]:
+        passes.add(turn)
+        return passes.message()
+
     turns = list(LiveRuns([job("ar"), job("scd")]).turns())
     passes = Passes("race")
-    messages = [passes.message(turn) for turn in turns]
+    messages = [after(passes, turn) for turn in turns]
     assert told(messages[40]) == [(one.lane, one.sequence) for turn in turns[:41] for one in turn]
     assert messages[41]["passes"].startswith(messages[40]["passes"] + "\n")  # gradio sends what was added
     monkeypatch.setattr(viewer, "MOST_TOLD", 1)
     short = Passes("race")
     for turn in turns:
-        assert told(short.message(turn))[-len(turn) :] == [(one.lane, one.sequence) for one in turn]
+        assert told(after(short, turn))[-len(turn) :] == [(one.lane, one.sequence) for one in turn]
 
 
 def test_experiments_fit_the_limit_and_name_a_figure() -> None:
