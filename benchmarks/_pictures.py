@@ -1,8 +1,9 @@
-"""How good pictures of garments are: whether they show what was asked, and how far as a set they lie from real ones."""
+"""How good pictures are: whether they show what was asked, and how far as a set they lie from real ones."""
 
 import functools
+import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -16,11 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks._results import Row, off, standard_error
+from engines.models.bundled import garment_prompts, networks, patch_networks, prompts
 from engines.models.bundled.image import load_weights
-from engines.models.bundled.networks import CONDITIONS, IMAGE_SIZE
-from engines.models.bundled.prompts import parse_prompt
 
-SLOTS: Final = ("garment", "tint", "background")
+SEEN: Final = 48
+"""Pixels of the side of a picture as the classifiers see it."""
 FEATURES: Final = Path(__file__).with_name("features.safetensors")
 SHEET_ROWS: Final = 10
 _FLOOR: Final = "floor_"
@@ -28,9 +29,14 @@ _SCALE, _GAP, _HEAD, _LEFT = 2, 6, 18, 190
 
 
 class Classifier(nn.Module):
-    """Reads garment, tint and background off an image; the measure of prompt agreement."""
+    """Reads what a prompt says off a picture; the measure of prompt agreement.
 
-    def __init__(self, width: int = 32) -> None:
+    Args:
+        counts: how many values each part of a prompt has.
+        width: of the first layer.
+    """
+
+    def __init__(self, counts: tuple[int, ...], width: int = 32) -> None:
         super().__init__()
         channels = [3, width, 2 * width, 4 * width]
         self.trunk = nn.Sequential(
@@ -41,27 +47,63 @@ class Classifier(nn.Module):
                 for a, b in pairwise(channels)
             )
         )
-        self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in CONDITIONS)
+        self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in counts)
 
     def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
         """Pooled features of images in [-1, 1]; larger ones are averaged to the size that it learned from."""
-        if image.shape[-1] > IMAGE_SIZE:
-            image = F.interpolate(image, (IMAGE_SIZE, IMAGE_SIZE), mode="area")
+        if image.shape[-1] > SEEN:
+            image = F.interpolate(image, (SEEN, SEEN), mode="area")
         pooled: Tensor = self.trunk(image).mean((2, 3))
         return pooled
 
-    def forward(self, image: Float[Tensor, "B 3 S S"]) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of garment, tint and background."""
+    def forward(self, image: Float[Tensor, "B 3 S S"]) -> list[Tensor]:
+        """Logits of each part of a prompt."""
         hidden = self.features(image)
-        garment, tint, background = (head(hidden) for head in self.heads)
-        return garment, tint, background
+        return [head(hidden) for head in self.heads]
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """A classifier by the name of its weights, and the prompts that it reads off pictures."""
+
+    weights: str
+    slots: tuple[str, ...]
+    counts: tuple[int, ...]
+    parse: Callable[[str], tuple[int, ...]]
+
+    def network(self) -> Classifier:
+        """The classifier."""
+        return _loaded(self.weights, self.counts)
+
+    @torch.inference_mode()
+    def right(self, pixels: Float[Tensor, "B 3 S S"], prompts: Sequence[str]) -> Bool[Tensor, "B P"]:
+        """For each of the slots, whether the classifier reads off a picture in [-1, 1] what its prompt says."""
+        read = torch.stack([logits.argmax(-1) for logits in self.network()(pixels)], 1)
+        return read == torch.tensor([self.parse(prompt) for prompt in prompts])
+
+    def marks(self, own: Bool[Tensor, "N P"], ordinary: Bool[Tensor, "N P"]) -> Row:
+        """Percentages of pictures that are as asked, and how far off those of ordinary decoding, in standard errors."""
+        whole = own.all(1).double().tolist()
+        return {
+            **{f"{slot}_percent": 100 * float(own[:, i].double().mean()) for i, slot in enumerate(self.slots)},
+            "as_asked_percent": 100 * statistics.fmean(whole),
+            "as_asked_error": 100 * standard_error(whole),
+            "as_asked_off_errors": off(whole, ordinary.all(1).double().tolist()),
+        }
+
+
+SCENES: Final = Judge("image-classifier", prompts.Prompt._fields, networks.CONDITIONS, prompts.parse_prompt)
+"""Of the studio image model."""
+GARMENTS: Final = Judge(
+    "patch-classifier", garment_prompts.Prompt._fields, patch_networks.CONDITIONS, garment_prompts.parse_prompt
+)
+"""Of the studio patch models."""
 
 
 @functools.cache
-def load_classifier() -> Classifier:
-    """The network that reads garment, tint and background off a picture."""
-    network = Classifier()
-    load_weights(network, "image-classifier")
+def _loaded(weights: str, counts: tuple[int, ...]) -> Classifier:
+    network = Classifier(counts)
+    load_weights(network, weights)
     return network.eval()
 
 
@@ -76,17 +118,9 @@ class Reference:
 
 
 @torch.inference_mode()
-def right(pixels: Float[Tensor, "B 3 S S"], prompts: Sequence[str]) -> Bool[Tensor, "B 3"]:
-    """For each of SLOTS, whether the classifier reads off a picture in [-1, 1] what its prompt says."""
-    read = torch.stack([logits.argmax(-1) for logits in load_classifier()(pixels)], 1)
-    words = [parse_prompt(prompt) for prompt in prompts]
-    return read == torch.tensor([[getattr(prompt, slot) for slot in SLOTS] for prompt in words])
-
-
-@torch.inference_mode()
 def features(pixels: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
-    """The classifier's pooled features, in float64."""
-    pooled: Tensor = load_classifier().features(pixels).double()
+    """Pooled features of pictures of garments, in float64."""
+    pooled: Tensor = GARMENTS.network().features(pixels).double()
     return pooled
 
 
@@ -112,28 +146,16 @@ def frechet(own: Float[Tensor, "N F"], real: Reference) -> float:
     return float(apart + covariance.trace() + real.covariance.trace() - 2 * mixed)
 
 
-def marks(own: Bool[Tensor, "N 3"], ordinary: Bool[Tensor, "N 3"]) -> Row:
-    """Percentages of pictures that are as asked, and how far off those of ordinary decoding, in standard errors."""
-    whole = own.all(1).double().tolist()
-    return {
-        **{f"{slot}_percent": 100 * float(own[:, i].double().mean()) for i, slot in enumerate(SLOTS)},
-        "all_three_percent": 100 * statistics.fmean(whole),
-        "all_three_error": 100 * standard_error(whole),
-        "all_three_off_errors": off(whole, ordinary.all(1).double().tolist()),
-    }
-
-
 def sheet(path: Path, prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> None:
-    """Write a PNG of the pictures for the first prompts with different garments: a row a prompt, a column a decoder."""
-    garments = [parse_prompt(prompt).garment for prompt in prompts]
-    picked = [garments.index(garment) for garment in list(dict.fromkeys(garments))[:SHEET_ROWS]]
+    """Write a PNG of the pictures for the first different prompts: a row a prompt, a column a decoder."""
+    picked = [prompts.index(prompt) for prompt in list(dict.fromkeys(prompts))[:SHEET_ROWS]]
     side = _SCALE * next(iter(columns.values())).shape[-1]
     size = (_LEFT + len(columns) * (side + _GAP), _HEAD + len(picked) * (side + _GAP))
     page = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(page)
     for number, i in enumerate(picked):
         middle = _HEAD + number * (side + _GAP) + side // 2
-        draw.text((4, middle - 6), prompts[i].replace(" on ", "\non "), fill="black")
+        draw.text((4, middle - 6), re.sub(" (?=on |in |at |by )", "\n", prompts[i]), fill="black")
     for column, (name, pictures) in enumerate(columns.items()):
         left = _LEFT + column * (side + _GAP)
         draw.text((left, 3), name, fill="black")

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from benchmarks._results import Claim, Row, spread
 from engines.methods import METHODS
-from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt
+from engines.models.bundled import garment_prompts
+from engines.models.bundled import prompts as scene_prompts
 from engines.models.catalog import MODELS
 from engines.protocol import Answer, Lap, Model, Session
 from engines.runtime.driver import Job, RunningSequence, drive, open_session
@@ -29,12 +30,13 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def prompts(model_id: str, count: int) -> list[str]:
-    """`count` prompts: every garment, tint and background meets every other, in an order that never changes."""
+    """`count` prompts: of all that a model was trained on, in an order that never changes."""
     if not MODELS[model_id].default_prompt:
         return [""] * count
-    every = list(itertools.product(range(len(GARMENTS)), range(len(TINTS)), range(len(BACKGROUNDS))))
+    known = garment_prompts.PROMPTS if "continuous-ar" in MODELS[model_id].families else scene_prompts.PROMPTS
+    every = [str(prompt) for prompt in known]
     random.Random(0).shuffle(every)
-    return [str(Prompt(*indices)) for indices in itertools.islice(itertools.cycle(every), count)]
+    return list(itertools.islice(itertools.cycle(every), count))
 
 
 def job(decoder: str, model: Model, prompt: str, sample: int, **settings: object) -> Job:

@@ -17,7 +17,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._pictures import features, frechet, marks, reference, right, sheet
+from benchmarks._pictures import GARMENTS, features, frechet, reference, sheet
 from benchmarks._results import Claim, Options, Row, at_least, finish, positive, same
 from benchmarks._runs import prompts
 from engines.models.catalog import load_model
@@ -106,7 +106,7 @@ def row(name: str, pixels: Tensor, captions: Sequence[str], baseline: Tensor, gu
         "model": DECODERS[name].model,
         "guidance": guidance,
         "pictures": len(captions),
-        **marks(right(pixels, captions), right(baseline, captions)),
+        **GARMENTS.marks(GARMENTS.right(pixels, captions), GARMENTS.right(baseline, captions)),
         "frechet_like": frechet(features(pixels), reference()),
         **({} if floor is None else {"frechet_like_real": floor}),
     }
@@ -122,17 +122,17 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             made.append(
                 at_least(
                     f"Patch model, ordinary decoding{how}: pictures that are all as asked",
-                    usual["all_three_percent"],
+                    usual["as_asked_percent"],
                     LEAST_AS_ASKED_PERCENT,
                     "%",
-                    f"standard error {usual['all_three_error']:.1f} %, {usual['pictures']} pictures",
+                    f"standard error {usual['as_asked_error']:.1f} %, {usual['pictures']} pictures",
                 )
             )
         made += [
             same(
                 f"{name}{how}: prompt agreement off ordinary decoding's",
-                abs(by_name[name]["all_three_off_errors"]),
-                f"{by_name[name]['all_three_percent']:.0f} against {usual['all_three_percent']:.0f} %",
+                abs(by_name[name]["as_asked_off_errors"]),
+                f"{by_name[name]['as_asked_percent']:.0f} against {usual['as_asked_percent']:.0f} %",
             )
             for name in EXACT
         ]

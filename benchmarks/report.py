@@ -57,7 +57,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         ("of changes", "changes_distance", ".2f"),
     ),
     "speed": (_DECODER, _WINDOW, ("guidance", "guidance", "g"), _FEWER, _SPEEDUP),
-    "quality": (_DECODER, ("as asked, %", "all_three_percent", ".1f"), ("bits per token", "bits_per_token", ".2f")),
+    "quality": (_DECODER, ("as asked, %", "as_asked_percent", ".1f"), ("bits per token", "bits_per_token", ".2f")),
     "text": (
         _DECODER,
         ("solved", "accuracy", ".1%"),
@@ -99,7 +99,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "patches": (
         _DECODER,
         ("guidance", "guidance", "g"),
-        ("as asked, %", "all_three_percent", ".0f"),
+        ("as asked, %", "as_asked_percent", ".0f"),
         ("Fréchet-like distance", "frechet_like", ".0f"),
     ),
 }

@@ -22,7 +22,7 @@ from engines.runtime.driver import Job
 from traces.naming import COUPLINGS
 from traces.streams import piped
 
-WINDOWS: Final = (8, 16, 32, 64)
+WINDOWS: Final = (8, 16, 32, 64, 128)
 MAIN_WINDOW: Final = 32
 MOST_OF_SJD: Final = 0.75
 MOST_OF_VANILLA: Final = 0.35
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = Options("speed", __doc__)
     options.add_argument("--images", type=positive, default=12)
     options.add_argument("--repeats", type=positive, default=1)
-    options.add_argument("--guidance", type=float, nargs="+", default=[1.0, 3.0], help="1 is off")
+    options.add_argument("--guidance", type=float, nargs="+", default=[1.0, 2.0], help="1 is off")
     options.add_argument("--windows", type=int, nargs="+", default=list(WINDOWS))
     options.add_argument("--lockstep", type=positive, default=16, help="sequences of the throughput part")
     options.add_argument("--model", choices=MODELS, default="studio-image")

@@ -1,8 +1,8 @@
 """What an address of the page asks for: a run, by method, model, settings, prompt and seed, or a recording.
 
     #method=scd&model=studio-image&prompt=a%20red%20boot&seed=3&set.window=16&step=12
-    #gallery=scd-boot&step=12
-    #compare=scd-boot&compare=method%3Dscd%26model%3Dstudio-image%26seed%3D3
+    #gallery=scd-picture&step=12
+    #compare=scd-picture&compare=method%3Dscd%26model%3Dstudio-image%26seed%3D3
     #tab=choose
 
 A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `step`, `ms`, `clock`,

@@ -6,7 +6,7 @@ from engines.models.bundled.networks import Transformer, TransformerSize
 from training.image_ar import inputs
 from training.image_draft import compare, draw, inherit
 
-LABELS = torch.tensor([[3, 1, 2], [-1, -1, -1]])
+LABELS = torch.tensor([[3, 1], [-1, -1]])
 
 
 def tiny(layers: int) -> Transformer:
@@ -28,7 +28,7 @@ def test_sequences_come_with_the_laws_they_were_drawn_from() -> None:
     assert torch.equal(codes, again)
     torch.testing.assert_close(logits.float(), afresh, rtol=1e-3, atol=1e-3)  # they are kept in half precision
     assert divergence.abs().max() < 1e-3 and variation.max() < 1e-2
-    assert 100 < len(codes.unique()) < 512
+    assert 100 < len(codes.unique()) < 1024
 
 
 def test_a_drafter_as_deep_as_the_target_starts_out_equal_to_it() -> None:

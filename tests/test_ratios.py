@@ -32,7 +32,7 @@ def test_loops_written_by_hand_decode_what_the_engine_decodes() -> None:
     one = lean.text_job(lean.ORDINARY, words, lean.held_out()[0], length=16)
     assert _by_hand.text(words, one.prompt, one.config)[:8] == list(decode([one]).tokens[0][:8])
     model: Any = load_model("studio-image")
-    ordinary = job("ar", model, "a red ankle boot on grass", 0, temperature=0.1, top_k=1)
+    ordinary = job("ar", model, "an owl in the forest", 0, temperature=0.1, top_k=1)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(torch, "multinomial", lambda probs, count, generator: probs.argmax(-1, keepdim=True))
         drawn = _by_hand.picture(model, ordinary.prompt, 0)

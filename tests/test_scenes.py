@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from engines.models.bundled.networks import SceneTokenizer, Transformer, TransformerSize, condition_ids
-from engines.models.bundled.scene_prompts import SCENES, THINGS, Place, prompt_of
-from training import scenes_data
+from engines.models.bundled.networks import Tokenizer, Transformer, TransformerSize, condition_ids
+from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, WATERS, Place
+from training import clips_data, scenes_data
+from training.clips_data import MOTIONS
+from training.image_tokenizer import Training
 from training.loop import Preset, Run
 from training.scenes import GROUNDS, SIZE, draw
-from training.scenes_data import FEET, LOWEST_FLIGHT, PAIRS, STEP, TEST, TRAIN, background, compose
-from training.scenes_tokenizer import Training
+from training.scenes_data import FEET, LOWEST_FLIGHT, STEP, TEST, TRAIN, background, compose
 
 SIGN = np.array([1.0, 0.0, 1.0, 1.0], np.float32)
 """A magenta that no scene has."""
@@ -25,8 +26,9 @@ def squares(monkeypatch: pytest.MonkeyPatch) -> None:
     def square(text: str, size: int, kind: Place) -> np.ndarray:
         return np.broadcast_to(SIGN, (size, size, 4))
 
-    monkeypatch.setattr(scenes_data, "sprite", square)
-    monkeypatch.setattr(scenes_data, "BACKGROUNDS", 2)
+    for module in (scenes_data, clips_data):
+        monkeypatch.setattr(module, "sprite", square)
+        monkeypatch.setattr(module, "BACKGROUNDS", 2)
 
 
 @pytest.mark.parametrize(("scene", "ground"), [(scene, ground) for scene in GROUNDS for ground in GROUNDS[scene]])
@@ -41,28 +43,43 @@ def test_things_stand_on_the_ground_fly_above_the_horizon_and_lie_in_the_water()
     rng = np.random.default_rng(0)
     seen = {kind: set() for kind in ("land", "air", "sea")}
     for _ in range(20):
-        for thing, scene in (("dog", "meadow"), ("kite", "snow"), ("fish", "night")):
+        for thing, scene in (("dog", "meadow"), ("balloon", "snow"), ("shark", "night")):
             rows, columns = (compose(thing, scene, TEST, rng) == (255, 0, 255)).all(2).nonzero()
             assert columns.min() % STEP == 0 and rows.min() % STEP == 0
             seen[THINGS[thing][1]].add(int(rows.max()) + 1)
     assert seen["land"] == seen["sea"] == set(FEET) and max(seen["air"]) <= LOWEST_FLIGHT
 
 
+@pytest.mark.usefixtures("squares")
+@pytest.mark.parametrize("motion", clips_data.NAMES)
+def test_what_moves_in_a_clip_moves_by_whole_patches(motion: str) -> None:
+    thing = next(name for name, kind in (("dog", "land"), ("shark", "sea"), ("bat", "air")) if motion in MOTIONS[kind])
+    clip = clips_data.compose(thing, "night", motion, TEST, np.random.default_rng(0))
+    assert clip.shape == (clips_data.FRAMES, SIZE, SIZE, 3)
+    corners = []
+    for frame in clip:
+        rows, columns = (frame == (255, 0, 255)).all(2).nonzero()
+        corners.append((int(columns.max()), int(rows.max())))  # the left edge may have left the frame
+    steps = np.diff(corners, axis=0)
+    assert (steps % STEP == 0).all() and abs(steps).max() <= STEP
+    assert (steps != 0).any() == (motion != "passed by")
+    assert (clip != clip[0]).any()
+
+
 def test_only_things_of_the_sea_need_one_and_a_prompt_has_the_article_of_its_thing() -> None:
     assert set(GROUNDS) == set(SCENES)
-    assert {scene for thing, scene in PAIRS if thing == "fish"} == {"sea", "night", "sunset"}
-    assert {scene for thing, scene in PAIRS if thing == "dog"} == {scene for _, scene in PAIRS} == set(SCENES)
-    assert prompt_of("owl", "forest") == "an owl in the forest"
-    assert prompt_of("ewe", "snow") == "a ewe in the snow"
+    said = [str(prompt) for prompt in PROMPTS]
+    assert [prompt for prompt in said if "shark" in prompt] == [f"a shark {SCENES[name]}" for name in WATERS]
+    assert [prompt for prompt in said if "owl" in prompt] == [f"an owl {where}" for where in SCENES.values()]
 
 
 def test_the_tokenizer_has_a_code_for_every_patch_and_the_transformer_takes_other_conditions() -> None:
-    model = SceneTokenizer(codes=32, encoder=(8, 8), decoder=(8, 8, 8))
+    model = Tokenizer(codes=32, encoder=(8, 8), decoder=(8, 8, 8))
     image = torch.rand(2, 3, SIZE, SIZE) * 2 - 1
     codes = model.encode(image)
     assert codes.shape == (2, SIZE // STEP, SIZE // STEP) and model.decode(codes).shape == image.shape
-    network = Transformer(TransformerSize(16, 1, 2, 16), conditions=(len(THINGS), len(SCENES)), codes=1024)
-    ids = condition_ids(torch.tensor([[0, 0], [100, 7], [-1, -1]]), network.conditions, network.codes)
+    network = Transformer(TransformerSize(16, 1, 2, 16), conditions=(5, 8), codes=1024)
+    ids = condition_ids(torch.tensor([[0, 0], [4, 7], [-1, -1]]), network.conditions, network.codes)
     assert len(ids.flatten().unique()) == 6 and ids.min() == 1024
     assert ids.max() == network.backbone.embed_tokens.num_embeddings - 1
     assert network(ids, torch.arange(2).expand(3, 2)).shape == (3, 2, 1024)

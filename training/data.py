@@ -1,4 +1,4 @@
-"""The studio images: Fashion-MNIST garments, tinted, on crops of photographs.
+"""The pictures of the studio patch models: Fashion-MNIST garments, tinted, on crops of photographs.
 
     python -m training.data
 
@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from engines.assets import cache_dir
-from engines.models.bundled.networks import IMAGE_SIZE
-from engines.models.bundled.prompts import BACKGROUNDS, TINTS
+from engines.models.bundled.garment_prompts import BACKGROUNDS, TINTS
+from engines.models.bundled.patch_networks import SIZE
 
 PACKAGES: Final = ("dataset-fashion-mnist", "plasma-workspace-wallpapers", "mate-backgrounds")
 MNIST: Final = "usr/share/datasets/fashion-mnist"
@@ -47,7 +47,7 @@ GARMENT_SIZE: Final = 42
 
 @dataclass(frozen=True, slots=True)
 class Studio:
-    """Images [N, S, S, 3] uint8, S = 48 times the scale, and labels [N, 3] (garment, tint, background)."""
+    """Images [N, 48, 48, 3] uint8 and labels [N, 3] (garment, tint, background)."""
 
     images: NDArray[np.uint8]
     labels: NDArray[np.int64]
@@ -103,44 +103,42 @@ def enlarged(grey: NDArray[np.uint8], size: int) -> NDArray[np.float32]:
 
 
 def compose(
-    grey: NDArray[np.uint8], tint: int, photo: NDArray[np.uint8], rng: np.random.Generator, scale: int = 1
+    grey: NDArray[np.uint8], tint: int, photo: NDArray[np.uint8], rng: np.random.Generator
 ) -> NDArray[np.uint8]:
-    """One composite [48, 48, 3], or the same at `scale` times the size."""
-    whole, garment = scale * IMAGE_SIZE, scale * GARMENT_SIZE
+    """One composite [48, 48, 3]."""
     side = int(rng.integers(110, 190))
     y, x = rng.integers(0, photo.shape[0] - side), rng.integers(0, photo.shape[1] - side)
-    crop = Image.fromarray(photo[y : y + side, x : x + side]).resize((whole, whole), Image.Resampling.BOX)
+    crop = Image.fromarray(photo[y : y + side, x : x + side]).resize((SIZE, SIZE), Image.Resampling.BOX)
     scene = np.asarray(crop, np.float32)
-    shade, alpha = enlarged(grey, garment), enlarged(silhouette(grey), garment)[..., None]
+    shade, alpha = enlarged(grey, GARMENT_SIZE), enlarged(silhouette(grey), GARMENT_SIZE)[..., None]
     if rng.random() < 0.5:
         shade, alpha = shade[:, ::-1], alpha[:, ::-1]
     colour = np.array(list(RGB.values())[tint], np.float32) * (0.3 + 0.7 * shade[..., None])
-    slack = IMAGE_SIZE - GARMENT_SIZE
-    top, left = scale * rng.integers(1, slack), scale * rng.integers(1, slack)
+    slack = SIZE - GARMENT_SIZE
+    top, left = rng.integers(1, slack), rng.integers(1, slack)
     out = scene.copy()
-    patch = out[top : top + garment, left : left + garment]
+    patch = out[top : top + GARMENT_SIZE, left : left + GARMENT_SIZE]
     patch[:] = patch * (1 - alpha) + colour * alpha
     return out.clip(0, 255).astype(np.uint8)
 
 
-def build(split: str, count: int, seed: int, scale: int = 1) -> Studio:
-    """`count` composites, at `scale` times their size; garments are taken in turn, tint and background at random."""
+def build(split: str, count: int, seed: int) -> Studio:
+    """`count` composites; garments are taken in turn, tint and background at random."""
     root = fetch(*PACKAGES)
     grey, kind = load_garments(root, split)
     photos = load_photos(root)
     rng = np.random.default_rng(seed)
     order = np.concatenate([rng.permutation(len(grey)) for _ in range(-(-count // len(grey)))])[:count]
     labels = np.stack([kind[order], rng.integers(0, len(TINTS), count), rng.integers(0, len(BACKGROUNDS), count)], 1)
-    images = np.stack([compose(grey[i], t, photos[b], rng, scale) for i, (_, t, b) in zip(order, labels, strict=True)])
+    images = np.stack([compose(grey[i], t, photos[b], rng) for i, (_, t, b) in zip(order, labels, strict=True)])
     return Studio(images, labels)
 
 
-def load(split: str, count: int, seed: int = 0, scale: int = 1) -> Studio:
+def load(split: str, count: int, seed: int = 0) -> Studio:
     """The composites of `build`, made once and kept in the cache folder."""
-    size = "" if scale == 1 else f"-{scale}x"
-    path = cache_dir() / f"studio-{split}-{count}-{seed}{size}.npz"
+    path = cache_dir() / f"studio-{split}-{count}-{seed}.npz"
     if not path.exists():
-        data = build(split, count, seed, scale)
+        data = build(split, count, seed)
         path.parent.mkdir(parents=True, exist_ok=True)
         np.savez(path, images=data.images, labels=data.labels)
     with np.load(path) as arrays:
@@ -156,8 +154,8 @@ def main() -> None:
     data = load("train", options.count)
     load("t10k", 4_000)
     if options.sheet:
-        rows = data.images[:96].reshape(6, 16, IMAGE_SIZE, IMAGE_SIZE, 3).transpose(0, 2, 1, 3, 4)
-        Image.fromarray(rows.reshape(6 * IMAGE_SIZE, 16 * IMAGE_SIZE, 3)).save(options.sheet)
+        rows = data.images[:96].reshape(6, 16, SIZE, SIZE, 3).transpose(0, 2, 1, 3, 4)
+        Image.fromarray(rows.reshape(6 * SIZE, 16 * SIZE, 3)).save(options.sheet)
 
 
 if __name__ == "__main__":

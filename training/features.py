@@ -1,4 +1,4 @@
-"""Measure what pictures are compared with: the classifier's features of held-out composites.
+"""Measure what the patch models' pictures are compared with: the classifier's features of held-out composites.
 
     python -m training.features
 
@@ -33,7 +33,7 @@ def main() -> None:
     }
     tensors = {"mean": about.mean.float(), "covariance": about.covariance.float().contiguous()}
     written = {f"floor_{count}": f"{floor:.4f}" for count, floor in floors.items()}
-    classifier = sha256(FOLDER / "image-classifier.safetensors")
+    classifier = sha256(FOLDER / "patch-classifier.safetensors")
     save_file(tensors, FEATURES, {"classifier": classifier, "pictures": str(COUNT), **written})
     print(written)
 

@@ -5,7 +5,7 @@
 A draft of a classical speculative decoder is accepted with probability 1 - TV(p, q) on average (arXiv 2211.17192,
 corollary 3.6), so the drafter learns the target's distributions on the target's own sequences (as DistillSpec does,
 arXiv 2310.08461), starting from the target's first layers. The sequences are drawn first, with the logits they were
-drawn from, and kept in the cache folder, 150 kB each; an interrupted run goes on behind the last whole batch. No data
+drawn from, and kept in the cache folder, 300 kB each; an interrupted run goes on behind the last whole batch. No data
 is needed besides the target.
 """
 
@@ -21,26 +21,27 @@ from transformers.cache_utils import Cache
 
 from engines.assets import cache_dir
 from engines.models.bundled.image import load_weights
-from engines.models.bundled.networks import CODES, CONDITIONS, DRAFTER, GRID, Transformer, condition_ids
+from engines.models.bundled.networks import CODES, DRAFTER, GRID, Transformer, condition_ids
+from engines.models.bundled.prompts import PROMPTS
 from engines.models.sessions.causal import SlotLayer, Slots
 from training.image_ar import drop_conditions, inputs
-from training.loop import DATA_LICENCE, Preset, Run, batches, device, export, muon, parse
+from training.loop import SCENES_LICENCE, Preset, Run, batches, device, export, muon, parse
 
 PRESETS: Final = {
-    "cpu": Preset(steps=12_000, batch=24, lr=3e-3, minutes=30),
+    "cpu": Preset(steps=12_000, batch=24, lr=3e-3, minutes=14),
     "gpu": Preset(steps=20_000, batch=48, lr=3e-3),
 }
 VARIATION_WEIGHT: Final = 3.0
 """Of the total variation, the share of drafts that is refused, beside a divergence of 1."""
 ROWS: Final = 128
 """Sequences drawn together."""
-SPLITS: Final = {"train": 112, "held": 8, "held-silent": 8}
+SPLITS: Final = {"train": 48, "held": 4, "held-silent": 4}
 """Batches of sequences: to learn from, with some conditions dropped; held-out, with all conditions and with none."""
 
 
 def conditions(split: str, generator: torch.Generator) -> Tensor:
-    """Labels [ROWS, 3] of a batch: uniform, dropped as a split wants it."""
-    labels = torch.stack([torch.randint(n, (ROWS,), generator=generator) for n in CONDITIONS], 1)
+    """Labels [ROWS, 2] of a batch: uniform over what there are pictures of, dropped as a split wants it."""
+    labels = torch.tensor(PROMPTS)[torch.randint(len(PROMPTS), (ROWS,), generator=generator)]
     if split == "train":
         return drop_conditions(labels, generator)
     return torch.full_like(labels, -1) if split == "held-silent" else labels
@@ -66,7 +67,7 @@ def draw(target: Transformer, labels: Tensor, generator: torch.Generator) -> tup
 
 
 def draws(target: Transformer, digest: str, split: str, seed: int) -> tuple[Tensor, Tensor, list[NDArray[np.float16]]]:
-    """Codes [N, 144], labels [N, 3] and, batch by batch, logits [ROWS, 144, K] of a split; drawn once and kept."""
+    """Codes [N, 144], labels [N, 2] and, batch by batch, logits [ROWS, 144, K] of a split; drawn once and kept."""
     folder = cache_dir() / f"image-draws-{digest[:12]}-{seed}"
     folder.mkdir(parents=True, exist_ok=True)
     codes, labels, logits = [], [], []
@@ -98,7 +99,7 @@ def compare(model: Transformer, codes: Tensor, labels: Tensor, logits: Tensor) -
     Args:
         model: the drafter.
         codes: [B, 144], drawn by the target.
-        labels: [B, 3].
+        labels: [B, 2].
         logits: the target's [B, 144, K].
     """
     ids, positions = inputs(model, codes, labels)
@@ -157,7 +158,7 @@ def main() -> None:
     metrics |= {f"{name}_without_conditions": value for name, value in measure(model, held["held-silent"]).items()}
     metrics["held_out_sequences"] = sum(len(codes) for codes, _, _ in held.values())
     title = "Small drafter for the autoregressive transformer over the tokenizer's codes"
-    export(run, title, metrics, options, f"sequences drawn from image-ar, which learned from {DATA_LICENCE}")
+    export(run, title, metrics, options, f"sequences drawn from image-ar, which learned from {SCENES_LICENCE}")
 
 
 if __name__ == "__main__":

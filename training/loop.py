@@ -206,7 +206,7 @@ def muon(model: nn.Module, layers: nn.Module, lr: float) -> list[torch.optim.Opt
     inside = {id(p) for p in matrices}
     rest = [p for p in model.parameters() if id(p) not in inside]
     return [
-        torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw"),
+        torch.optim.Muon(matrices, lr=lr, weight_decay=0.05, adjust_lr_fn="match_rms_adamw", ns_steps=4),
         torch.optim.AdamW(rest, lr=lr, weight_decay=0.0, betas=(0.9, 0.95)),
     ]
 

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from engines.models.bundled.prompts import WATERS
+
 SIZE: Final = 96
 _DRAWN: Final = 3 * SIZE
 _T = TypeVar("_T")
@@ -213,6 +215,5 @@ def _sky(picture: _Picture, ground: str) -> None:
 
 
 _DRAW: Final = {draws.__name__[1:]: draws for draws in (_meadow, _sea, _desert, _night, _sunset, _forest, _snow, _sky)}
-_WATER: Final = ("sea", "night", "sunset")
-GROUNDS: Final = dict.fromkeys(_DRAW, ("land",)) | dict.fromkeys(_WATER, ("land", "sea")) | {"sky": ("land", "air")}
+GROUNDS: Final = dict.fromkeys(_DRAW, ("land",)) | dict.fromkeys(WATERS, ("land", "sea")) | {"sky": ("land", "air")}
 """Scene -> its grounds, by the kind of thing that can be on them; land in the sky is a bank of clouds."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
-from engines.models.bundled.scene_prompts import SCENES, THINGS, Place
+from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
 from training.data import fetch
 from training.scenes import GROUNDS, SIZE, draw
 
@@ -89,12 +89,12 @@ def _ellipse(size: int, x: float, y: float, width: float, height: float) -> NDAr
 
 
 def compose(thing: str, scene: str, split: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """One picture [96, 96, 3]; place, size and background are drawn at random, and which way each is turned."""
+    """One picture [96, 96, 3]; place, size and background, mirrored or not, are drawn at random."""
     text, kind = THINGS[thing]
     ground = rng.choice([ground for ground in GROUNDS[scene] if kind in (ground, "air")])
     picture = background(scene, str(ground), split, int(rng.integers(BACKGROUNDS))).astype(np.float32) / 255
     shape = sprite(text, int(rng.choice(SIZES[kind])), kind)
-    picture, shape = picture[:, :: rng.choice((1, -1))].copy(), shape[:, :: rng.choice((1, -1))]
+    picture = picture[:, :: rng.choice((1, -1))].copy()
     bottom = rng.choice(FEET)
     if kind == "air":
         lowest = SIZE if scene == "sky" else LOWEST_FLIGHT
@@ -105,21 +105,12 @@ def compose(thing: str, scene: str, split: int, rng: np.random.Generator) -> NDA
     return (picture.clip(0, 1) * 255).round().astype(np.uint8)
 
 
-PAIRS: Final = [
-    (thing, scene)
-    for thing, (_, kind) in THINGS.items()
-    for scene, grounds in GROUNDS.items()
-    if kind in (*grounds, "air")
-]
-"""What there are pictures of: things of the sea need a sea."""
-
-
 def build(count: int, split: int, *seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Pictures [N, 96, 96, 3] and labels [N, 2], indices into THINGS and SCENES; the same for the same arguments."""
     rng = np.random.default_rng((split, *seed))
-    pairs = [PAIRS[i] for i in rng.integers(len(PAIRS), size=count)]
-    labels = [(list(THINGS).index(thing), list(SCENES).index(scene)) for thing, scene in pairs]
-    return np.stack([compose(thing, scene, split, rng) for thing, scene in pairs]), np.array(labels, np.int64)
+    labels = [PROMPTS[i] for i in rng.integers(len(PROMPTS), size=count)]
+    things, scenes = list(THINGS), list(SCENES)
+    return np.stack([compose(things[i], scenes[k], split, rng) for i, k in labels]), np.array(labels, np.int64)
 
 
 def main() -> None:

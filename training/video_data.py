@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from engines.assets import cache_dir
-from engines.models.bundled.prompts import BACKGROUNDS, TINTS
+from engines.models.bundled.garment_prompts import BACKGROUNDS, TINTS
 from engines.models.bundled.video import MOTIONS
 from engines.models.bundled.video_networks import FRAMES, SIZE
 from training.data import PACKAGES, RGB, enlarged, fetch, load_garments, load_photos, silhouette

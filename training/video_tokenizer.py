@@ -13,7 +13,6 @@ from torch import Tensor
 
 from engines.models.bundled.video_networks import CODES, VideoTokenizer, to_floats, to_patches
 from training import video_data
-from training.image_tokenizer import reseed
 from training.loop import Preset, Run, batches, device, export, parse, psnr
 
 PRESETS = {
@@ -57,6 +56,13 @@ def train(run: Run, model: VideoTokenizer, clips: Tensor, seed: int) -> None:
             if run.progress < 0.5:
                 reseed(model, flat, usage < 2)
             usage.zero_()
+
+
+@torch.no_grad()
+def reseed(model: VideoTokenizer, features: Tensor, dead: Tensor) -> None:
+    """Put the `dead` codes [K], nonzero where one is, where random features [N, D] lie."""
+    rows = dead.nonzero().flatten()
+    model.codebook[rows] = features[torch.randperm(len(features), device=features.device)[: len(rows)]]
 
 
 @torch.no_grad()

@@ -30,7 +30,7 @@ from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, scroll_to
 from engines.config import as_values, settings
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
-from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
+from engines.models.bundled import garment_prompts, prompts
 from engines.models.catalog import MODELS, at_hand, default_model, how_to_fetch
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
@@ -41,9 +41,18 @@ from traces.schema import Trace
 DEFAULT: Final = METHODS["scd"]
 _USUAL: Final = MODELS[default_model(DEFAULT.family)]
 DRAWS: Final = MODELS["studio-image"].default_prompt
+WEARS: Final = MODELS["patch-target"].default_prompt
 EXAMPLES: Final = {
     DRAWS: (
         DRAWS,
+        "a penguin in the snow",
+        "a rocket at night",
+        "a whale by the sea",
+        "a taxi at sunset",
+        "a castle in the sky",
+    ),
+    WEARS: (
+        WEARS,
         "a blue dress on petals",
         "a yellow bag on wood",
         "a white sneaker at dusk",
@@ -143,7 +152,9 @@ class WatchPage:
                 self.seed = gr.Number(0, label="Seed", precision=0, scale=1, min_width=120)
                 self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
             self.folders = FolderPanel(self.problem) if local(os.environ) else None
-            with gr.Accordion("Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS) as self.words:
+            with gr.Accordion(
+                "Prompt vocabulary", open=False, visible=model.default_prompt in (DRAWS, WEARS)
+            ) as self.words:
                 gr.Markdown(vocabulary(), elem_classes="vocabulary")
             self.beside = gr.Checkbox(
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
@@ -376,7 +387,7 @@ class WatchPage:
         update[self.length] = update.get(self.length, gr.update()) | {"visible": model.text}
         value, interactive = model.default_prompt, bool(model.default_prompt)
         update[self.prompt] = gr.update(value=value, placeholder=_placeholder(model), interactive=interactive)
-        update[self.words] = gr.update(visible=value == DRAWS)
+        update[self.words] = gr.update(visible=value in (DRAWS, WEARS))
         return update | {examples: gr.update(visible=own == value) for own, examples in self.examples.items()}
 
     def _settings_for(self, model: ModelInfo) -> Update:
@@ -414,9 +425,14 @@ def begin_with(update: Update) -> None:
 
 def vocabulary() -> str:
     """The words that the studio models of pictures know, as Markdown."""
-    tables = (("Tint", TINTS), ("Garment", GARMENTS), ("Background", BACKGROUNDS))
-    lines = [f"- **{slot}**: {', '.join(table)}" for slot, table in tables]
-    return "\n".join(["*a {tint} {garment} on {background}*; any part may be left out.\n", *lines])
+    scenes, garments = (
+        "\n".join(f"- **{slot.capitalize()}**: {', '.join(table)}" for slot, table in slots.items())
+        for slots in (prompts.SLOTS, garment_prompts.SLOTS)
+    )
+    return (
+        f"*{DRAWS}*; either part may be left out.\n\n{scenes}\n\n"
+        f"The patch models: *{WEARS}*; any part may be left out.\n\n{garments}"
+    )
 
 
 def _placeholder(model: ModelInfo) -> str:

@@ -104,8 +104,8 @@ def _pictures_beside(own: Row | None, usual: Row | None) -> dict[str, Any]:
     if own is None or usual is None:
         return {}
     return {
-        "change": own["all_three_percent"] - usual["all_three_percent"],
-        "error": hypot(own["all_three_error"], usual["all_three_error"]),
+        "change": own["as_asked_percent"] - usual["as_asked_percent"],
+        "error": hypot(own["as_asked_error"], usual["as_asked_error"]),
         "quality": f"pictures as asked, {own['pictures']} of each",
     }
 

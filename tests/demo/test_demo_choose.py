@@ -41,8 +41,8 @@ def test_the_answer_for_pictures_is_what_the_rows_say(alone: list[Tradeoff]) -> 
     )
     graded = {row["decoder"]: row for row in rows_of("quality")}
     own, usual = graded[fast["decoder"]], graded["vanilla"]
-    change = own["all_three_percent"] - usual["all_three_percent"]
-    error = (own["all_three_error"] ** 2 + usual["all_three_error"] ** 2) ** 0.5
+    change = own["as_asked_percent"] - usual["as_asked_percent"]
+    error = (own["as_asked_error"] ** 2 + usual["as_asked_error"] ** 2) ** 0.5
     called = f"{fast['decoder']} with window {fast['window']}"
     median, low, high = (fast[f"faster_{part}"] for part in ("median", "low_quartile", "high_quartile"))
     speed = speed_in_words(Tradeoff(kind="", method="", setting="", speed=median, speed_low=low, speed_high=high))
@@ -77,7 +77,7 @@ def test_the_answer_for_text_is_what_the_rows_say(alone: list[Tradeoff]) -> None
 
 
 def test_continuous_tokens_are_graded_without_guidance_as_they_were_timed(alone: list[Tradeoff]) -> None:
-    shares = {row["decoder"]: row["all_three_percent"] for row in rows_of("patches") if row["guidance"] == 1}
+    shares = {row["decoder"]: row["as_asked_percent"] for row in rows_of("patches") if row["guidance"] == 1}
     change = shares["CSpD whole paths"] - shares["target"]
     assert {one.change for one in alone if one.kind == "continuous"} == {change}
 
@@ -131,8 +131,8 @@ def test_a_point_opens_the_recording_with_the_nearest_settings(alone: list[Trade
     for one in alone:
         entry = recording_of(one, shipped)
         opened[one.kind, one.method, one.setting] = entry and entry.paths[-1].name
-    assert opened["picture", "scd", "GS-SJD, window 32"] == "scd-boot-gumbel.json.gz"
-    assert opened["picture", "scd", "SJD, window 32"] == "scd-boot-none.json.gz"
+    assert opened["picture", "scd", "GS-SJD, window 32"] == "scd-picture-gumbel.json.gz"
+    assert opened["picture", "scd", "SJD, window 32"] == "scd-picture-none.json.gz"
     assert opened["video", "scd", "GS-SJD, window 32"] == "video-gumbel.json.gz"
     assert opened["text", "speculative", "drafts by look-up, gamma 4"] == "speculative-lookup.json.gz"
     assert opened["text", "s2d2", "S2D2, always, block 32"] == "text-s2d2.json.gz"

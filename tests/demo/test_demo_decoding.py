@@ -17,7 +17,7 @@ from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import language_model
 from engines.models.bundled.image import StudioImage
-from engines.models.bundled.networks import PictureDecoder, Tokenizer, Transformer
+from engines.models.bundled.networks import Tokenizer, Transformer
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, mentioned
 from traces import ModelCard, Trace
@@ -127,8 +127,8 @@ def test_an_experiment_stops_within_a_pass() -> None:
 
 def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    model = StudioImage(Tokenizer(), PictureDecoder(), Transformer(), torch.device("cpu"), ModelCard(id="untrained"))
-    ordinary = Job(METHODS["ar"], model, "a red ankle boot on grass", METHODS["ar"].config())
+    model = StudioImage(Tokenizer(), Transformer(), torch.device("cpu"), ModelCard(id="untrained"))
+    ordinary = Job(METHODS["ar"], model, "an owl in the forest", METHODS["ar"].config())
 
     def first(count: int) -> tuple[list[str | None], Trace]:
         live = LiveRuns([ordinary])

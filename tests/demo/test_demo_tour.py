@@ -24,7 +24,7 @@ def test_the_shipped_tour_shows_a_rejection_and_two_ways_to_draft(shipped: tuple
     assert len(shown) >= 7
     assert all(one["urls"] and len(str(one["text"]).split(". ")) <= 3 for one in shown)
     check, repair, settle = shown[2:5]
-    run = read(FOLDER / "scd-boot.json.gz")
+    run = read(FOLDER / "scd-picture.json.gz")
     step = run.steps[repair["to"] - 1]
     for scene in (shown[1], check, repair):  # the coin could as well have fallen the other way
         made = run.steps[scene["to"] - 1]
@@ -33,17 +33,17 @@ def test_the_shipped_tour_shows_a_rejection_and_two_ways_to_draft(shipped: tuple
     assert step.fate[step.position.index(repair["token"])] is Fate.RESAMPLED
     assert step.fate.count(Fate.ACCEPTED) >= 3 and check["to"] == repair["to"] == repair["from"]
     assert [str(address).rpartition("/")[2] for address in settle["urls"]] == [
-        "scd-boot-none.json.gz",
-        "scd-boot.json.gz",
+        "scd-picture-none.json.gz",
+        "scd-picture.json.gz",
     ]
     assert settle["fates"] is True
 
 
 def test_a_scene_without_its_recording_is_left_out(tmp_path: Path, shipped: tuple[Recording, ...]) -> None:
     text = '[[scene]]\ntitle = "t"\ntext = "s"\n'
-    assert told(tmp_path, text + 'files = ["ar-boot", "not-there"]\n', shipped) == []
+    assert told(tmp_path, text + 'files = ["ar-picture", "not-there"]\n', shipped) == []
     assert told(tmp_path, text + 'kind = "picture"\n', shipped) == []
     (one,) = told(tmp_path, text + 'kind = "text"\nspeed = 3\n', shipped, pairs(shipped))
     assert (one["from"], one["to"], one["speed"], one["token"]) == (0, None, 3, None)
     with pytest.raises(ValueError, match="pass 'soon' is not known"):
-        told(tmp_path, text + 'to = "soon"\nfiles = ["ar-boot"]\n', shipped)
+        told(tmp_path, text + 'to = "soon"\nfiles = ["ar-picture"]\n', shipped)

@@ -112,14 +112,14 @@ def test_what_the_gallery_lists_is_there_and_as_listed() -> None:
 
 def test_measured_rows_are_those_of_the_method_with_errors_and_quartiles_beside_their_figure(tmp_path: Path) -> None:
     row = {"method": "scd", "window": 32, "seconds": 0.123456, "nfe": 36.417, "nfe_standard_error": 1.305}
-    row |= {"all_three_percent": 66.67, "all_three_error": 3.411}
+    row |= {"as_asked_percent": 66.67, "as_asked_error": 3.411}
     row |= {f"time_{name}": value for name, value in (("median", 0.4), ("low_quartile", 0.3), ("high_quartile", 0.5))}
     rows = [row, {"method": "ar", "seconds": 1.0}]
     written = {"title": "Speed", "environment": {"device": "a|b"}, "rows": rows}
     (tmp_path / "speed.json").write_text(json.dumps(written))
     (result,) = measured("scd", tmp_path)
     assert (result.title, result.place) == ("Speed", "device a|b")
-    assert result.heads == ("window", "seconds", "nfe", "all three percent", "time median")
+    assert result.heads == ("window", "seconds", "nfe", "as asked percent", "time median")
     (cells,) = ([cell.replace("\N{NO-BREAK SPACE}", " ") for cell in cells] for cells in result.rows)
     assert cells == ["32", "0.1235", "36.42 ± 1.3", "66.67 ± 3.4", "0.4 (0.3 to 0.5)"]
 

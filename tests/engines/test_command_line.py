@@ -211,10 +211,10 @@ def test_the_trace_goes_to_standard_output_and_into_the_next_command() -> None:
 
 @pytest.mark.slow
 def test_a_prompt_comes_from_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.StringIO("a red boot\n"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("an owl\n"))
     arguments = ["run", "scd", "--model", "studio-image", "--prompt", "-", "-o", str(tmp_path / "t.json")]
     assert main(arguments) == 0
-    assert read(tmp_path / "t.json").prompt == "a red boot"
+    assert read(tmp_path / "t.json").prompt == "an owl"
 
 
 def test_what_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,8 @@ import torch
 
 from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS, scd
-from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS, Prompt, PromptError, parse_prompt
+from engines.models.bundled import garment_prompts
+from engines.models.bundled.prompts import PROMPTS, Prompt, PromptError, parse_prompt
 from engines.sampling.distributions import GuidedSampling, Sampling, to_probs, truncate_mass
 
 DEEP: Any = json.loads("[" * 900 + "]" * 900)
@@ -87,24 +88,21 @@ def test_every_setting_has_help_and_an_allowed_default(method: str) -> None:
 
 
 def test_prompts_are_read_with_synonyms() -> None:
-    assert str(parse_prompt("A crimson boot on the lawn!")) == "a red ankle boot on grass"
-    assert parse_prompt("white high heel") == Prompt(garment=5, tint=5)
-    assert str(parse_prompt("a purple top on fallen leaves")) == "a purple t-shirt on autumn leaves"
-    for g, garment in enumerate(GARMENTS):
-        for t, tint in enumerate(TINTS):
-            for b, background in enumerate(BACKGROUNDS):
-                prompt = Prompt(g, t, b)
-                assert parse_prompt(f"a {tint} {garment} on {background}") == prompt
-                assert parse_prompt(str(prompt)) == prompt
+    assert str(parse_prompt("An OWL in the woods!")) == "an owl in the forest"
+    assert str(parse_prompt("a bunny by the ocean")) == "a rabbit by the sea"
+    assert parse_prompt("a baby chick") == Prompt(thing=parse_prompt("chick").thing)
+    assert str(garment_prompts.parse_prompt("A crimson boot on the lawn!")) == "a red ankle boot on grass"
+    assert all(parse_prompt(str(prompt)) == prompt for prompt in [*PROMPTS, Prompt(scene=2)])
+    assert all(garment_prompts.parse_prompt(str(prompt)) == prompt for prompt in garment_prompts.PROMPTS)
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("a red car on grass", "'car' cannot be drawn"),
+        ("an owl on the moon", "'moon' cannot be drawn"),
         ("", "it is empty"),
         ("on the", "it is empty"),
-        ("a red and blue boot", "it names two tints, 'red' and 'blue'; keep one"),
+        ("an owl and a cat at night", "it names two things, 'owl' and 'cat'; keep one"),
         ("<img src=x onerror=alert(1)>", "cannot be drawn"),
     ],
 )
@@ -113,7 +111,7 @@ def test_prompts_that_cannot_be_drawn_say_what_can(text: str, problem: str) -> N
         parse_prompt(text)
     assert problem in str(caught.value)
     if "keep one" not in problem:
-        assert "background: grass" in str(caught.value)
+        assert "scene: meadow" in str(caught.value)
 
 
 @pytest.mark.parametrize(

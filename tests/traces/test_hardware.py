@@ -12,7 +12,7 @@ from draftscope.__main__ import main
 from traces import read
 from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, Machine, Work, pass_cost, predict
 
-RUN = Path(__file__).parents[2] / "assets" / "traces" / "scd-boot.json.gz"
+RUN = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture.json.gz"
 H100, EAGER, GRAPHS = DEVICES["H100"], ENGINES["eager"], ENGINES["CUDA graphs"]
 
 

@@ -17,7 +17,7 @@ from engines.models.bundled.networks import (
     CODES,
     DRAFTER,
     GRID,
-    PictureDecoder,
+    PATCH,
     Tokenizer,
     Transformer,
     TransformerSize,
@@ -33,7 +33,6 @@ from traces.schema import Legend, ModelCard, Patches, Token
 ID: Final = "studio-image"
 FOLDER: Final = ASSETS / "models"
 _TOKENIZER: Final = "image-tokenizer"
-_DECODER: Final = "image-decoder"
 _MOST_PATCHES: Final = 1024
 """Tokens that a trace has pictures of: about 10 kB."""
 _PATCHES_ACROSS: Final = 32
@@ -43,14 +42,13 @@ _SILENT: Final = Prompt()
 
 
 class StudioImage(PictureModel):
-    """Transformer over the codes of a VQ tokenizer, conditioned on garment, tint and background, and their decoder."""
+    """Transformer over the codes of a VQ tokenizer, conditioned on a thing and a scene."""
 
     limits = Pictures()
 
     def __init__(
         self,
         tokenizer: Tokenizer,
-        picture_decoder: PictureDecoder,
         transformer: Transformer,
         device: torch.device,
         card: ModelCard,
@@ -58,7 +56,7 @@ class StudioImage(PictureModel):
         book, shape = tokenizer.codebook.detach().to(device), PictureShape(GRID, GRID, CODES)
         super().__init__(transformer.to(device).eval(), transformer.backbone, book, shape, card)
         self._decoder = transformer.backbone = lean(transformer.backbone)
-        self._book, self._picture_decoder = book, picture_decoder.to(device).eval()
+        self._tokenizer = tokenizer.to(device).eval()
 
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
         """See `PictureModel.prompts`."""
@@ -73,15 +71,14 @@ class StudioImage(PictureModel):
         """Each token as it looks among its like: the middle of three by three of it."""
         if not ids:
             return None
-        size = self._picture_decoder.patch
         codes = torch.tensor(ids, device=self.device)[:, None, None].expand(-1, 3, 3)
-        pictures = self._drawn(codes)[:, :, size : 2 * size, size : 2 * size]
+        pictures = self._drawn(codes)[:, :, PATCH : 2 * PATCH, PATCH : 2 * PATCH]
         columns = min(_PATCHES_ACROSS, len(ids))
         sheet = pictures.new_zeros(-(-len(ids) // columns) * columns, *pictures.shape[1:])
         sheet[: len(ids)] = pictures
         rows = sheet.unflatten(0, (-1, columns)).permute(0, 3, 1, 4, 2).flatten(2, 3).flatten(0, 1)  # [H, W, 3]
         array = ((rows + 1) * 127.5).round().clamp(0, 255).byte().cpu().numpy()
-        return Patches(image=as_uri(Image.fromarray(array), "WEBP"), size=size, columns=columns, ids=tuple(ids))
+        return Patches(image=as_uri(Image.fromarray(array), "WEBP"), size=PATCH, columns=columns, ids=tuple(ids))
 
     def pixels(self, codes: Tensor) -> Tensor:
         """Codes [B, 144] to images [B, 3, 96, 96] in [-1, 1]."""
@@ -90,8 +87,7 @@ class StudioImage(PictureModel):
     def _drawn(self, codes: Tensor) -> Tensor:
         """Codes [B, H, W] to images in [-1, 1]."""
         with torch.inference_mode():
-            pictures: Tensor = self._picture_decoder(self._book[codes])
-        return pictures.clamp(-1, 1)
+            return self._tokenizer.decode(codes)
 
 
 def load_weights(network: nn.Module, name: str, owner: str = "") -> dict[str, str]:
@@ -128,7 +124,6 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
         ModelError: when files are missing or are not those in the manifest.
     """
     file, size = _MODELS[model_id]
-    tokenizer, decoder, transformer = Tokenizer(), PictureDecoder(), Transformer(size)
-    weights = load_weights(tokenizer, _TOKENIZER) | load_weights(decoder, _DECODER)
-    card = card_of(model_id, weights | load_weights(transformer, file))
-    return StudioImage(tokenizer, decoder, transformer, torch.device(device), card)
+    tokenizer, transformer = Tokenizer(), Transformer(size)
+    card = card_of(model_id, load_weights(tokenizer, _TOKENIZER) | load_weights(transformer, file))
+    return StudioImage(tokenizer, transformer, torch.device(device), card)

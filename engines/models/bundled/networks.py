@@ -5,100 +5,19 @@ from typing import Final, cast
 
 import torch
 import torch.nn.functional as F
-from diffusers import VQModel
-from diffusers.models.autoencoders.vae import Decoder
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3Model
 from transformers.cache_utils import Cache
 
-from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
+from engines.models.bundled.prompts import SCENES, THINGS
 from engines.models.networked import hidden_states
 
-IMAGE_SIZE: Final = 48
-PATCH: Final = 4
-PICTURE_SCALE: Final = 2
-"""How many times larger the pictures are that codes are drawn as than those that they were learned from."""
-GRID: Final = IMAGE_SIZE // PATCH
-CODES: Final = 512
-CONDITIONS: Final = (len(GARMENTS), len(TINTS), len(BACKGROUNDS))
-
-
-class Tokenizer(nn.Module):
-    """Images to codes and back: diffusers' VQModel behind a pixel-unshuffle.
-
-    The unshuffle puts each 4x4 patch into the channels, so the convolutions work on the 12x12 token grid
-    and one code still sees its neighbours.
-    """
-
-    def __init__(self, channels: int = 96, code_dim: int = 8) -> None:
-        super().__init__()
-        self.vq = VQModel(
-            in_channels=3 * PATCH**2,
-            out_channels=3 * PATCH**2,
-            block_out_channels=(channels,),
-            layers_per_block=1,
-            latent_channels=code_dim,
-            num_vq_embeddings=CODES,
-            vq_embed_dim=code_dim,
-            mid_block_add_attention=False,
-            norm_num_groups=16,
-        )
-
-    @property
-    def codebook(self) -> Float[Tensor, "K D"]:
-        """The code vectors."""
-        weight: Tensor = self.vq.quantize.embedding.weight
-        return weight
-
-    def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B D G G"]:
-        """What the encoder makes of images in [-1, 1], before quantisation."""
-        hidden: Tensor = self.vq.encode(F.pixel_unshuffle(image, PATCH)).latents
-        return hidden
-
-    def nearest(self, features: Float[Tensor, "B D G G"]) -> Int[Tensor, "B G G"]:
-        """The index of the closest code at every grid cell."""
-        flat = features.permute(0, 2, 3, 1).float()  # [B, G, G, D]
-        distance = (flat.square().sum(-1, keepdim=True) - 2 * flat @ self.codebook.T) + self.codebook.square().sum(-1)
-        return distance.argmin(-1)
-
-    def encode(self, image: Float[Tensor, "B 3 S S"]) -> Int[Tensor, "B G G"]:
-        """Images in [-1, 1] to codes."""
-        return self.nearest(self.features(image))
-
-    def decode_features(self, features: Float[Tensor, "B D G G"]) -> Float[Tensor, "B 3 S S"]:
-        """Quantised features to images, nominally in [-1, 1]."""
-        hidden: Tensor = self.vq.decode(features, force_not_quantize=True).sample
-        return F.pixel_shuffle(hidden, PATCH)
-
-    def decode(self, codes: Int[Tensor, "B G G"]) -> Float[Tensor, "B 3 S S"]:
-        """Codes to images, clipped to [-1, 1]."""
-        return self.decode_features(self.codebook[codes].permute(0, 3, 1, 2)).clamp(-1, 1)
-
-
-class PictureDecoder(nn.Module):
-    """Codes to pictures of 96x96 pixels: diffusers' Decoder before a pixel-shuffle.
-
-    It reads the codes of the tokenizer, which stays as it is, and learns to draw them at twice the size of the
-    pictures that these were learned from. Convolutions work on the 12x12 grid, so that a picture costs little more.
-    """
-
-    def __init__(self, channels: int = 96, code_dim: int = 8) -> None:
-        super().__init__()
-        self.patch = PATCH * PICTURE_SCALE
-        self.decoder = Decoder(
-            in_channels=code_dim,
-            out_channels=3 * self.patch**2,
-            block_out_channels=(channels,),
-            layers_per_block=1,
-            norm_num_groups=16,
-            mid_block_add_attention=False,
-        )
-
-    def forward(self, vectors: Float[Tensor, "B G G D"]) -> Float[Tensor, "B 3 S S"]:
-        """Code vectors to images, nominally in [-1, 1]."""
-        hidden: Tensor = self.decoder(vectors.permute(0, 3, 1, 2))
-        return F.pixel_shuffle(hidden, self.patch)
+SIZE: Final = 96
+PATCH: Final = 8
+GRID: Final = SIZE // PATCH
+CODES: Final = 1024
+CONDITIONS: Final = (len(THINGS), len(SCENES))
 
 
 class _Residual(nn.Module):
@@ -115,7 +34,7 @@ class _Residual(nn.Module):
         return hidden + cast(Tensor, self.second(F.silu(self.first(F.silu(hidden)))))
 
 
-class SceneTokenizer(Tokenizer):
+class Tokenizer(nn.Module):
     """Pictures of 96x96 pixels to 12x12 codes and back, without norms; resolution changes by pixel-(un)shuffles.
 
     Args:
@@ -127,12 +46,12 @@ class SceneTokenizer(Tokenizer):
 
     def __init__(
         self,
-        codes: int = 1024,
+        codes: int = CODES,
         code_dim: int = 12,
         encoder: tuple[int, int] = (64, 128),
         decoder: tuple[int, int, int] = (192, 96, 32),
     ) -> None:
-        nn.Module.__init__(self)
+        super().__init__()
         fine, coarse = encoder
         into = [nn.PixelUnshuffle(4), nn.Conv2d(48, fine, 3, padding=1), _Residual(fine)]
         into += [nn.PixelUnshuffle(2), nn.Conv2d(4 * fine, coarse, 1), _Residual(coarse)]
@@ -156,6 +75,20 @@ class SceneTokenizer(Tokenizer):
     def decode_features(self, features: Float[Tensor, "B D G G"]) -> Float[Tensor, "B 3 S S"]:
         """Quantised features to images, nominally in [-1, 1]."""
         return cast(Tensor, self.decoder(features))
+
+    def nearest(self, features: Float[Tensor, "B D G G"]) -> Int[Tensor, "B G G"]:
+        """The index of the closest code at every grid cell."""
+        flat = features.permute(0, 2, 3, 1).float()  # [B, G, G, D]
+        distance = (flat.square().sum(-1, keepdim=True) - 2 * flat @ self.codebook.T) + self.codebook.square().sum(-1)
+        return distance.argmin(-1)
+
+    def encode(self, image: Float[Tensor, "B 3 S S"]) -> Int[Tensor, "B G G"]:
+        """Images in [-1, 1] to codes."""
+        return self.nearest(self.features(image))
+
+    def decode(self, codes: Int[Tensor, "B G G"]) -> Float[Tensor, "B 3 S S"]:
+        """Codes to images, clipped to [-1, 1]."""
+        return self.decode_features(self.codebook[codes].permute(0, 3, 1, 2)).clamp(-1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +126,7 @@ def backbone(vocabulary: int, length: int, size: TransformerSize) -> Qwen3Model:
 class Transformer(nn.Module):
     """p(next code | condition, codes so far): transformers' Qwen3Model with learned positions.
 
-    The input is one id a condition (garment, tint, background; the last id of each table means "not said") and then
+    The input is one id a condition (thing, scene; the last id of each table means "not said") and then
     the codes in raster order. Output slot i is the distribution of the code that follows input slot i, so slots before
     the last condition's are unused.
 
@@ -239,7 +172,7 @@ class Transformer(nn.Module):
 def condition_ids(
     values: Int[Tensor, "B C"], conditions: tuple[int, ...] = CONDITIONS, codes: int = CODES
 ) -> Int[Tensor, "B C"]:
-    """Input ids of the conditions' values, such as indices of garment, tint and background; -1 is "not said"."""
+    """Input ids of the conditions' values, such as indices of thing and scene; -1 is "not said"."""
     counts = torch.tensor(conditions, device=values.device)
     starts = codes + torch.cumsum(counts + 1, 0) - (counts + 1)
     return starts + torch.where(values < 0, counts, values)

@@ -9,10 +9,16 @@ import torch
 from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask
+from engines.models.bundled.garment_prompts import parse_prompt
 from engines.models.bundled.image import load_weights
-from engines.models.bundled.networks import GRID
-from engines.models.bundled.patch_networks import SIZES, WIDTH, PatchTokenizer, PatchTransformer, condition_vectors
-from engines.models.bundled.prompts import parse_prompt
+from engines.models.bundled.patch_networks import (
+    GRID,
+    SIZES,
+    WIDTH,
+    PatchTokenizer,
+    PatchTransformer,
+    condition_vectors,
+)
 from engines.models.checkpoints.picture_model import LatentPictures
 from engines.models.heads import DiffusionHead
 from engines.models.lean import lean

@@ -10,10 +10,15 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
-from engines.models.bundled.networks import CODES, CONDITIONS, GRID, PATCH, TransformerSize, backbone, condition_ids
+from engines.models.bundled.garment_prompts import BACKGROUNDS, GARMENTS, TINTS
+from engines.models.bundled.networks import TransformerSize, backbone, condition_ids
 from engines.models.heads import MixtureHead, ResidualHead
 from engines.models.networked import hidden_states
 
+SIZE: Final = 48
+PATCH: Final = 4
+GRID: Final = SIZE // PATCH
+CONDITIONS: Final = (len(GARMENTS), len(TINTS), len(BACKGROUNDS))
 WIDTH: Final = 8
 """Components of a token."""
 PREFIX: Final = len(CONDITIONS)
@@ -120,4 +125,4 @@ class PatchTransformer(nn.Module):
 
 def condition_vectors(values: Int[Tensor, "B 3"]) -> Float[Tensor, "B 3 D"]:
     """Inputs that say (garment, tint, background); -1 stands for "not said"."""
-    return F.pad((condition_ids(values) - CODES)[..., None].float(), (0, WIDTH - 1))
+    return F.pad(condition_ids(values, CONDITIONS, codes=0)[..., None].float(), (0, WIDTH - 1))

@@ -1,57 +1,94 @@
-"""What the studio image model can be asked for: a garment, a tint and a background.
+"""What the studio image model can be asked for: one of about eighty things, by its CLDR name, in one of eight scenes.
 
-Fashion-MNIST has ten kinds of garment; training tints them and lays them over crops of photographs. A prompt is
-read word by word: every phrase of the tables below, synonyms included, fills its slot, filler words are skipped, and
-anything else is refused with the words that can be said. A slot left empty is not conditioned on.
+A prompt is read word by word: every phrase of the tables, synonyms included, fills its slot, filler words are skipped,
+and anything else is refused with the words that can be said. A slot left empty is not conditioned on.
 """
 
 import re
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
 
-GARMENTS: Final[dict[str, tuple[str, ...]]] = {
-    "t-shirt": ("t-shirt", "t shirt", "tshirt", "tee", "top"),
-    "trousers": ("trousers", "trouser", "pants", "jeans"),
-    "pullover": ("pullover", "sweater", "jumper", "hoodie"),
-    "dress": ("dress", "gown", "frock"),
-    "coat": ("coat", "jacket", "overcoat"),
-    "sandal": ("sandal", "sandals", "high heel", "heel"),
-    "shirt": ("shirt", "blouse"),
-    "sneaker": ("sneaker", "sneakers", "trainer", "trainers", "running shoe", "shoe", "shoes"),
-    "bag": ("bag", "handbag", "purse"),
-    "ankle boot": ("ankle boot", "ankle boots", "boot", "boots"),
-}
-"""Name -> phrases, in the order of Fashion-MNIST's labels 0..9."""
+Place = Literal["land", "air", "sea"]
+"""Where a thing belongs: it stands on the ground, flies above the horizon or swims in the sea."""
 
-TINTS: Final[dict[str, tuple[str, ...]]] = {
-    "red": ("red", "crimson", "scarlet"),
-    "yellow": ("yellow", "golden", "gold"),
-    "green": ("green", "emerald"),
-    "blue": ("blue", "navy"),
-    "purple": ("purple", "violet", "magenta"),
-    "white": ("white", "cream"),
+_LAND: Final = """
+🐒 monkey, 🦍 gorilla, 🐕 dog, 🐈 cat, 🐅 tiger, 🐎 horse, 🦌 deer, 🐄 cow, 🐖 pig, 🐏 ram, 🐪 camel, 🦒 giraffe,
+🐘 elephant, 🦏 rhinoceros, 🐇 rabbit, 🦔 hedgehog, 🐓 rooster, 🐤 baby chick, 🐧 penguin, 🦆 duck, 🦉 owl,
+🦩 flamingo, 🦚 peacock, 🦜 parrot, 🐊 crocodile, 🐢 turtle, 🐍 snake, 🐉 dragon, 🦖 T-Rex, 🐌 snail, 🦀 crab,
+🌷 tulip, 🌴 palm tree, 🌵 cactus, 🍄 mushroom, 🍎 red apple, 🍓 strawberry, 🍍 pineapple, 🍉 watermelon,
+🎃 jack-o-lantern, 🍔 hamburger, 🍦 soft ice cream, 🧁 cupcake, 🎂 birthday cake, 🍩 doughnut, 🚕 taxi, 🚌 bus,
+🚓 police car, 🚒 fire engine, 🚜 tractor, 🏍 motorcycle, 🚲 bicycle, 🚂 locomotive, 🏠 house, 🏰 castle,
+🎪 circus tent, 🎡 ferris wheel, ⛄ snowman, 🧸 teddy bear, 🥁 drum, 🎁 wrapped gift, ⚽ soccer ball"""
+_AIR: Final = """
+🦅 eagle, 🦇 bat, 🦋 butterfly, 🐝 honeybee, 🚁 helicopter, ✈ airplane, 🚀 rocket, 🛸 flying saucer, 🎈 balloon,
+🪂 parachute"""
+_SEA: Final = """
+🐳 spouting whale, 🐬 dolphin, 🦈 shark, 🐠 tropical fish, 🐡 blowfish, 🐙 octopus, 🦢 swan, ⛵ sailboat,
+🛳 passenger ship"""
+_TABLES: Final[dict[Place, str]] = {"land": _LAND, "air": _AIR, "sea": _SEA}
+THINGS: Final[dict[str, tuple[str, Place]]] = {
+    name: (emoji, place)
+    for place, table in _TABLES.items()
+    for emoji, name in (entry.split(maxsplit=1) for entry in table.split(","))
 }
+"""Name -> emoji and where it belongs."""
 
-BACKGROUNDS: Final[dict[str, tuple[str, ...]]] = {
-    "grass": ("grass", "lawn", "meadow"),
-    "sky": ("blue sky", "sky", "the sky", "clouds"),
-    "wood": ("wood", "planks", "wooden planks", "table", "boards"),
-    "petals": ("petals", "red petals", "flower petals", "flower", "flowers"),
-    "autumn leaves": ("autumn leaves", "fallen leaves", "leaves", "autumn"),
-    "forest": ("forest", "woods", "forest floor", "trees"),
-    "storm": ("storm", "storm clouds", "stormy sky", "rain"),
-    "dusk": ("dusk", "sunset", "evening sky", "twilight"),
+SCENES: Final = {
+    "meadow": "in a meadow",
+    "sea": "by the sea",
+    "desert": "in the desert",
+    "night": "at night",
+    "sunset": "at sunset",
+    "forest": "in the forest",
+    "snow": "in the snow",
+    "sky": "in the sky",
 }
+"""Name -> how a prompt says it."""
+WATERS: Final = ("sea", "night", "sunset")
+"""The scenes where things of the sea can be."""
 
-_FILLER: Final = frozenset(("a", "an", "the", "on", "of", "in", "over", "against", "with", "some", "at", "and", "pair"))
-_SLOTS: Final = (("garment", GARMENTS), ("tint", TINTS), ("background", BACKGROUNDS))
-_PHRASES: Final = {
-    tuple(phrase.split()): (slot, index)
-    for slot, table in _SLOTS
-    for index, phrases in enumerate(table.values())
-    for phrase in phrases
+_SYNONYMS: Final = {
+    "rhinoceros": ("rhino",),
+    "rabbit": ("bunny",),
+    "baby chick": ("chick",),
+    "T-Rex": ("dinosaur", "tyrannosaurus"),
+    "palm tree": ("palm",),
+    "mushroom": ("toadstool",),
+    "red apple": ("apple",),
+    "jack-o-lantern": ("pumpkin",),
+    "hamburger": ("burger",),
+    "soft ice cream": ("ice cream",),
+    "birthday cake": ("cake",),
+    "doughnut": ("donut",),
+    "taxi": ("cab", "car"),
+    "fire engine": ("fire truck",),
+    "motorcycle": ("motorbike",),
+    "bicycle": ("bike",),
+    "locomotive": ("train",),
+    "circus tent": ("tent",),
+    "teddy bear": ("teddy",),
+    "wrapped gift": ("gift", "present"),
+    "soccer ball": ("football", "ball"),
+    "honeybee": ("bee",),
+    "airplane": ("plane", "aeroplane"),
+    "flying saucer": ("ufo", "saucer"),
+    "spouting whale": ("whale",),
+    "tropical fish": ("fish",),
+    "blowfish": ("pufferfish",),
+    "sailboat": ("boat",),
+    "passenger ship": ("ship",),
+    "meadow": ("grass", "field"),
+    "sea": ("ocean", "beach"),
+    "sunset": ("dusk", "evening"),
+    "forest": ("woods", "trees"),
+    "snow": ("winter",),
+    "sky": ("clouds",),
 }
-"""Words -> slot and index; no phrase is in two tables."""
-_LONGEST: Final = max(map(len, _PHRASES))
+SLOTS: Final = {
+    slot: {name: (name.lower(), *_SYNONYMS.get(name, ())) for name in table}
+    for slot, table in (("thing", THINGS), ("scene", SCENES))
+}
+_FILLER: Final = "a an the in on at by over under of and"
 
 
 class PromptError(ValueError):
@@ -61,43 +98,62 @@ class PromptError(ValueError):
 class Prompt(NamedTuple):
     """A parsed prompt. Each slot is an index into its table, or -1 where the prompt does not say."""
 
-    garment: int = -1
-    tint: int = -1
-    background: int = -1
+    thing: int = -1
+    scene: int = -1
 
     def __str__(self) -> str:
-        """The prompt in the words the model was trained on."""
-        garment, tint, background = (
-            "" if i < 0 else list(table)[i] for i, (_, table) in zip(self, _SLOTS, strict=True)
-        )
-        thing = " ".join(word for word in (tint, garment or "garment") if word)
-        article = "an" if thing[0] in "aeiou" else "a"
-        return f"{article} {thing}" + (f" on {background}" if background else "")
+        """The prompt in the words of the tables, such as "an owl in the forest"."""
+        thing = "something" if self.thing < 0 else list(THINGS)[self.thing]
+        article = "" if self.thing < 0 else "an " if thing[0] in "aeiou" else "a "
+        return article + thing + ("" if self.scene < 0 else f" {list(SCENES.values())[self.scene]}")
+
+
+PROMPTS: Final = [
+    Prompt(i, k)
+    for i, (_, place) in enumerate(THINGS.values())
+    for k, scene in enumerate(SCENES)
+    if place != "sea" or scene in WATERS
+]
+"""What there are pictures of."""
 
 
 def parse_prompt(text: str) -> Prompt:
-    """Read a prompt such as "a red ankle boot on grass".
+    """Read a prompt such as "an owl in the forest"; raises `PromptError` as `read_slots` does."""
+    return Prompt(**read_slots(text, SLOTS, _FILLER + " something", "an owl in the forest"))
+
+
+def read_slots(
+    text: str, slots: Mapping[str, Mapping[str, tuple[str, ...]]], filler: str, example: str
+) -> dict[str, int]:
+    """What a prompt says of each slot, as indices into its table of names and phrases.
 
     Raises:
         PromptError: for an empty prompt, a word outside the vocabulary, or two values for one slot.
     """
+    phrases = {
+        tuple(phrase.split()): (slot, index)
+        for slot, table in slots.items()
+        for index, said in enumerate(table.values())
+        for phrase in said
+    }
+    longest = max(map(len, phrases))
     words = re.findall(r"[a-z]+(?:-[a-z]+)*", text.lower())
-    slots: dict[str, int] = {}
+    found: dict[str, int] = {}
     unknown: list[str] = []
     while words:
-        phrases = (tuple(words[:count]) for count in range(_LONGEST, 0, -1))
-        phrase = next((phrase for phrase in phrases if phrase in _PHRASES), None)
+        starts = (tuple(words[:count]) for count in range(longest, 0, -1))
+        phrase = next((start for start in starts if start in phrases), None)
         if phrase is None:
             word = words.pop(0)
-            unknown += [] if word in _FILLER else [word]
+            unknown += [] if word in filler.split() else [word]
             continue
-        slot, index = _PHRASES[phrase]
-        if slots.setdefault(slot, index) != index:
-            names = [list(dict(_SLOTS)[slot])[k] for k in (slots[slot], index)]
+        slot, index = phrases[phrase]
+        if found.setdefault(slot, index) != index:
+            names = [list(slots[slot])[k] for k in (found[slot], index)]
             raise PromptError(f"prompt: it names two {slot}s, {names[0]!r} and {names[1]!r}; keep one.")
         del words[: len(phrase)]
-    if unknown or not slots:
+    if unknown or not found:
         problem = f"{', '.join(map(repr, unknown))} cannot be drawn" if unknown else "it is empty"
-        words_of = "; ".join(f"{slot}: {', '.join(table)}" for slot, table in _SLOTS)
-        raise PromptError(f'prompt: {problem}. Say "a {{tint}} {{garment}} on {{background}}". {words_of}.')
-    return Prompt(**slots)
+        words_of = "; ".join(f"{slot}: {', '.join(table)}" for slot, table in slots.items())
+        raise PromptError(f'prompt: {problem}. Say "{example}". {words_of}.')
+    return found

@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from engines.config import ConfigError
+from engines.models.bundled.garment_prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.bundled.image import FOLDER, load_weights
 from engines.models.bundled.listing import card_of
 from engines.models.bundled.manifest import entry_of, verify
-from engines.models.bundled.prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.bundled.video_networks import (
     CODES,
     FRAMES,
