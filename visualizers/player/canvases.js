@@ -115,6 +115,7 @@ class PictureView extends GridView {
     if (whole) {
       context.imageSmoothingEnabled = whole.naturalWidth > this.width;
       this.drawWhole(context, whole);
+      this.coverOpen(scene, context);
     } else if (loaded(this.tiles?.image)) {
       this.layTiles(state);
       context.imageSmoothingEnabled = false;
@@ -175,6 +176,13 @@ class PictureView extends GridView {
       }
       this.laid[position] = token;
     }
+  }
+
+  /** A quiet grid over the open positions, where the picture shows some filler. */
+  coverOpen({ state, theme }, context) {
+    context.beginPath();
+    for (const [position, token] of state.token.entries()) if (token < 0) context.rect(...this.box(position));
+    paintPath(context, theme.surface.panel, theme.surface.line, 1);
   }
 
   markDrafts({ state, theme }, context) {
