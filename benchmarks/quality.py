@@ -12,6 +12,7 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -87,12 +88,13 @@ def draw(jobs: Sequence[Job], batch: int) -> Pictures:
 
 
 def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
-    """- log2 of the probability of each sequence [B, N] under the distribution it was decoded from, over its length."""
+    """- log2 of the probability of each sequence [B, N] under its distribution without top-k, over its length."""
     first = jobs[0]
     session = open_session(jobs)
     tokens = codes.to(first.model.device)
     requests = {i: Forward(row, done=0, cached=0) for i, row in enumerate(tokens)}
-    answers = session.answer(requests, first.config, lambda *_: None)
+    whole = replace(first.config, top_k=0)  # a token at the border of top-k may fall outside it in another batch
+    answers = session.answer(requests, whole, lambda *_: None)
     probs = torch.stack([answers[i].value[: tokens.shape[1]] for i in requests])
     bits = -probs.gather(-1, tokens[..., None]).squeeze(-1).log2().mean(-1)
     return [float(value) for value in bits]
