@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from engines.models.bundled.networks import Tokenizer, Transformer, TransformerSize, condition_ids
+from engines.models.bundled.networks import SIZE, Tokenizer, Transformer, TransformerSize, condition_ids
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, WATERS, Place
 from training import clips_data, scenes_data
 from training.clips_data import MOTIONS
 from training.image_tokenizer import Training
 from training.loop import Preset, Run
-from training.scenes import GROUNDS, SIZE, draw
+from training.scenes import GROUNDS, draw
 from training.scenes_data import FEET, LOWEST_FLIGHT, STEP, TEST, TRAIN, background, compose
 
 SIGN = np.array([1.0, 0.0, 1.0, 1.0], np.float32)

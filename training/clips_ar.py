@@ -9,11 +9,11 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from transformers import AttentionInterface
 
-from engines.models.bundled.networks import CODES, GRID, Tokenizer, Transformer, TransformerSize, backbone
-from engines.models.networked import hidden_states
+from engines.models.bundled.networks import CODES, Tokenizer, Transformer, TransformerSize
+from engines.models.bundled.video_networks import GIVEN, PLANE, VideoTransformer
 from training.clips_data import FRAMES, build
 from training.image_ar import float32_attention
 from training.image_tokenizer import as_images
@@ -24,39 +24,9 @@ PRESETS = {
     "cpu": Preset(steps=8_000, batch=2, lr=2e-3, minutes=75, linear=0.7),
     "gpu": Preset(steps=20_000, batch=32, lr=2e-3, linear=0.7),
 }
-PLANE = GRID**2
-GIVEN = 2 * PLANE
-"""Codes of the two frames that are given."""
-LENGTH = FRAMES * PLANE
 
 
-class ClipTransformer(nn.Module):
-    """p(next code | codes so far), frame by frame, each in raster order: transformers' Qwen3Model.
-
-    Time, row and column of the slot that is predicted are added to the input, each from a table of its own.
-    """
-
-    def __init__(self, size: TransformerSize | None = None) -> None:
-        super().__init__()
-        size = size or TransformerSize()
-        self.backbone = backbone(CODES, LENGTH, size)
-        self.time = nn.Embedding(FRAMES, size.width)
-        self.row = nn.Embedding(GRID, size.width)
-        self.column = nn.Embedding(GRID, size.width)
-        self.head = nn.Linear(size.width, CODES, bias=False)
-        for table in (self.time, self.row, self.column, self.head):
-            nn.init.normal_(table.weight, std=0.02)
-
-    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Logits [B, N, K] of the code after each input [B, N]."""
-        slot = (positions + 1).clamp(max=LENGTH - 1)
-        place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
-        embedded = self.backbone.embed_tokens(ids) + place
-        logits: Tensor = self.head(hidden_states(self.backbone, positions, None, None, inputs_embeds=embedded))
-        return logits
-
-
-def inherit(model: ClipTransformer, pictures: Transformer) -> None:
+def inherit(model: VideoTransformer, pictures: Transformer) -> None:
     """Start from the transformer of pictures: its codes' embeddings, layers, last norm and head."""
     theirs = pictures.backbone.state_dict()
     theirs["embed_tokens.weight"] = theirs["embed_tokens.weight"][:CODES]
@@ -72,14 +42,14 @@ def encoded(tokenizer: Tokenizer, count: int, *seed: int) -> tuple[Tensor, Tenso
     return torch.stack(codes), torch.from_numpy(labels)
 
 
-def logits_behind_first(model: ClipTransformer, codes: Tensor) -> Tensor:
+def logits_behind_first(model: VideoTransformer, codes: Tensor) -> Tensor:
     """Logits [B, 1152, K] of every code behind the first frame, given those before it."""
-    positions = torch.arange(LENGTH - 1, device=codes.device).expand(len(codes), -1)
+    positions = torch.arange(model.length - 1, device=codes.device).expand(len(codes), -1)
     logits: Tensor = model(codes[:, :-1], positions)[:, PLANE - 1 :]
     return logits
 
 
-def train(run: Run, model: ClipTransformer, tokenizer: Tokenizer, seed: int) -> None:
+def train(run: Run, model: VideoTransformer, tokenizer: Tokenizer, seed: int) -> None:
     """Train until the budget is used up."""
     AttentionInterface.register("float32", float32_attention)
     model.backbone.set_attn_implementation("float32")
@@ -93,7 +63,7 @@ def train(run: Run, model: ClipTransformer, tokenizer: Tokenizer, seed: int) -> 
 
 
 @torch.no_grad()
-def measure(model: ClipTransformer, codes: Tensor) -> dict[str, float | int]:
+def measure(model: VideoTransformer, codes: Tensor) -> dict[str, float | int]:
     """Bits per predicted code on held-out clips, how peaked predictions are, and how many codes repeat."""
     bits = peaked = right = 0.0
     for chunk in codes.split(4):
@@ -116,7 +86,7 @@ def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
     tokenizer = load_exported(Tokenizer(), "image-tokenizer").eval()
-    model = ClipTransformer().to(device())
+    model = VideoTransformer(TransformerSize(), CODES, FRAMES).to(device())
     inherit(model, load_exported(Transformer(), "image-ar"))
     run = Run("clips-ar", model, muon(model, model.backbone.layers, preset.lr), preset)
     run.carry_out(options, lambda: train(run, model, tokenizer, options.seed))

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from engines.models.bundled.networks import SIZE
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
-from training.scenes import GROUNDS, SIZE
+from training.scenes import GROUNDS
 from training.scenes_data import BACKGROUNDS, FEET, LOWEST_FLIGHT, SIZES, STEP, TEST, background, sprite
 
 FRAMES: Final = 9

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from engines.models.bundled.networks import SIZE
 from engines.models.bundled.prompts import WATERS
 
-SIZE: Final = 96
 _DRAWN: Final = 3 * SIZE
 _T = TypeVar("_T")
 Colour = tuple[int, int, int]

@@ -16,14 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from engines.models.bundled.networks import PATCH, SIZE
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
 from training.data import fetch
-from training.scenes import GROUNDS, SIZE, draw
+from training.scenes import GROUNDS, draw
 
 PACKAGE: Final = "fonts-noto-color-emoji"
 FONT: Final = "usr/share/fonts/truetype/noto/NotoColorEmoji.ttf"
-STEP: Final = 8
-"""Places are multiples of this many pixels, the side of a token's patch."""
+STEP: Final = PATCH
+"""Places are multiples of this many pixels."""
 SIZES: Final[dict[Place, tuple[int, int]]] = {"land": (56, 72), "air": (48, 56), "sea": (56, 72)}
 FEET: Final = (80, 88)
 """Where a thing on the ground or in the water ends."""

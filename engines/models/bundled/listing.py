@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from engines.models.bundled import snakes
+from engines.models.bundled.prompts import SCENES, THINGS
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
 from traces.schema import ModelCard
 
 _SHIPS: Final = "nothing: weights ship in assets/models"
-_DRAWS: Final = (_SHIPS, "an owl in the forest", "Say one of 81 things in one of eight scenes.")
+_DRAWS: Final = (_SHIPS, "an owl in the forest", f"Say one of {len(THINGS)} things in one of {len(SCENES)} scenes.")
 _WEARS: Final = (_SHIPS, "a red ankle boot on grass", 'Say "a {tint} {garment} on {background}".')
 _TOY: Final = ("nothing: closed-form distributions", "", "Takes no prompt.")
 _SOLVES: Final = (

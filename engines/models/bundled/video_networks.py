@@ -141,16 +141,22 @@ class VideoTransformer(nn.Module):
     """p(next code | codes so far), latent frame by latent frame, each in raster order: transformers' Qwen3Model.
 
     Time, row and column of the slot that is predicted are added to the input, each from a table of its own.
+
+    Args:
+        size: width and depth.
+        codes: of the tokenizer.
+        latents: latent frames of a clip.
     """
 
-    def __init__(self, size: TransformerSize | None = None) -> None:
+    def __init__(self, size: TransformerSize | None = None, codes: int = CODES, latents: int = LATENTS) -> None:
         super().__init__()
         size = size or TransformerSize(width=192, layers=5, heads=6, feed_forward=512)
-        self.backbone = backbone(CODES, LENGTH, size)
-        self.time = nn.Embedding(LATENTS, size.width)
+        self.length = latents * PLANE
+        self.backbone = backbone(codes, self.length, size)
+        self.time = nn.Embedding(latents, size.width)
         self.row = nn.Embedding(GRID, size.width)
         self.column = nn.Embedding(GRID, size.width)
-        self.head = nn.Linear(size.width, CODES, bias=False)
+        self.head = nn.Linear(size.width, codes, bias=False)
         for table in (self.time, self.row, self.column, self.head):
             nn.init.normal_(table.weight, std=0.02)
 
@@ -162,7 +168,7 @@ class VideoTransformer(nn.Module):
         mask: Float[Tensor, "B 1 N S"] | None = None,
     ) -> Float[Tensor, "B N K"]:
         """Logits of the code after each input. See `networks.Transformer.forward`."""
-        slot = (positions + 1).clamp(max=LENGTH - 1)
+        slot = (positions + 1).clamp(max=self.length - 1)
         place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
         embedded = self.backbone.embed_tokens(ids) + place
         logits: Tensor = self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded))
