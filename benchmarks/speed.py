@@ -4,7 +4,8 @@
 
 Every accelerated run is timed next to an ordinary one of the same prompt, so that whatever else the machine does falls
 on both; ratios are formed within such a pair. The order within pairs alternates. Nothing is recorded while a pair is
-timed. A further part measures what lockstep gains.
+timed. With guidance, what else a form opens with holds, too, such as top-k. A further part measures what lockstep
+gains.
 """
 
 import statistics
@@ -66,9 +67,10 @@ def table(plan: Plan, guidance: float) -> list[Row]:
     """Every decoder at one guidance, each paired with ordinary decoding. Pairs of all decoders are interleaved."""
     cells = [(coupling, window) for window in plan.windows for coupling in COUPLINGS] + [("gsd", MAIN_WINDOW)]
     samples = list(enumerate(plan.prompts)) * plan.repeats
+    opens = dict(MODELS[plan.model.card.id].opens) if guidance != 1 else {}
 
     def run(decoder: str, sample: int, prompt: str, **settings: object) -> Job:
-        return job(decoder, plan.model, prompt, sample, guidance=guidance, **settings)
+        return job(decoder, plan.model, prompt, sample, **{**opens, "guidance": guidance, **settings})
 
     pairs = paired(
         (run("ar", *one), {(decoder, window): run(decoder, *one, window=window) for decoder, window in cells})

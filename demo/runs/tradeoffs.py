@@ -15,6 +15,7 @@ from typing import Any, Final
 from demo.runs.measured import FOLDER, read_result
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
+from engines.models.catalog import MODELS
 from traces.naming import COUPLINGS, name_for
 from traces.pairing import estimate
 from traces.results import ResultRow, read_results
@@ -23,6 +24,7 @@ from visualizers import SweepError
 from visualizers.groups import Group, gathered
 
 REPORTED: Final = Path(__file__).with_name("reported.json")
+_OPENS: Final = dict(MODELS["studio-image"].opens)
 _COUPLINGS: Final = {name: value for value, name in COUPLINGS.items()}
 """Names of papers -> settings."""
 SWEEPS: Final = ("text", "text-pair", "psd")
@@ -66,17 +68,17 @@ class _Result:
 
 
 def _coupled(folder: Path) -> Iterator[Tradeoff]:
-    """SCD and its like on pictures, without guidance: that is what quality was measured on."""
+    """SCD and its like on pictures, as the form opens: that is what quality was measured on."""
     result = _Result(folder, "speed")
     graded = {row["decoder"]: row for row in _Result(folder, "quality").rows}
     for row in result.rows:
-        if "faster_median" not in row or row["guidance"] != 1.0:
+        if "faster_median" not in row or row["guidance"] != _OPENS["guidance"]:
             continue
         name, window = row["decoder"], row["window"]
         coupling = {"coupling": _COUPLINGS[name]} if name in _COUPLINGS else {}
         setting = f"{name}, window {window}" if coupling else f"window {window}"
         quality = _pictures_beside(graded.get(name), graded.get("vanilla"))
-        settings = {"window": window, **coupling}
+        settings = {"window": window, **coupling, **_OPENS}
         yield result.of(row, row["method"], settings, kind="picture", setting=setting, model="studio-image", **quality)
 
 

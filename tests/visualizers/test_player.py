@@ -82,6 +82,13 @@ def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
     for step, color in colors.items():
         go(page, step)
         assert color in cell_colors(page.locator(".ds-picture canvas"), 0, Size(1, 2))
+    run = read(TRACES / "scd-picture.json.gz")
+    show(page, run)
+    go(page, 5)
+    state = state_after(run, 5)
+    for position in (state.final.index(True), state.tokens.index(None)):  # a filler is not shown
+        colors_there = cell_colors(page.locator(".ds-picture canvas"), position, Size(12, 12))
+        assert (len(colors_there) == 1) == (state.tokens[position] is None)
 
 
 def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: Page) -> None:
