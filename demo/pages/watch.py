@@ -262,6 +262,7 @@ class WatchPage:
                 caption = gr.update(value=_CAPTION_LIVE, visible=True)
                 yield {self.viewer: begun(message, name), self.problem: warning, self.caption: caption, **nothing}
             elif isinstance(message, Ended):
+                yield {self.viewer: passes.message()}
                 address = fragment_of(requests[-1], beside=len(requests) > 1)
                 at = opening.at if opening and opening.request == requests[-1] else None
                 shown = visitor.keep(message.traces, "your last run")
