@@ -155,7 +155,8 @@ class InitialDrafter:
             likely = torch.cat([window.left, window.q])[-1:].argmax(-1)
             draft = torch.where(anywhere, draft, likely if self.initial == "left-argmax" else known)
         probs = torch.zeros(fresh, vocabulary, dtype=torch.float64, device=device).scatter_(1, draft[:, None], 1.0)
-        probs = uniform if self.initial == "uniform" else probs  # else all probability is on the draft
+        if self.initial == "uniform" and not self.chance.same_noise:  # else all probability is on the draft
+            probs = uniform
         return Window(
             torch.cat([window.x, draft]),
             torch.cat([window.q, probs]),

@@ -19,6 +19,7 @@ class Config(GuidedSampling):
 
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Draw every token from its own distribution."""
+    chance.same_noise = config.same_noise
     done = torch.empty(0, dtype=torch.long, device=task.device)
     fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
     one, ended = torch.tensor(1, device=task.device), False

@@ -14,7 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window, positions
-from engines.config import Knob
+from engines.config import ConfigError, Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import Verdicts, first_rejection, redraw
@@ -67,7 +67,17 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
-    """Speculative Jacobi decoding with grouped verdicts."""
+    """Speculative Jacobi decoding with grouped verdicts.
+
+    Raises:
+        ConfigError: for the same noise as in ordinary decoding.
+    """
+    if config.same_noise:
+        raise ConfigError("same_noise: True is not possible, groups keep other tokens than the noise picks; use False.")
+    return _decode(task, config, chance)
+
+
+def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)

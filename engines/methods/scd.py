@@ -9,9 +9,9 @@ replaced by its residual draw; what lies to the right is redrafted for the next 
     coupling "maximal"  the MRS output, already at hand          MC-SJD, pi_MC, Thm. 2
     coupling "gumbel"   argmax(log p + G_j), G_j fixed for j     GS-SJD, pi_GS, Alg. 4, Thm. 3
 
-Drafts enter the next iteration with the distribution they were drawn from, which is the new p in all three cases. The
-output distribution is exactly that of ordinary decoding; why, and where papers and releases differ, is in
-docs/methods/scd.md.
+With `same_noise` all three are the last one, and a draft is kept if p picks it again (docs/methods/ar.md). Drafts
+enter the next iteration with the distribution they were drawn from, which is the new p in all three cases. The output
+distribution is exactly that of ordinary decoding; why, and where papers and releases differ, is in docs/methods/scd.md.
 """
 
 from dataclasses import dataclass
@@ -75,6 +75,7 @@ def deviation(config: Config) -> str:
 
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Decode with drafts that are judged and redrawn in one pass per iteration."""
+    chance.same_noise = config.same_noise  # then every coupling is the Gumbel one
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)

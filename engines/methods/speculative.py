@@ -75,6 +75,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
 
 def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
+    chance.same_noise = config.same_noise
     done = torch.empty(0, dtype=torch.long, device=task.device)
     context, gamma, kept = list(task.prompt), config.gamma, (0, 0)
     iteration, ended = 0, False
@@ -97,7 +98,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
         # The token behind the accepted drafts.
         slot = torch.arange(W + 1, device=task.device)
-        missing = torch.cat([residual(q, p[:W]), p[W:]])
+        missing = p if chance.same_noise else torch.cat([residual(q, p[:W]), p[W:]])
         drawn = chance.categorical(missing, Draw("residual", iteration, position), where=slot == r)
         after = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
 

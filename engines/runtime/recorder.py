@@ -97,8 +97,8 @@ def pack(decision: Decision, derived: Mapping[str, Tensor], likely: int = 0) -> 
     columns |= _components("token", decision.token)
     columns |= {} if decision.draft is None else _components("draft", decision.draft)
     columns |= {} if decision.row is None else {"row": decision.row}
-    if decision.accept_prob is not None and decision.coin is not None:
-        columns |= {"accept_prob": decision.accept_prob, "coin": decision.coin}
+    columns |= {} if decision.accept_prob is None else {"accept_prob": decision.accept_prob}
+    columns |= {} if decision.coin is None else {"coin": decision.coin}
     columns |= dict(decision.numbers) | dict(derived)
     if decision.probs is not None:
         best = decision.probs.topk(min(_ALTERNATIVES, decision.probs.shape[-1]))

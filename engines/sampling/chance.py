@@ -19,6 +19,8 @@ from engines.config import ConfigError, shown
 
 LARGEST_SEED: Final = 2**31 - 1
 """Seeds are whole numbers from 0 to this."""
+NOISED: Final = ("sample", "draft", "residual")
+"""Purposes of the draws of which the noise of a position can take the place."""
 AT_ONCE: Final = 2**17
 """Numbers that a CPU handles together, about what its cache has room for."""
 FEW: Final = 2**16
@@ -56,6 +58,9 @@ class Draw:
 @runtime_checkable
 class Chance(Protocol):
     """What a method may ask of randomness. Everything is vectorised over W positions."""
+
+    same_noise: bool
+    """Whether tokens and drafts are picked by the Gumbel noise of their position alone; a method sets it."""
 
     def keep(
         self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
@@ -135,6 +140,7 @@ class SeededChance:
     """Counter-based randomness: every number is a hash of (seed, sample, purpose, iteration, position, id)."""
 
     def __init__(self, seed: int, sample: int = 0) -> None:
+        self.same_noise = False
         self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
         self._races: dict[tuple[int, int], Tensor] = {}
 
@@ -149,6 +155,8 @@ class SeededChance:
         self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
         """See `Chance.categorical`. Inverts the cumulative sum, in float64."""
+        if self.same_noise and draw.purpose in NOISED:
+            return self.gumbel_argmax(weights, draw.position, where)
 
         def drawn(rows: Tensor) -> Tensor:
             return self.categorical(weights[rows], draw.at(rows))

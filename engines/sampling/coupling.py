@@ -17,11 +17,14 @@ from engines.sampling.chance import Chance, Draw, in_parts
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The verdicts on W drafts: whether each stays, with which probability, and the uniform number below it."""
+    """The verdicts on W drafts: whether each stays, with which probability, and the uniform number below it.
+
+    There is no such number where the noise of the position decides.
+    """
 
     kept: Bool[Tensor, " W"]
     accept_prob: Float[Tensor, " W"]
-    coin: Float[Tensor, " W"]
+    coin: Float[Tensor, " W"] | None = None
 
 
 def verify(
@@ -35,8 +38,13 @@ def verify(
 ) -> Verdicts:
     """Judge drafts x ~ q against p: keep each with probability min(1, p(x) / q(x)).
 
+    With the same noise for all draws of a position, keep those that p picks again: what becomes final is then, token
+    by token, ordinary decoding's (arXiv 2408.07978).
+
     `until_rejection` promises that verdicts behind the first rejection are not used.
     """
+    if chance.same_noise:
+        return Verdicts(x == chance.gumbel_argmax(p, draw.position), picked_again(x, q, p))
     here = x[:, None]
     accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).clamp(max=1.0)
     kept, coin = chance.keep(accept_prob, draw, until_rejection=until_rejection)
@@ -61,7 +69,12 @@ def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, 
 def redraw(
     q: Float[Tensor, "W V"], p: Float[Tensor, "W V"], chance: Chance, draw: Draw, where: Bool[Tensor, " W"]
 ) -> Int[Tensor, " W"]:
-    """A draw from the residual in rows `where`; what stands in the others is not used by the caller."""
+    """A draw from the residual in rows `where`; what stands in the others is not used by the caller.
+
+    With the same noise for all draws of a position, what p picks.
+    """
+    if chance.same_noise:
+        return chance.gumbel_argmax(p, draw.position, where)
     if p.device.type != "cpu":
         return chance.categorical(residual(q, p), draw, where=where)
     return in_parts(where, p.shape[-1], lambda rows: chance.categorical(residual(q[rows], p[rows]), draw.at(rows)))
@@ -93,6 +106,13 @@ def collision_gumbel(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[
     both = (p > 0) & (q > 0)
     inner = before / q.clamp(min=least) + after.clamp(min=0.0) / p.clamp(min=least)
     return torch.where(both, 1 / inner, 0.0).sum(-1)
+
+
+def picked_again(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
+    """P(y = x) where noise that draws x from q draws y from p, given x: p_x / sum_j max(q_x p_j, p_x q_j)."""
+    here = x[:, None]
+    p_x, q_x = p.gather(1, here), q.gather(1, here)
+    return (p_x / torch.maximum(q_x * p, p_x * q).sum(-1, keepdim=True)).squeeze(1)
 
 
 def entropy_bits(p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:

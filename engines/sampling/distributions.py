@@ -51,6 +51,14 @@ class GuidedSampling(Sampling):
     length: Annotated[
         int, Knob("Length", "The most tokens of a text; pictures and videos have their own size.", 8, MOST_TOKENS, 8)
     ] = 64
+    same_noise: Annotated[
+        bool,
+        Knob(
+            "Same noise",
+            "Every position keeps its random numbers, in ordinary decoding and in lossless methods: both give the same "
+            "tokens.",
+        ),
+    ] = False
 
     @property
     def guided(self) -> bool:

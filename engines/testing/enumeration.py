@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from engines.protocol import FATE_CODES, Decision, Decoder
-from engines.sampling.chance import Chance, Draw
+from engines.sampling.chance import NOISED, Chance, Draw
 
 Path: TypeAlias = tuple[int, ...]
 Distribution: TypeAlias = dict[tuple[int, ...], float]
@@ -52,6 +52,7 @@ class Enumerator:
     path: Path = ()
     coin_key: CoinKey | None = None
     """Which draws share a number; by default those of one purpose, iteration and position, as with a seed."""
+    same_noise: bool = False
     weight: float = 1.0
     taken: list[int] = field(default_factory=list)
     weights: list[float] = field(default_factory=list)
@@ -106,6 +107,8 @@ class Enumerator:
 
     def categorical(self, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
         """See `Chance.categorical`."""
+        if self.same_noise and draw.purpose in NOISED:
+            return self.gumbel_argmax(weights, draw.position, where)
         rows: list[list[float]] = weights.tolist()
         used = [True] * len(rows) if where is None else where.tolist()
         ids = [

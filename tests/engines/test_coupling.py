@@ -9,6 +9,7 @@ from engines.sampling.chance import Draw, SeededChance
 from engines.sampling.coupling import (
     collision_gumbel,
     collision_independent,
+    picked_again,
     residual,
     total_variation,
     verify,
@@ -51,6 +52,8 @@ def test_gumbel_cost_against_its_definition_and_bounds() -> None:
     assert (cost <= 1 - tv + 1e-12).all()
     assert (cost >= (1 - tv) / (1 + tv) - 1e-12).all()
     assert (collision_independent(q, p) <= cost + 1e-12).all()
+    every = [q[:, x] * picked_again(torch.full((len(q),), x), q, p) for x in range(q.shape[1])]
+    torch.testing.assert_close(sum(every), cost)
 
 
 def test_gumbel_cost_where_the_bound_is_tight_and_supports_differ() -> None:

@@ -54,6 +54,13 @@ def test_scd_is_lossless(coupling: str, initial: str) -> None:
     assert error("scd", Table(4, 2, seed=1), coupling=coupling, initial=initial, window=THREE_DRAFTS) < EXACT
 
 
+@pytest.mark.parametrize("coupling", ["none", "maximal", "gumbel"])
+def test_the_same_noise_is_lossless(coupling: str) -> None:
+    table, shared = Table(4, 2, seed=1), {"same_noise": True}
+    assert error("ar", table, **shared) < EXACT
+    assert error("scd", table, coupling=coupling, window=THREE_DRAFTS, **shared) < EXACT
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("coupling", "length", "vocabulary", "window"),

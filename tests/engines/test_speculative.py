@@ -1,5 +1,6 @@
 """Speculative decoding: its distribution by enumeration, its drafters, adaptive drafts, ends of texts, bad input."""
 
+import math
 from collections import defaultdict
 from dataclasses import replace
 from typing import Any
@@ -66,6 +67,30 @@ def test_a_text_ends_where_ordinary_decoding_ends_it(method: str, values: dict[s
     for tokens, probability in target.joint().items():
         wanted[tokens[: tokens.index(end) + 1] if end in tokens else tokens] += probability
     assert largest_error(enumerated(target, Table(4, 2, seed=9), (end,), method, **values), wanted) < EXACT
+
+
+SAME_NOISE: tuple[tuple[str, dict[str, object]], ...] = (
+    *(("scd", {"coupling": c, "initial": i}) for c in ("none", "maximal", "gumbel") for i in ("random", "uniform")),
+    *(("speculative", {"drafter": drafter}) for drafter in ("small", "lookup", "itself")),
+)
+
+
+@pytest.mark.parametrize(("method", "values"), SAME_NOISE, ids=str)
+def test_with_the_same_noise_tokens_are_those_of_ordinary_decoding(method: str, values: dict[str, object]) -> None:
+    usual, own = decoded("ar", same_noise=True), decoded(method, same_noise=True, **values)
+    check(own)
+    assert own.output.tokens == usual.output.tokens != decoded("ar").output.tokens
+    assert method == "speculative" or own.summary.forwards < usual.summary.forwards / 2
+    judged = [(fate, odd) for step in own.steps for fate, odd in zip(step.fate, step.accept_prob or (), strict=False)]
+    odds = [odd for fate, odd in judged if fate in (Fate.ACCEPTED, Fate.RESAMPLED) and odd is not None]
+    kept = sum(fate is Fate.ACCEPTED for fate, _ in judged)
+    deviation = math.sqrt(sum(odd * (1 - odd) for odd in odds))
+    assert kept == own.summary.accepted and abs(kept - sum(odds)) < 4 * deviation + 1e-9
+
+
+def test_groups_and_the_same_noise_do_not_go_together() -> None:
+    with pytest.raises(ConfigError, match=r"same_noise: True is not possible.*use False"):
+        decoded("gsd", same_noise=True)
 
 
 def test_redrawing_from_the_target_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
