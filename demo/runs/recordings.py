@@ -127,9 +127,8 @@ def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tupl
         and (other.model.files == trace.model.files or not (other.model.files and trace.model.files))
         and (other.prompt, other.seed) == (trace.prompt, trace.seed)
         and all(
-            trace.config.get(setting.name) == other.config[setting.name]
+            trace.config.get(setting.name, setting.default) == other.config.get(setting.name, setting.default)
             for setting in settings(SHARED[METHODS[other.method].family])
-            if setting.name in other.config
         )
     ]
     return fits[:1]
@@ -162,8 +161,8 @@ _EXACT: Final = (
     "distribution. Their random numbers differ, and so the outcome may. Learn has the formulas."
 )
 _SAME: Final = (
-    "Both runs take the likeliest token at every place, and a draft is accepted only where it is that token. So "
-    "drafting changes how many passes it takes, and nothing else. Learn has the rule."
+    "Both runs pick by the same rule and the same random numbers at every place, and a draft is accepted only where it "
+    "is the token so picked. So drafting changes how many passes it takes, and nothing else. Learn has the rule."
 )
 
 

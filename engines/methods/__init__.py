@@ -35,7 +35,7 @@ METHODS: Final[dict[str, Method]] = {
     for method in (
         Method("speculative", "Speculative decoding", "discrete-ar", speculative.Config, speculative.decode,
                "a small model drafts a few tokens ahead, a large one verifies them in one pass", "arXiv 2211.17192",
-               lossless, rules=lambda _: (rules.RATIO,), drafter=lambda config: config.drafter),
+               lossless, rules=rules.judged, drafter=lambda config: config.drafter),
         Method("ar", "Ordinary decoding", "discrete-ar", ar.Config, ar.decode,
                "one token per forward pass; the baseline", "", lossless),
         Method("scd", "MC-SJD, GS-SJD, SJD", "discrete-ar", scd.Config, scd.decode,

@@ -20,6 +20,12 @@ RATIO: Final = Rule(
     says=f"A draft is accepted with probability min(1, p / q): {_LESS}.",
     redrawn="residual",
 )
+NOISE: Final = Rule(
+    fates=_JUDGED,
+    formula="the noise of this position picks {token} {token ? draft} {draft}, the draft: {fate}",
+    says="A draft is accepted if it is the token that ordinary decoding picks from p by the same noise.",
+    redrawn="judge",
+)
 LIKELIEST: Final = Rule(
     fates=_JUDGED,
     formula="likeliest for the target: {best} {best ? draft} the draft {draft}: {fate}",
@@ -33,10 +39,15 @@ EDITED: Final = Rule(
 )
 
 
+def judged(config: Any) -> tuple[Rule, ...]:
+    """Speculative decoding: by a ratio, or by the noise that ordinary decoding has, too."""
+    return (NOISE if config.same_noise else RATIO,)
+
+
 def coupled(config: Any) -> tuple[Rule, ...]:
     """Speculative Jacobi decoding: under maximal coupling the verdict counts for all drafts of the window."""
-    if config.coupling != "maximal" or config.alpha < 1:
-        return (RATIO,)
+    if config.same_noise or config.coupling != "maximal" or config.alpha < 1:
+        return judged(config)
     waiting = Rule(
         fates=(Fate.KEPT, Fate.CHANGED),
         formula=RATIO.formula,

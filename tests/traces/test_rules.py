@@ -55,7 +55,8 @@ def test_a_trace_keeps_its_rules() -> None:
 def test_the_rules_of_every_method_can_be_read(name: str) -> None:
     method = METHODS[name]
     told = [method.rules(make_config(method.config, dict(values))) for values in ({}, *method.presets.values())]
-    for setting, values in {"verdict": ("match", "ratio", "plain"), "mode": ("paper", "distance-only")}.items():
+    others = {"verdict": ("match", "ratio", "plain"), "mode": ("paper", "distance-only"), "same_noise": (True,)}
+    for setting, values in others.items():
         for value in values:
             try:
                 told.append(method.rules(make_config(method.config, {setting: value})))

@@ -193,7 +193,7 @@ def test_lanes_share_a_clock_of_passes_or_of_milliseconds(page: Page) -> None:
 _COMPUTED = "player.present()[0].replay.ends.computed"
 
 
-@pytest.mark.parametrize("name", ["scd-picture", "scd-picture-guided", "speculative-juice", "text-psd"])
+@pytest.mark.parametrize("name", ["scd-picture", "scd-picture-same", "speculative-juice", "text-psd"])
 def test_the_clock_of_other_hardware_is_what_python_computes_and_goes_into_the_address(page: Page, name: str) -> None:
     trace = read(TRACES / f"{name}.json.gz")
     show(page, trace, fragment="#step=3&clock=computed&on=A100_80GB,eager,SDAR_8B,SDAR_1.7B,2")
