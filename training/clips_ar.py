@@ -1,0 +1,99 @@
+"""Train the transformer that continues clips of scenes, on the codes of the studio image model's tokenizer.
+
+    python -m training.clips_ar [--preset cpu|gpu] [--minutes M]
+
+It starts from the transformer of pictures. The loss leaves out the first frame, which is always given.
+"""
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from transformers import AttentionInterface
+
+from engines.models.bundled.networks import CODES, Tokenizer, Transformer, TransformerSize
+from engines.models.bundled.video_networks import GIVEN, PLANE, VideoTransformer
+from training.clips_data import FRAMES, build
+from training.image_ar import float32_attention
+from training.image_tokenizer import as_images
+from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse
+from training.scenes_data import TEST, TRAIN
+
+PRESETS = {
+    "cpu": Preset(steps=8_000, batch=2, lr=2e-3, minutes=75, linear=0.7),
+    "gpu": Preset(steps=20_000, batch=32, lr=2e-3, linear=0.7),
+}
+
+
+def inherit(model: VideoTransformer, pictures: Transformer) -> None:
+    """Start from the transformer of pictures: its codes' embeddings, layers, last norm and head."""
+    theirs = pictures.backbone.state_dict()
+    theirs["embed_tokens.weight"] = theirs["embed_tokens.weight"][:CODES]
+    model.backbone.load_state_dict(theirs)
+    model.head.load_state_dict(pictures.head.state_dict())
+
+
+@torch.no_grad()
+def encoded(tokenizer: Tokenizer, count: int, *seed: int) -> tuple[Tensor, Tensor]:
+    """Codes [N, 1296] and labels [N, 3] of the clips that `training.clips_data.build` makes of these arguments."""
+    clips, labels = build(count, *seed)
+    codes = [tokenizer.encode(as_images(torch.from_numpy(clip))).flatten() for clip in clips]
+    return torch.stack(codes), torch.from_numpy(labels)
+
+
+def logits_behind_first(model: VideoTransformer, codes: Tensor) -> Tensor:
+    """Logits [B, 1152, K] of every code behind the first frame, given those before it."""
+    positions = torch.arange(model.length - 1, device=codes.device).expand(len(codes), -1)
+    logits: Tensor = model(codes[:, :-1], positions)[:, PLANE - 1 :]
+    return logits
+
+
+def train(run: Run, model: VideoTransformer, tokenizer: Tokenizer, seed: int) -> None:
+    """Train until the budget is used up."""
+    AttentionInterface.register("float32", float32_attention)
+    model.backbone.set_attn_implementation("float32")
+    model.compile()
+    for step in run.steps():
+        codes = encoded(tokenizer, run.preset.batch, TRAIN, seed, step)[0]
+        with torch.autocast(device().type, torch.bfloat16):
+            logits = logits_behind_first(model, codes)
+        run.update(F.cross_entropy(logits.flatten(0, 1).float(), codes[:, PLANE:].flatten()))
+    model.backbone.set_attn_implementation("sdpa")
+
+
+@torch.no_grad()
+def measure(model: VideoTransformer, codes: Tensor) -> dict[str, float | int]:
+    """Bits per predicted code on held-out clips, how peaked predictions are, and how many codes repeat."""
+    bits = peaked = right = 0.0
+    for chunk in codes.split(4):
+        log_probs = logits_behind_first(model, chunk)[:, GIVEN - PLANE :].float().log_softmax(-1)
+        wanted = chunk[:, GIVEN:]
+        bits -= float(log_probs.gather(-1, wanted[..., None]).sum()) / math.log(2)
+        peaked += float((log_probs.amax(-1).exp() > 0.9).sum())
+        right += float((log_probs.argmax(-1) == wanted).sum())
+    count = codes[:, GIVEN:].numel()
+    return {
+        "validation_bits_per_token": round(bits / count, 4),
+        "likeliest_code_is_right": round(right / count, 4),
+        "share_of_positions_above_0.9": round(peaked / count, 4),
+        "codes_of_the_frame_before": round(float((codes[:, PLANE:] == codes[:, :-PLANE]).double().mean()), 4),
+        "held_out_clips": len(codes),
+    }
+
+
+def main() -> None:
+    """Train, measure and export."""
+    options, preset = parse(__doc__ or "", PRESETS)
+    tokenizer = load_exported(Tokenizer(), "image-tokenizer").eval()
+    model = VideoTransformer(TransformerSize(), CODES, FRAMES).to(device())
+    inherit(model, load_exported(Transformer(), "image-ar"))
+    run = Run("clips-ar", model, muon(model, model.backbone.layers, preset.lr), preset)
+    run.carry_out(options, lambda: train(run, model, tokenizer, options.seed))
+    held_out = encoded(tokenizer, 200, TEST, 0)[0]
+    title = "Autoregressive transformer over the codes of clips, frame by frame"
+    export(run, title, measure(model, held_out), options, SCENES_LICENCE)
+
+
+if __name__ == "__main__":
+    main()

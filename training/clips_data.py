@@ -1,0 +1,102 @@
+"""Clips of a thing that moves over a scene, 9 frames of 96x96 pixels.
+
+    python -m training.clips_data FILE.png     a sheet of clips, a row each
+
+Things and scenes are those of `training.scenes_data`. Between two frames whatever moves does so by one patch of a
+token or not at all, so that a frame repeats most codes of the frame before it, at their place or beside it. Things go
+the way that emoji look, to the left; the scene stands still or passes to the right, mirrored where it ends.
+"""
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from engines.models.bundled.networks import SIZE
+from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
+from training.scenes import GROUNDS
+from training.scenes_data import BACKGROUNDS, FEET, LOWEST_FLIGHT, SIZES, STEP, TEST, background, sprite
+
+FRAMES: Final = 9
+MOTIONS: Final[dict[Place, tuple[str, ...]]] = {
+    "land": ("crossing", "strolling", "hopping", "passed by"),
+    "air": ("crossing", "strolling", "rising", "sinking", "passed by"),
+    "sea": ("crossing", "strolling", "bobbing", "passed by"),
+}
+"""What a thing does, by where it belongs: crossing is a patch a frame to the left, strolling one every other frame."""
+NAMES: Final = tuple(dict.fromkeys(name for names in MOTIONS.values() for name in names))
+
+
+def path(motion: str, start: tuple[int, int]) -> list[tuple[int, int]]:
+    """Left and bottom of a thing in every frame, in pixels."""
+    left, bottom = start
+    time = range(FRAMES)
+    steps: dict[str, list[tuple[int, int]]] = {
+        "crossing": [(-t, 0) for t in time],
+        "strolling": [(-(t // 2), 0) for t in time],
+        "hopping": [(-(t // 2), -(t % 2)) for t in time],
+        "bobbing": [(0, t // 2 % 2) for t in time],
+        "rising": [(0, -t) for t in time],
+        "sinking": [(0, t) for t in time],
+        "passed by": [(0, 0) for _ in time],
+    }
+    return [(left + STEP * x, bottom + STEP * y) for x, y in steps[motion]]
+
+
+def compose(thing: str, scene: str, motion: str, split: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """One clip [9, 96, 96, 3]; place, size and background are drawn at random."""
+    text, kind = THINGS[thing]
+    ground = str(rng.choice([ground for ground in GROUNDS[scene] if kind in (ground, "air")]))
+    still = background(scene, ground, split, int(rng.integers(BACKGROUNDS)))[:, :: rng.choice((1, -1))]
+    wide = np.concatenate([still, still[:, ::-1]], 1).astype(np.float32) / 255
+    shape = sprite(text, int(rng.choice(SIZES[kind])), kind)
+    low, high = len(shape), SIZE if scene == "sky" else LOWEST_FLIGHT
+    bottom = int(rng.choice(FEET[:1] if motion == "bobbing" else FEET))
+    if kind == "air":
+        bottom = {"rising": high, "sinking": low}.get(motion, low + STEP * int(rng.integers((high - low) // STEP + 1)))
+    right = (SIZE - len(shape)) // STEP
+    first = {"crossing": 3, "strolling": 3, "hopping": 3}.get(motion, 0)
+    left = STEP * int(rng.integers(first, right + (5 if motion == "crossing" else 1)))
+    frames = np.empty((FRAMES, SIZE, SIZE, 3), np.float32)
+    for t, (x, y) in enumerate(path(motion, (left, bottom))):
+        shift = SIZE - STEP * t if motion == "passed by" else 0
+        frames[t] = wide[:, shift : shift + SIZE]
+        paste(frames[t], shape, x, min(max(y, low), SIZE))
+    return (frames.clip(0, 1) * 255).round().astype(np.uint8)
+
+
+def paste(frame: NDArray[np.float32], shape: NDArray[np.float32], left: int, bottom: int) -> None:
+    """Lay a thing over a frame, as far as it is inside."""
+    begin, end = max(left, 0), min(left + len(shape), SIZE)
+    if begin < end:
+        part = shape[:, begin - left : end - left]
+        under = frame[bottom - len(shape) : bottom, begin:end]
+        under[:] = under * (1 - part[..., 3:]) + part[..., :3]
+
+
+def build(count: int, split: int, *seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Clips [N, 9, 96, 96, 3] and labels [N, 3], indices into THINGS, SCENES and NAMES."""
+    rng = np.random.default_rng((split, *seed))
+    clips, labels = [], []
+    for i in rng.integers(len(PROMPTS), size=count):
+        thing, scene = list(THINGS)[PROMPTS[i].thing], list(SCENES)[PROMPTS[i].scene]
+        motion = str(rng.choice(MOTIONS[THINGS[thing][1]]))
+        clips.append(compose(thing, scene, motion, split, rng))
+        labels.append((*PROMPTS[i], NAMES.index(motion)))
+    return np.stack(clips), np.array(labels, np.int64)
+
+
+def main() -> None:
+    """Draw a contact sheet."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    clips = build(10, TEST, 0)[0]
+    rows = clips.swapaxes(1, 2).reshape(-1, FRAMES * SIZE, 3)
+    Image.fromarray(rows).save(parser.parse_args().file)
+
+
+if __name__ == "__main__":
+    main()
