@@ -58,14 +58,8 @@ def coupled(config: Any) -> tuple[Rule, ...]:
 
 def grouped(_: Any) -> tuple[Rule, ...]:
     """Verdicts over groups of tokens that stand in for one another."""
-    return (
-        Rule(
-            fates=_JUDGED,
-            formula="min(1, {group_p} / {group_q}) = {accept_prob}; " + _COIN,
-            says="p and q are those of the draft and of tokens like it, added up.",
-            redrawn="residual",
-        ),
-    )
+    formula = "min(1, {group_p} / {group_q}) = {accept_prob}; " + _COIN
+    return (replace(RATIO, formula=formula, says="p and q are those of the draft and of tokens like it, added up."),)
 
 
 def verified(config: Any) -> tuple[Rule, ...]:
