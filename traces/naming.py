@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from traces.schema import Scalar, Trace
+from traces.schema import Trace
 
 ORDINARY: Final = "Ordinary decoding"
 """One token after the other, without drafts."""
@@ -14,9 +14,10 @@ NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (
     ("blockwise", {"block": "1", "cache": "exact"}, ORDINARY),
     ("blockwise", {}, "Block diffusion"),
     ("speculative", {}, "Speculative decoding"),
-    ("scd", {"coupling": "maximal"}, "MC-SJD"),
-    ("scd", {"coupling": "gumbel"}, "GS-SJD"),
-    ("scd", {"coupling": "none"}, "SJD"),
+    ("scd", {"coupling": "maximal", "same_noise": "false"}, "MC-SJD"),
+    ("scd", {"coupling": "gumbel", "same_noise": "false"}, "GS-SJD"),
+    ("scd", {"coupling": "none", "same_noise": "false"}, "SJD"),
+    ("scd", {}, "SJD, same noise"),
     ("gsd", {}, "GSD"),
     ("cspd", {}, "CSpD"),
     ("cspd-block", {}, "CSpD, whole paths"),
@@ -50,9 +51,14 @@ def is_ordinary(trace: Trace) -> bool:
 def _rule(method: str, config: Mapping[str, object]) -> tuple[Mapping[str, str], str]:
     """The settings that give a method its name, and the name."""
     for known, values, name in NAMES:
-        if known == method and all(str(config.get(key, value)) == value for key, value in values.items()):
+        if known == method and all(_value(config.get(key, value)) == value for key, value in values.items()):
             return values, name
     return {}, method
+
+
+def _value(value: object) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text.lower() if isinstance(value, bool) else text
 
 
 COUPLINGS: Final = {value: name_for("scd", {"coupling": value}) for value in ("none", "maximal", "gumbel")}
@@ -82,11 +88,6 @@ def settings_of(trace: Trace) -> dict[str, str]:
     """Setting -> it in words, its value as JSON has it; without those that the name of the run says."""
     named = {} if trace.variant else _rule(trace.method, trace.config)[0]
     return {name: f"{name} {_value(value)}" for name, value in trace.config.items() if name not in named}
-
-
-def _value(value: Scalar) -> str:
-    text = f"{value:g}" if isinstance(value, float) else str(value)
-    return text.lower() if isinstance(value, bool) else text
 
 
 def numbered(names: Sequence[str], form: str) -> list[str]:

@@ -52,10 +52,12 @@ def test_the_player_says_what_python_says(page: Page) -> None:
         SHORT,
         replace(LONG, seed=9),
         decoded("scd", window=8, coupling="gumbel"),
+        decoded("scd", window=8, same_noise=True),
         replace(SHORT, method="x"),
     ]
     harness(page)
     page.evaluate("runs => player.load(runs, { most: 6 })", [*map(plain, runs)])
     settle(page)
+    assert [name_of(run) for run in runs[3:5]] == ["GS-SJD", "SJD, same noise"]
     told = [lane.get_attribute("aria-label") for lane in page.locator(".ds-lane").all()]
     assert told == list(labels(runs))
