@@ -37,7 +37,10 @@ def test_marginals_and_cost(coupling: str, seed: int) -> None:
         cost = 1 - total_variation(q[:1], p[:1])
     else:
         x, y = chance.gumbel_argmax(q, position), chance.gumbel_argmax(p, position)
-        cost = collision_gumbel(q[:1], p[:1])
+        cost, chance.same_noise = collision_gumbel(q[:1], p[:1]), True
+        verdict = verify(x, q, p, chance, Draw("verify", 1, position))
+        assert torch.equal(verdict.kept, x == y) and verdict.coin is None
+        assert stats.ttest_1samp(verdict.accept_prob, float(cost)).pvalue > 1e-4
     for draw, probs in ((x, q[0]), (y, p[0])):
         assert stats.chisquare(torch.bincount(draw, minlength=6), DRAWS * probs).pvalue > 1e-4
     assert stats.binomtest(int((x == y).sum()), DRAWS, float(cost)).pvalue > 1e-4

@@ -1,6 +1,5 @@
 """Speculative decoding: its distribution by enumeration, its drafters, adaptive drafts, ends of texts, bad input."""
 
-import math
 from collections import defaultdict
 from dataclasses import replace
 from typing import Any
@@ -81,11 +80,6 @@ def test_with_the_same_noise_tokens_are_those_of_ordinary_decoding(method: str, 
     check(own)
     assert own.output.tokens == usual.output.tokens != decoded("ar").output.tokens
     assert method == "speculative" or own.summary.forwards < usual.summary.forwards / 2
-    judged = [(fate, odd) for step in own.steps for fate, odd in zip(step.fate, step.accept_prob or (), strict=False)]
-    odds = [odd for fate, odd in judged if fate in (Fate.ACCEPTED, Fate.RESAMPLED) and odd is not None]
-    kept = sum(fate is Fate.ACCEPTED for fate, _ in judged)
-    deviation = math.sqrt(sum(odd * (1 - odd) for odd in odds))
-    assert kept == own.summary.accepted and abs(kept - sum(odds)) < 4 * deviation + 1e-9
 
 
 def test_groups_and_the_same_noise_do_not_go_together() -> None:
