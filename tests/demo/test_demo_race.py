@@ -13,7 +13,7 @@ from support.browser import SNAPSHOT, still, visit
 from traces import read
 from traces.schema import Fate, Step
 
-FASTER = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture-gumbel.json.gz"
+FASTER = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture-same.json.gz"
 """Of the race of pictures, the run that is faster."""
 NOW = f"{SNAPSHOT}.now"
 SIZES = [(1440, 900), (1280, 720), (390, 844)]
@@ -167,7 +167,7 @@ def test_chips_choose_the_pair_for_all_pages(page: Page) -> None:
     expect(page.locator("#outcome")).to_contain_text("ordinary: 35")
     expect(page.get_by_label("Prompt", exact=True)).to_have_value(re.compile("^Correct the spelling of this text"))
     chips.get_by_role("button", name="picture").click()
-    expect(page.get_by_label("Prompt", exact=True)).to_have_value("an owl in the forest")
+    expect(page.get_by_label("Prompt", exact=True)).to_have_value("a penguin in the snow")
     page.wait_for_function(f"{NOW} > 2")
     chips.get_by_role("button", name="continuous").click()
     expect(page.locator("#viewer h2").nth(1)).to_contain_text("CSpD")
