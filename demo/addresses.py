@@ -3,16 +3,16 @@
     #method=scd&model=studio-image&prompt=a%20red%20boot&seed=3&set.window=16&step=12
     #gallery=scd-picture&step=12
     #compare=scd-picture&compare=method%3Dscd%26model%3Dstudio-image%26seed%3D3
-    #tab=choose
+    #plan.device=H200&plan.drafts=6
 
-A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `step`, `ms`, `clock`,
-`on` and `token` are the player's, `tour` is the tour's. An address comes from anywhere, so all of it is checked, and
-none of it becomes a path.
+A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `plan` is the
+calculator's; `step`, `ms`, `clock`, `on` and `token` are the player's, `tour` is the tour's. An address comes from
+anywhere, so all of it is checked, and none of it becomes a path.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -33,6 +33,7 @@ MOST_COMPARED: Final = 6
 FILE: Final = "file"
 """What an address calls a run that came as a file and cannot be decoded again from what it says."""
 _SETTING: Final = "set."
+_PLANNED: Final = "plan."
 _BESIDE: Final = ("tab", "tour", "step", "ms", "clock", "on", "token")
 """What stands beside a run."""
 _NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
@@ -57,6 +58,8 @@ class Address:
     """Prompts of the grid."""
     seeds: int = 0
     """For each of them; 0 where there is no grid."""
+    plan: Mapping[str, str] = field(default_factory=dict)
+    """What the calculator is set to, by the fields of `traces.speculating.Plan`."""
     at: Mapping[str, Any] | None = None
     """Where to stand: a `clock`, its reading `now`, and the hardware it is computed for, `on`."""
 
@@ -90,6 +93,8 @@ def read_address(fragment: str) -> Address | None:
         return Address(tab=tab, compare=compared, grid=prompts, seeds=int(seeds), at=at)
     if "gallery" in given:
         return Address(tab=tab, gallery=given["gallery"], at=at)
+    if plan := {key.removeprefix(_PLANNED): value for key, value in given.items() if key.startswith(_PLANNED)}:
+        return Address(tab=tab or CHOOSE, plan=plan)
     if "method" not in given:
         return Address(tab=tab) if tab else None
     return Address(tab=tab, request=_request(given), beside=given.get("beside") != "no", at=at)
@@ -108,6 +113,11 @@ def fragment_of(request: Request, beside: bool) -> str:
     parts |= {_SETTING + name: value for name, value in as_values(request.config).items() if value != usual[name]}
     parts["beside"] = "" if beside else "no"
     return urlencode({name: value for name, value in parts.items() if value != ""}, quote_via=quote)
+
+
+def fragment_of_plan(fields: Mapping[str, object]) -> str:
+    """What stands behind the # of the address of the calculator."""
+    return urlencode({_PLANNED + name: value for name, value in fields.items()}, quote_via=quote)
 
 
 def request_of(trace: Trace) -> Request | None:

@@ -12,6 +12,7 @@ from demo.pages.choose import ChoosePage
 from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.learn import LearnPage
 from demo.pages.watch import WatchPage
+from demo.panels.calculator import CalculatorPanel
 from demo.panels.widgets import component, notice
 from demo.runs.recordings import Recording, pairs
 from demo.runs.tour import scenes
@@ -60,8 +61,8 @@ _GO: Final = f"""(button) => {{
 class Opening:
     """What happens once when the page is loaded."""
 
-    def __init__(self, tabs: gr.Tabs, watch: WatchPage, compare: ComparePage) -> None:
-        self.tabs, self.watch, self.compare = tabs, watch, compare
+    def __init__(self, tabs: gr.Tabs, watch: WatchPage, compare: ComparePage, calculator: CalculatorPanel) -> None:
+        self.tabs, self.watch, self.compare, self.calculator = tabs, watch, compare, calculator
         self.fragment = gr.Textbox(visible=False)
         self.go = gr.Textbox(visible=False)
         """The button to press then, by its id."""
@@ -69,6 +70,7 @@ class Opening:
     def connect(self, blocks: gr.Blocks) -> None:
         """Read the address when the page is loaded, and press Run where it names a run."""
         changed: list[Any] = [self.tabs, self.go, *self.watch.replays, *self.compare.opens]
+        changed += self.calculator.fields.values()
         opened = blocks.load(self.open, {self.fragment}, changed, js=_FRAGMENT, **AT_ONCE)
         opened.then(None, self.go, None, js=_GO, **AT_ONCE)
 
@@ -82,6 +84,8 @@ class Opening:
             opened: Update = {self.go: "", self.tabs: gr.Tabs(selected=tab)}
             if address.gallery:
                 opened |= self.watch.replay(self.watch.gallery.named(address.gallery), placed=True)
+            elif address.plan:
+                opened |= self.calculator.opened(address.plan)
             elif address.compare:
                 opened |= {self.go: "tray-fetch", **self.compare.named(address)}
             elif address.request:
@@ -124,7 +128,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         computed = choose.calculator
         choose_tab.select(computed.draw, computed.inputs, computed.parts, **QUIET)
         choose.connect(tabs, watch)
-        Opening(tabs, watch, compare).connect(blocks)
+        Opening(tabs, watch, compare, computed).connect(blocks)
         compare.connect_again(tabs)
         api.build(visitors)
         for event in (blocks.load, turned.turned):

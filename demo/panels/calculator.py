@@ -1,20 +1,25 @@
 """What drafts would gain on other hardware: a form, one large answer, and the curves behind it. All computed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any, Final
 
 import gradio as gr
 
+from demo.addresses import fragment_of_plan
 from demo.panels.figure import Panel
-from demo.panels.widgets import notice, notice_box
+from demo.panels.widgets import data_table, notice, notice_box, table
 from demo.runs.measured import drafted
-from demo.site import LATEST, Site, Update
-from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, read_size
+from demo.site import AT_ONCE, LATEST, Site, Update
+from engines.config import ConfigError
+from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
 from traces.speculating import MOST_DRAFTS, Plan
-from visualizers.figures.calculator import CALCULATOR, Calculation
+from visualizers.figures.calculator import CALCULATOR, DRAFTS, Calculation, fitting
+from visualizers.tables import taken
 
 _NONE: Final = "none: looked up, or left from the last pass"
 _OWN: Final = "set by hand"
+_NAME: Final = "(link) => draftscopeAddress.name('choose', link)"
 _BOUNDS: Final = {
     "launches": "what the engine adds to it, so verifying more drafts costs almost nothing",
     "memory": "reading weights and KV cache, so verifying more drafts costs almost nothing",
@@ -76,21 +81,24 @@ class CalculatorPanel:
                 _FIRST.context, precision=0, label="Context", info="Tokens in the KV cache.", min_width=200
             )
         self.panel = Panel(site, "calculator")
-        controls: list[Any] = [
-            self.target,
-            self.draft,
-            self.acceptance,
-            self.drafts,
-            self.device,
-            self.engine,
-            self.batch,
-            self.context,
-            self.pair,
-        ]
-        self.inputs: set[Any] = {*controls, site.look}
-        self.parts: list[Any] = [self.answer, self.problem, *self.panel.parts]
-        changed = [control.input for control in controls if control is not self.pair]
-        gr.on(changed, self.draw, self.inputs, self.parts, **LATEST)
+        with gr.Accordion("The same by draft length, as a table", open=False):
+            self.rows = data_table("Speed by draft length", elem_id="calculator-rows")
+        self.link = gr.Textbox(visible=False)
+        self.fields: dict[str, Any] = {
+            "target": self.target,
+            "draft": self.draft,
+            "acceptance": self.acceptance,
+            "drafts": self.drafts,
+            "device": self.device,
+            "engine": self.engine,
+            "batch": self.batch,
+            "context": self.context,
+        }
+        """By the fields of a plan."""
+        self.inputs: set[Any] = {*self.fields.values(), self.pair, site.look}
+        self.parts: list[Any] = [self.answer, self.problem, self.rows, self.link, *self.panel.parts]
+        gr.on([control.input for control in self.fields.values()], self.draw, self.inputs, self.parts, **LATEST)
+        self.link.change(None, self.link, None, js=_NAME, **AT_ONCE)
         start = [*self.parts, self.acceptance, self.draft]
         self.pair.input(self.start_from, self.inputs, start, **LATEST)
 
@@ -105,36 +113,81 @@ class CalculatorPanel:
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Answer and draw, or say what cannot be computed and leave the last answer."""
+        given = {name: values[control] for name, control in self.fields.items()}
         try:
-            plan = self._plan(values)
+            plan = _plan(given)
         except HardwareError as error:
             return {self.problem: notice("error", str(error), "This cannot be computed.")}
         figure = CALCULATOR.draw(Calculation(plan, self.measured.get(values[self.pair])))
         shown = self.panel.show(CALCULATOR, figure, values[self.site.look], request)
-        return {self.answer: told(plan), self.problem: {}, **shown}
+        link = "" if plan == _FIRST else fragment_of_plan(given)
+        return {self.answer: told(plan), self.problem: {}, self.rows: rows(plan), self.link: link, **shown}
 
-    def _plan(self, values: Update) -> Plan:
-        def number(control: Any, field: str) -> int:
-            value = values[control]
-            if not isinstance(value, int | float):
-                raise HardwareError(f"{field}: is empty; give a whole number.")
-            return int(value)
+    def opened(self, given: Mapping[str, str]) -> Update:
+        """What the fields hold where an address names some of them.
 
-        draft = str(values[self.draft])
-        return Plan(
-            device=DEVICES[values[self.device]],
-            engine=ENGINES[values[self.engine]],
-            target=read_size("target", str(values[self.target])),
-            draft=None if draft == _NONE else read_size("draft", draft),
-            acceptance=float(values[self.acceptance]),
-            drafts=int(values[self.drafts]),
-            batch=number(self.batch, "batch"),
-            context=number(self.context, "context"),
-        )
+        Raises:
+            ConfigError: for a field that there is not, or a value that it cannot have.
+        """
+        if unknown := given.keys() - self.fields.keys():
+            raise ConfigError(f"plan: there is no field {min(unknown)!r:.60}; use {', '.join(self.fields)}.")
+        try:
+            plan = _plan({name: control.value for name, control in self.fields.items()} | dict(given))
+        except HardwareError as error:
+            raise ConfigError(str(error)) from None
+        own = {"target": given.get("target"), "draft": given.get("draft"), "device": plan.device.name}
+        own["engine"] = plan.engine.name
+        return {self.fields[name]: own.get(name, getattr(plan, name)) for name in given}
 
 
 def _choice(label: str, names: Iterable[str], value: str, **more: Any) -> gr.Dropdown:
     return gr.Dropdown(list(names), value=value, label=label, min_width=200, **more)
+
+
+def _plan(given: Mapping[str, Any]) -> Plan:
+    """The plan of what the fields hold.
+
+    Raises:
+        HardwareError: for what cannot be computed.
+    """
+
+    def number(field: str) -> float:
+        try:
+            return float(given[field])
+        except (TypeError, ValueError):
+            told = "is empty" if given[field] in (None, "") else f"{given[field]!r:.40} is no number"
+            raise HardwareError(f"{field}: {told}; give a whole number.") from None
+
+    def whole(field: str) -> int:
+        value = number(field)
+        return int(value) if isfinite(value) else -1  # out of every range
+
+    draft = str(given["draft"])
+    return Plan(
+        device=named("device", DEVICES, str(given["device"])),
+        engine=named("engine", ENGINES, str(given["engine"])),
+        target=read_size("target", str(given["target"])),
+        draft=None if draft == _NONE else read_size("draft", draft),
+        acceptance=number("acceptance"),
+        drafts=whole("drafts"),
+        batch=whole("batch"),
+        context=whole("context"),
+    )
+
+
+def rows(plan: Plan) -> dict[str, Any]:
+    """The value of the table: a line for every draft length that fits the device."""
+    heads = ("Draft length γ", "Tokens per verification", "Verification, ms", "Drafts, ms", "Times as fast")
+    lines = [
+        [one.drafts, *(f"{value:.4g}" for value in (one.tokens, *_milliseconds(one), one.speed_up))]
+        for one in fitting(plan, "drafts", DRAFTS)
+    ]
+    note = f"Computed, not measured. A pass of ordinary decoding takes {_time(plan.ordinary.seconds)}."
+    return table(heads, lines, note) | {"files": taken("calculator", heads, lines)}
+
+
+def _milliseconds(plan: Plan) -> tuple[float, float]:
+    return 1e3 * plan.verification.seconds, 1e3 * plan.drafting
 
 
 def told(plan: Plan) -> str:

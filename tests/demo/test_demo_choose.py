@@ -10,6 +10,7 @@ from typing import Any
 import gradio as gr
 import pytest
 
+from demo.addresses import read_address
 from demo.pages.choose import recording_of
 from demo.panels.calculator import _FIRST, CalculatorPanel
 from demo.panels.methods import method_text
@@ -18,6 +19,7 @@ from demo.runs.recordings import recordings
 from demo.runs.tradeoffs import REPORTED, answer, measured_tradeoffs, reported_tradeoffs, speed_in_words
 from demo.server.sessions import Shown, Visitors
 from demo.site import Site
+from engines.config import ConfigError
 from traces.tradeoffs import Tradeoff
 from visualizers.figures.calculator import CALCULATOR, Calculation
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
@@ -184,3 +186,28 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed() -> None:
     ):
         refused = panel.draw({**form, control: value}, visitor)
         assert refused.keys() == {panel.problem} and refused[panel.problem]["text"].startswith(problem)
+    assert shown[panel.link] == "" and len(shown[panel.rows]["files"]) == 3
+    changed = panel.draw({**form, panel.drafts: 6, panel.target: "7e9"}, visitor)
+    address = read_address("#" + changed[panel.link])
+    assert address is not None and address.tab == "choose"
+    opened = panel.opened(address.plan)
+    assert (opened[panel.drafts], opened[panel.target], opened[panel.device]) == (6, "7e9", form[panel.device])
+    (line,) = [row for row in changed[panel.rows]["rows"] if row[0] == "6"]
+    assert f"# {float(line[-1]):.1f}×" in changed[panel.answer]
+
+
+@pytest.mark.parametrize(
+    ("plan", "problem"),
+    [
+        ({"devise": "H100"}, "plan: there is no field 'devise'; use target, draft"),
+        ({"device": "H20O"}, "device: there is no 'H20O'; did you mean 'H200'"),
+        ({"drafts": "nan"}, "drafts: -1 is not allowed; use 1 to 128"),
+        ({"batch": "many"}, "batch: 'many' is no number; give a whole number"),
+    ],
+)
+def test_an_address_that_names_no_calculation_is_told(plan: dict[str, str], problem: str) -> None:
+    with gr.Blocks():
+        panel = CalculatorPanel(Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)))
+    with pytest.raises(ConfigError) as caught:
+        panel.opened(plan)
+    assert str(caught.value).startswith(problem)

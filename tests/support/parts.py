@@ -8,6 +8,7 @@ import gradio as gr
 from demo.app import Opening
 from demo.pages.compare import ComparePage
 from demo.pages.watch import WatchPage
+from demo.panels.calculator import CalculatorPanel
 from demo.runs.recordings import Recording
 from demo.server.sessions import Shown, Visitors
 from demo.site import Site, Update
@@ -30,7 +31,7 @@ class Parts:
             watch, tabs = WatchPage(site, recordings=recorded), gr.Tabs()
             compare = ComparePage(site, watch, recorded)
             compare.connect_again(tabs)
-            return cls(blocks, site, watch, compare, Opening(tabs, watch, compare))
+            return cls(blocks, site, watch, compare, Opening(tabs, watch, compare, CalculatorPanel(site)))
 
     def values(self, **more: object) -> Update:
         """The values of the Compare page, nothing being chosen; `more` by the names of its parts."""

@@ -28,8 +28,8 @@ def _drawn(calculation: Calculation) -> go.Figure:
     plan, measured = calculation.plan, calculation.measured
     figure = side_by_side(["By draft length", "By batch", "By device"], horizontal_spacing=0.11)
     for panel, (field, values, name) in enumerate((("drafts", DRAFTS, "γ"), ("batch", BATCHES, "batch")), 1):
-        fitting = _fitting(plan, field, values)
-        points = [getattr(each, field) for each in fitting], [each.speed_up for each in fitting]
+        plans = fitting(plan, field, values)
+        points = [getattr(each, field) for each in plans], [each.speed_up for each in plans]
         place: Look = {"row": 1, "col": panel, "showlegend": False}
         hover = f"{name} %{{x}}: %{{y:.2f}} × as fast<extra></extra>"
         curve(figure, 0, "computed", points, hover, mode="lines", **place)
@@ -45,7 +45,7 @@ def _drawn(calculation: Calculation) -> go.Figure:
         hover, mark = "γ %{x}: %{y:.2f} × as fast, measured<extra></extra>", {"size": 9, "symbol": "diamond"}
         look: Look = {"marker": mark, "error_y": {"type": "data", **spread}, "showlegend": False}
         dots(figure, 2, "measured", ([*measured.speeds], median), hover, row=1, col=1, **look)
-    devices = _fitting(plan, "device", DEVICES.values())
+    devices = fitting(plan, "device", DEVICES.values())
     rows = [each.speed_up for each in devices], [each.device.name for each in devices]
     hover, place = "%{y}: %{x:.2f} × as fast<extra></extra>", {"row": 1, "col": 3, "showlegend": False}
     bars(figure, 0, "device", rows, hover, orientation="h", **place)
@@ -66,7 +66,7 @@ def _drawn(calculation: Calculation) -> go.Figure:
     return figure.update_layout(title_subtitle_text=plain(about))
 
 
-def _fitting(plan: Plan, field: str, values: Iterable[Any]) -> list[Plan]:
+def fitting(plan: Plan, field: str, values: Iterable[Any]) -> list[Plan]:
     """The plan with every value of a field that fits the memory of the device."""
     plans = []
     for value in values:
