@@ -76,6 +76,12 @@ class Judge:
         return _loaded(self.weights, self.counts)
 
     @torch.inference_mode()
+    def features(self, pixels: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
+        """The classifier's pooled features of pictures, in float64."""
+        pooled: Tensor = self.network().features(pixels).double()
+        return pooled
+
+    @torch.inference_mode()
     def right(self, pixels: Float[Tensor, "B 3 S S"], prompts: Sequence[str]) -> Bool[Tensor, "B P"]:
         """For each of the slots, whether the classifier reads off a picture in [-1, 1] what its prompt says."""
         read = torch.stack([logits.argmax(-1) for logits in self.network()(pixels)], 1)
@@ -115,13 +121,6 @@ class Reference:
     covariance: Float[Tensor, "F F"]
     floors: Mapping[int, float] = field(default_factory=dict)
     """How far so many real pictures lie from them by chance alone."""
-
-
-@torch.inference_mode()
-def features(pixels: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
-    """Pooled features of pictures of garments, in float64."""
-    pooled: Tensor = GARMENTS.network().features(pixels).double()
-    return pooled
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._pictures import GARMENTS, features, frechet, reference
+from benchmarks._pictures import GARMENTS, frechet, reference
 from benchmarks._results import Options, Row, finish, positive, spread
 from benchmarks._runs import now, prompts
 from engines.config import as_values, settings
@@ -169,7 +169,7 @@ def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:
     pixels = model.pixels(tokens)
     agree = GARMENTS.right(pixels, [one.prompt for one in jobs]).all(1).double()
     figures = {"prompt_agreement_percent": 100 * float(agree.mean())}
-    return figures | ({"frechet_like": frechet(features(pixels), reference())} if len(jobs) > 1 else {})
+    return figures | ({"frechet_like": frechet(GARMENTS.features(pixels), reference())} if len(jobs) > 1 else {})
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._pictures import GARMENTS, features, frechet, reference, sheet
+from benchmarks._pictures import GARMENTS, frechet, reference, sheet
 from benchmarks._results import Claim, Options, Row, at_least, finish, positive, same
 from benchmarks._runs import prompts
 from engines.models.catalog import load_model
@@ -107,7 +107,7 @@ def row(name: str, pixels: Tensor, captions: Sequence[str], baseline: Tensor, gu
         "guidance": guidance,
         "pictures": len(captions),
         **GARMENTS.marks(GARMENTS.right(pixels, captions), GARMENTS.right(baseline, captions)),
-        "frechet_like": frechet(features(pixels), reference()),
+        "frechet_like": frechet(GARMENTS.features(pixels), reference()),
         **({} if floor is None else {"frechet_like_real": floor}),
     }
 

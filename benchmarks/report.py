@@ -148,7 +148,7 @@ HEADLINES: Final = (
     Headline(
         "SCD, video",
         "2510.24211",
-        "the same where tokens resemble those of the frame before: 24 frames behind 9",
+        "the same where tokens resemble those of the frame before: 7 frames behind 2",
         "video",
         {"method": "scd", "kind": "video"},
         "nfe_ratio",

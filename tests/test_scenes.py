@@ -8,8 +8,9 @@ import torch
 
 from engines.models.bundled.networks import SIZE, Tokenizer, Transformer, TransformerSize, condition_ids
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, WATERS, Place
-from training import clips_data, scenes_data
-from training.clips_data import MOTIONS
+from engines.models.bundled.video import MOTIONS
+from engines.models.bundled.video_networks import FRAMES
+from training import scenes_data, video_data
 from training.image_tokenizer import Training
 from training.loop import Preset, Run
 from training.scenes import GROUNDS, draw
@@ -26,7 +27,7 @@ def squares(monkeypatch: pytest.MonkeyPatch) -> None:
     def square(text: str, size: int, kind: Place) -> np.ndarray:
         return np.broadcast_to(SIGN, (size, size, 4))
 
-    for module in (scenes_data, clips_data):
+    for module in (scenes_data, video_data):
         monkeypatch.setattr(module, "sprite", square)
         monkeypatch.setattr(module, "BACKGROUNDS", 2)
 
@@ -51,11 +52,11 @@ def test_things_stand_on_the_ground_fly_above_the_horizon_and_lie_in_the_water()
 
 
 @pytest.mark.usefixtures("squares")
-@pytest.mark.parametrize("motion", clips_data.NAMES)
+@pytest.mark.parametrize("motion", MOTIONS)
 def test_what_moves_in_a_clip_moves_by_whole_patches(motion: str) -> None:
-    thing = next(name for name, kind in (("dog", "land"), ("shark", "sea"), ("bat", "air")) if motion in MOTIONS[kind])
-    clip = clips_data.compose(thing, "night", motion, TEST, np.random.default_rng(0))
-    assert clip.shape == (clips_data.FRAMES, SIZE, SIZE, 3)
+    thing = next(name for name in ("dog", "shark", "bat") if motion in video_data.CAN[THINGS[name][1]])
+    clip = video_data.compose(thing, "night", motion, TEST, np.random.default_rng(0))
+    assert clip.shape == (FRAMES, SIZE, SIZE, 3)
     corners = []
     for frame in clip:
         rows, columns = (frame == (255, 0, 255)).all(2).nonzero()

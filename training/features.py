@@ -9,7 +9,7 @@ and how far as many real pictures as a benchmark may draw lie from them by chanc
 import torch
 from safetensors.torch import save_file
 
-from benchmarks._pictures import FEATURES, Reference, features, frechet
+from benchmarks._pictures import FEATURES, GARMENTS, Reference, frechet
 from engines.models.bundled.image import FOLDER
 from training import data
 from training.image_tokenizer import as_images
@@ -23,7 +23,7 @@ REPEATS = 8
 def main() -> None:
     """Measure and write."""
     images = as_images(torch.from_numpy(data.load("t10k", COUNT).images)).cpu()
-    every = torch.cat([features(chunk) for chunk in images.split(250)])
+    every = torch.cat([GARMENTS.features(chunk) for chunk in images.split(250)])
     about = Reference(every.mean(0), every.T.cov())
     order = torch.Generator().manual_seed(0)
     floors = {

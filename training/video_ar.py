@@ -1,113 +1,109 @@
-"""Train the autoregressive transformer of the studio video model on the tokenizer's codes.
+"""Train the transformer that continues clips of scenes, on the codes of the studio image model's tokenizer.
 
     python -m training.video_ar [--preset cpu|gpu] [--minutes M]
 
-Muon for the matrices inside the blocks, AdamW for the rest. The loss leaves out the first latent frame, which is always
-given. The held-out clips that ship for prompts are written to assets/clips, as codes.
+It starts from the transformer of pictures. The loss leaves out the first frame, which is always given.
 """
 
-import hashlib
 import math
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 from torch import Tensor
+from transformers import AttentionInterface
 
-from engines.assets import cache_dir
-from engines.models.bundled.video_networks import CODES, GIVEN, LENGTH, PLANE, VideoTokenizer, VideoTransformer
-from training import video_data
-from training.loop import DATA_LICENCE, MODELS, Preset, Run, batches, device, export, load_exported, muon, parse, sha256
-from training.video_tokenizer import as_clips
+from engines.models.bundled.networks import CODES, Tokenizer, Transformer
+from engines.models.bundled.video import CLIPS
+from engines.models.bundled.video_networks import GIVEN, LENGTH, PLANE, VideoTransformer
+from training.image_ar import float32_attention
+from training.image_tokenizer import as_images
+from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse, sha256
+from training.scenes_data import TEST, TRAIN
+from training.video_data import build
 
 PRESETS = {
-    "cpu": Preset(steps=24_000, batch=8, lr=3e-3, minutes=75),
-    "gpu": Preset(steps=30_000, batch=128, lr=3e-3),
+    "cpu": Preset(steps=8_000, batch=2, lr=2e-3, minutes=75, linear=0.7),
+    "gpu": Preset(steps=20_000, batch=32, lr=2e-3, linear=0.7),
 }
-CLIPS = MODELS.parent / "clips" / "video.safetensors"
 SHIPPED = 48
-"""Held-out clips to prompt with: the first ones of the held-out split."""
+"""Held-out clips to prompt with."""
 
 
-def encoder_hash(tokenizer: VideoTokenizer) -> str:
-    """Hash of the weights that codes depend on: the decoder may go on learning."""
-    weights = {k: v for k, v in tokenizer.state_dict().items() if k.startswith(("patches", "encoder", "codebook"))}
-    return hashlib.sha256(b"".join(v.cpu().numpy().tobytes() for _, v in sorted(weights.items()))).hexdigest()
+def inherit(model: VideoTransformer, pictures: Transformer) -> None:
+    """Start from the transformer of pictures: its codes' embeddings, layers, last norm and head."""
+    theirs = pictures.backbone.state_dict()
+    theirs["embed_tokens.weight"] = theirs["embed_tokens.weight"][:CODES]
+    model.backbone.load_state_dict(theirs)
+    model.head.load_state_dict(pictures.head.state_dict())
 
 
 @torch.no_grad()
-def encode(split: str, count: int) -> tuple[Tensor, Tensor]:
-    """Codes [N, 720] and labels [N, 4] of a split; the codes are kept beside the clips, by what makes them."""
-    clips, tokenizer = video_data.load(split, count), load_exported(VideoTokenizer(), "video-tokenizer").eval()
-    path = cache_dir() / f"video-codes-{split}-{count}-{encoder_hash(tokenizer)[:12]}.npy"
-    if not path.exists():
-        parts = [clips.frames[i : i + 20] for i in range(0, count, 20)]
-        codes = torch.cat([tokenizer.encode(as_clips(torch.from_numpy(p.copy()))).flatten(1).cpu() for p in parts])
-        np.save(path, codes.numpy().astype(np.int16))
-    return torch.from_numpy(np.load(path).astype(np.int64)), torch.from_numpy(clips.labels)
+def encoded(tokenizer: Tokenizer, count: int, *seed: int) -> tuple[Tensor, Tensor]:
+    """Codes [N, 1296] and labels [N, 3] of the clips that `training.video_data.build` makes of these arguments."""
+    clips, labels = build(count, *seed)
+    codes = [tokenizer.encode(as_images(torch.from_numpy(clip))).flatten() for clip in clips]
+    return torch.stack(codes), torch.from_numpy(labels)
 
 
 def logits_behind_first(model: VideoTransformer, codes: Tensor) -> Tensor:
-    """Logits [B, 576, K] of every code behind the first latent frame, given those before it."""
-    ids = codes[:, :-1].to(device())
-    positions = torch.arange(LENGTH - 1, device=ids.device).expand_as(ids)
-    logits: Tensor = model(ids, positions)[:, PLANE - 1 :]
+    """Logits [B, 1152, K] of every code behind the first frame, given those before it."""
+    positions = torch.arange(LENGTH - 1, device=codes.device).expand(len(codes), -1)
+    logits: Tensor = model(codes[:, :-1], positions)[:, PLANE - 1 :]
     return logits
 
 
-def train(run: Run, model: VideoTransformer, codes: Tensor, seed: int) -> None:
+def train(run: Run, model: VideoTransformer, tokenizer: Tokenizer, seed: int) -> None:
     """Train until the budget is used up."""
-    rows = batches(len(codes), run.preset.batch, seed)
+    AttentionInterface.register("float32", float32_attention)
+    model.backbone.set_attn_implementation("float32")
+    model.compile()
     for step in run.steps():
-        picked = codes[rows(step)]
+        codes = encoded(tokenizer, run.preset.batch, TRAIN, seed, step)[0]
         with torch.autocast(device().type, torch.bfloat16):
-            logits = logits_behind_first(model, picked)
-        run.update(F.cross_entropy(logits.reshape(-1, CODES).float(), picked[:, PLANE:].flatten().to(device())))
+            logits = logits_behind_first(model, codes)
+        run.update(F.cross_entropy(logits.flatten(0, 1).float(), codes[:, PLANE:].flatten()))
+    model.backbone.set_attn_implementation("sdpa")
 
 
 @torch.no_grad()
 def measure(model: VideoTransformer, codes: Tensor) -> dict[str, float | int]:
-    """Bits per predicted code on held-out clips, by latent frame, and how peaked the predictions are."""
-    bits, peaked, right = [], 0.0, 0.0
-    for chunk in codes.split(20):
+    """Bits per predicted code on held-out clips, how peaked predictions are, and how many codes repeat."""
+    bits = peaked = right = 0.0
+    for chunk in codes.split(4):
         log_probs = logits_behind_first(model, chunk)[:, GIVEN - PLANE :].float().log_softmax(-1)
-        wanted = chunk[:, GIVEN:].to(log_probs.device)
-        bits.append(-log_probs.gather(-1, wanted[..., None])[..., 0].cpu() / math.log(2))
+        wanted = chunk[:, GIVEN:]
+        bits -= float(log_probs.gather(-1, wanted[..., None]).sum()) / math.log(2)
         peaked += float((log_probs.amax(-1).exp() > 0.9).sum())
         right += float((log_probs.argmax(-1) == wanted).sum())
-    every = torch.cat(bits)
+    count = codes[:, GIVEN:].numel()
     return {
-        "validation_bits_per_token": round(float(every.mean()), 4),
-        **{
-            f"validation_bits_latent_frame_{k}": round(float(part.mean()), 3)
-            for k, part in enumerate(every.split(PLANE, 1), 1 + GIVEN // PLANE)
-        },
-        "validation_bits_held_out_photograph": round(float(every[3::4].mean()), 3),
-        "likeliest_code_is_right": round(right / every.numel(), 4),
-        "share_of_positions_above_0.9": round(peaked / every.numel(), 4),
+        "validation_bits_per_token": round(bits / count, 4),
+        "likeliest_code_is_right": round(right / count, 4),
+        "share_of_positions_above_0.9": round(peaked / count, 4),
+        "codes_of_the_frame_before": round(float((codes[:, PLANE:] == codes[:, :-PLANE]).double().mean()), 4),
         "held_out_clips": len(codes),
     }
 
 
 def ship_clips(codes: Tensor, labels: Tensor) -> dict[str, str]:
     """Write the held-out clips to prompt with, as codes, and say in which file and what its hash is."""
-    CLIPS.parent.mkdir(exist_ok=True)
     tensors = {"codes": codes[:SHIPPED].short().contiguous(), "labels": labels[:SHIPPED].byte().contiguous()}
-    save_file(tensors, CLIPS, metadata={"licence": DATA_LICENCE})
-    return {"file": f"{CLIPS.parent.name}/{CLIPS.name}", "sha256": sha256(CLIPS), "data": DATA_LICENCE}
+    save_file(tensors, CLIPS, metadata={"licence": SCENES_LICENCE})
+    return {"file": f"{CLIPS.parent.name}/{CLIPS.name}", "sha256": sha256(CLIPS), "data": SCENES_LICENCE}
 
 
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
-    codes, _ = encode("train", video_data.TRAIN_CLIPS)
-    held_codes, held_labels = encode("t10k", video_data.HELD_OUT_CLIPS)
+    tokenizer = load_exported(Tokenizer(), "image-tokenizer").eval()
     model = VideoTransformer().to(device())
+    inherit(model, load_exported(Transformer(), "image-ar"))
     run = Run("video-ar", model, muon(model, model.backbone.layers, preset.lr), preset)
-    run.carry_out(options, lambda: train(run, model, codes, options.seed))
-    title = "Autoregressive transformer over the video tokenizer's codes, latent frame by latent frame"
-    export(run, title, measure(model, held_codes), options, clips=ship_clips(held_codes, held_labels))
+    run.carry_out(options, lambda: train(run, model, tokenizer, options.seed))
+    codes, labels = encoded(tokenizer, 200, TEST, 0)
+    title = "Autoregressive transformer over the codes of clips, frame by frame"
+    export(run, title, measure(model, codes), options, SCENES_LICENCE, clips=ship_clips(codes, labels))
 
 
 if __name__ == "__main__":

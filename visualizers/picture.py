@@ -23,6 +23,9 @@ PIXELS: Final = 960
 
 
 _MOVING_MS: Final = 5000
+_CLIP_MS: Final = 2400
+"""How long a clip takes, where its frames can stay for a time within `_FRAME_MS`."""
+_FRAME_MS: Final = (120, 240)
 
 
 class PictureError(ValueError):
@@ -88,12 +91,12 @@ def picture_of(url: str) -> Image.Image:
         raise PictureError(f"a picture in the trace is damaged ({error}); record the run again") from error
 
 
-def moving_url(frames: Sequence[Image.Image], milliseconds: int) -> str:
+def moving_url(frames: Sequence[Image.Image]) -> str:
     """Return frames as a data: URL of a WebP that moves for at most five seconds, so nobody needs a button to halt it.
 
-    Each frame stays for so many milliseconds, or for less where there are too many.
+    Few frames stay for longer than many.
     """
-    each = min(milliseconds, _MOVING_MS // len(frames))
+    each = min(max(_CLIP_MS // len(frames), _FRAME_MS[0]), _FRAME_MS[1], _MOVING_MS // len(frames))
     moves = {
         "save_all": True,
         "append_images": frames[1:],

@@ -10,7 +10,7 @@ import gradio as gr
 import numpy as np
 from PIL import Image
 
-from demo.panels.widgets import Card, card_wall, notice
+from demo.panels.widgets import Card, card_wall, cards, notice
 from demo.site import QUIET, Update
 from engines.assets import ASSETS
 from engines.config import ConfigError
@@ -22,7 +22,6 @@ from visualizers.picture import moving_url
 
 OFFERED: Final = 6
 """Held-out clips."""
-_FRAME_MS: Final = 120
 _EDGE: Final = 96
 
 
@@ -34,7 +33,7 @@ class ClipPanel:
         self.prompt, self.problem = prompt, problem
         continues = MODELS[model_id].clips
         with gr.Column(visible=continues, elem_id="clips") as self.group:
-            gr.Markdown("Nine frames are given, and the model continues them. Choose a clip that it has never seen:")
+            gr.Markdown("The model continues the first frames of a clip. Choose one that it has never seen:")
             self.cards = card_wall(_cards(model_id) if continues else (), elem_id="clip-cards")
             self.upload = gr.UploadButton(
                 "Or a clip of your own: GIF or MP4",
@@ -57,8 +56,8 @@ class ClipPanel:
     def show(self, values: Update) -> Update:
         """The clips of the chosen model, or nothing where it continues none."""
         continues = MODELS[values[self.model]].clips
-        cards = {self.cards: _cards(values[self.model])} if continues else {}
-        return {self.group: gr.update(visible=continues), **cards}
+        shown = {self.cards: cards(_cards(values[self.model]))} if continues else {}
+        return {self.group: gr.update(visible=continues), **shown}
 
     def choose(self, values: Update, event: gr.EventData) -> Update:
         """Continue one of the clips that are shown."""
@@ -76,7 +75,7 @@ class ClipPanel:
         except (ConfigError, ModelError) as error:
             return update | {self.problem: notice("error", str(error), "This clip cannot be continued.")}
         own = Card("your clip", "as the model sees it", image=moving(model, prompt))
-        return update | {self.prompt: prompt, self.cards: [*_cards(values[self.model]), own], self.problem: {}}
+        return update | {self.prompt: prompt, self.cards: cards([*_cards(values[self.model]), own]), self.problem: {}}
 
 
 def _loaded(model_id: str) -> ClipModel:
@@ -111,4 +110,4 @@ def moving(model: ClipModel, prompt: str) -> str:
     frames = np.asarray(model.given(prompt))
     size = (_EDGE * frames.shape[2] // frames.shape[1], _EDGE)
     pictures = [Image.fromarray(frame).resize(size, Image.Resampling.BICUBIC) for frame in frames]
-    return moving_url(pictures, _FRAME_MS)
+    return moving_url(pictures)

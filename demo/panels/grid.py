@@ -31,7 +31,6 @@ _EDGE: Final = 192
 """Most pixels of a clip's frame."""
 _FRAMES: Final = 64
 """Most frames of a clip; of a longer one as many are shown, evenly spread."""
-_FRAME_MS: Final = 120
 _TEXT: Final = 400
 """Letters of a text that a cell has room for."""
 
@@ -135,7 +134,7 @@ def preview(trace: Trace) -> dict[str, str | int]:
         frames = [picture_of(video[number * len(video) // shown]) for number in range(shown)]
         small = [ImageOps.contain(frame, (_EDGE, _EDGE)) for frame in frames]
         still = data_url(small[shown // 2])
-        return {"image": moving_url(small, _FRAME_MS), "still": still, "length": len(video), "cost": cost}
+        return {"image": moving_url(small), "still": still, "length": len(video), "cost": cost}
     return {"image": final_picture(trace) or "", "text": (trace.output.text or "")[:_TEXT], "cost": cost}
 
 

@@ -261,7 +261,12 @@ def facts(values: Sequence[Fact]) -> list[dict[str, str]]:
 
 def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
     """Buttons with a picture; the event `choose` carries the index."""
-    return component([card._asdict() for card in value], _CARDS_JS, _CARDS_CSS, **options)
+    return component(cards(value), _CARDS_JS, _CARDS_CSS, **options)
+
+
+def cards(values: Sequence[Card]) -> list[dict[str, str]]:
+    """The value of a wall of cards."""
+    return [value._asdict() for value in values]
 
 
 def upload_file(name: str, label: str, *endings: str) -> gr.File:

@@ -26,7 +26,7 @@ def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) 
     race = options.pop("race", "picture")
     with visit(browser, shipped_server, console=True, **{"reduced_motion": "no-preference", **options}) as opened:
         opened.get_by_role("button", name=race, exact=True).click()
-        tokens = {"video": 432}.get(race, 144)
+        tokens = {"video": 1008}.get(race, 144)
         opened.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === {tokens} && {NOW} < 20")
         yield opened
 
@@ -72,7 +72,7 @@ def test_two_lanes_play_by_themselves_and_fit_the_screen(page: Page) -> None:
     assert page.locator("#viewer .ds-say").get_attribute("aria-live") == "off"
     assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"]
     clip = page.locator("#viewer .ds-clip").first
-    expect(clip).to_contain_text("given")  # the nine frames play from the first pass on
+    expect(clip).to_contain_text("given")  # the given frames play from the first pass on
     shown = clip.inner_text()
     page.wait_for_function("shown => document.querySelector('#viewer .ds-clip').innerText !== shown", arg=shown)
     before = page.evaluate(NOW)

@@ -1,6 +1,7 @@
 // The clip that the latent frames of a video stand for, as far as it is decided, with a slider of its own.
 
-const CLIP_MILLISECONDS = 100;
+/** How long a clip takes, where each of its frames can stay for a time between these. */
+const [CLIP_MILLISECONDS, SHORTEST_FRAME, LONGEST_FRAME] = [2400, 100, 240];
 const WIDEST_CLIP = 280;
 
 /** One frame of the clip. The chosen token is framed in every frame that its latent frame covers. */
@@ -53,7 +54,7 @@ class ClipView extends View {
 
   toggle() {
     clearInterval(this.timer);
-    this.timer = this.timer ? null : setInterval(() => this.tick(), CLIP_MILLISECONDS);
+    this.timer = this.timer ? null : setInterval(() => this.tick(), Math.min(Math.max(CLIP_MILLISECONDS / this.frames.length, SHORTEST_FRAME), LONGEST_FRAME));
     showPlay(this.play, Boolean(this.timer), " the clip");
   }
 

@@ -3,7 +3,7 @@
 const NOTHING = 255;
 /** Of the names of tokens, those that end a text. */
 const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
-/** Latent frames of a video that stand in one row; more are wrapped. */
+/** Latent frames of a video that stand in one row at most; more are wrapped into rows of about one length. */
 const FRAMES_ACROSS = 4;
 
 /** Return why `trace` cannot be shown, or null. What else may be wrong with it the reader in Python finds. */
@@ -29,7 +29,7 @@ class Grid {
     this.frames = shape.length === 3 ? shape[0] : 1;
     this.cellColumns = shape.at(-1);
     this.cellRows = shape.at(-2) ?? 1;
-    this.framesAcross = this.frames <= FRAMES_ACROSS ? this.frames : Math.ceil(Math.sqrt(this.frames));
+    this.framesAcross = Math.ceil(this.frames / Math.ceil(this.frames / FRAMES_ACROSS));
     this.columns = this.framesAcross * (this.cellColumns + 1) - 1;
     this.head = this.frames > 1 ? Math.ceil(this.columns / 20) : 0;
     this.rows = Math.ceil(this.frames / this.framesAcross) * (this.cellRows + this.head);

@@ -1,4 +1,4 @@
-"""What the studio patch and video models show: a garment, a tint and a background.
+"""What the studio patch models show: a garment, a tint and a background.
 
 Fashion-MNIST has ten kinds of garment; training tints them and lays them over crops of photographs.
 """

@@ -46,11 +46,11 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
     "engines.models.bundled.video": (
         ModelInfo(
             "studio-video",
-            "Studio video model, 33 frames of 48x48",
+            "Studio video model, 9 frames of 96x96",
             _CODES,
             _SHIPS,
-            "clip 2",
-            "Continues a held-out clip behind its first nine frames: clip 1 to clip 48. On the command line, also the "
+            "clip 6",
+            "Continues a held-out clip behind its first two frames: clip 1 to clip 48. On the command line, also the "
             "path of a GIF or MP4.",
             clips=True,
         ),

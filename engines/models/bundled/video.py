@@ -1,4 +1,4 @@
-"""The studio video model: nine frames of a clip to the 24 that follow, with weights that ship in assets/models."""
+"""The studio video model: two frames of a clip to the seven that follow, with weights that ship in assets/models."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -13,22 +13,12 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from engines.config import ConfigError
-from engines.models.bundled.garment_prompts import BACKGROUNDS, GARMENTS, TINTS
 from engines.models.bundled.image import FOLDER, load_weights
 from engines.models.bundled.listing import card_of
 from engines.models.bundled.manifest import entry_of, verify
-from engines.models.bundled.video_networks import (
-    CODES,
-    FRAMES,
-    GIVEN,
-    GRID,
-    PATCH,
-    SPAN,
-    VideoTokenizer,
-    VideoTransformer,
-    to_floats,
-    to_pixels,
-)
+from engines.models.bundled.networks import CODES, GRID, PATCH, Tokenizer
+from engines.models.bundled.prompts import Prompt
+from engines.models.bundled.video_networks import FRAMES, GIVEN, GIVEN_FRAMES, PLANE, VideoTransformer
 from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
 from engines.models.lean import lean
 from engines.models.pictures import Pictures
@@ -36,35 +26,33 @@ from traces.schema import ModelCard
 
 ID: Final = "studio-video"
 CLIPS: Final = Path(__file__).parents[3] / "assets" / "clips" / "video.safetensors"
-GIVEN_FRAMES: Final = 1 + SPAN
 MOST_PICTURES: Final = 64
 """Pictures of the canvas that a trace of a run holds, spread evenly over its passes."""
-MOTIONS: Final = ("drifting", "turning", "bouncing")
-"""How garments move, in the order of the labels."""
+MOTIONS: Final = ("crossing", "strolling", "hopping", "passed by", "rising", "sinking", "bobbing")
+"""What a thing does, in the order of the labels."""
 _CLIP: Final = re.compile(r"(?:clip\s*)?(\d{1,6})", re.IGNORECASE)
-SHAPE: Final = ClipShape(FRAMES, GIVEN_FRAMES, SPAN, GRID, GRID, PATCH, CODES)
+SHAPE: Final = ClipShape(FRAMES, GIVEN_FRAMES, 1, GRID, GRID, PATCH, CODES)
 
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """The clips that ship: codes [N, 720] and labels [N, 4] (garment, tint, background, motion)."""
+    """The clips that ship: codes [N, 1296] and labels [N, 3] (thing, scene, motion)."""
 
     codes: Int[Tensor, "N T"]
-    labels: Int[Tensor, "N 4"]
+    labels: Int[Tensor, "N 3"]
 
     def title(self, index: int) -> str:
-        """A clip in words, such as "red coat turning over wood"."""
-        garment, tint, background, motion = self.labels[index].tolist()
-        tables = (list(TINTS)[tint], list(GARMENTS)[garment], MOTIONS[motion], list(BACKGROUNDS)[background])
-        return "{} {} {} over {}".format(*tables)
+        """A clip in words, such as "an owl in the forest, hopping"."""
+        thing, scene, motion = self.labels[index].tolist()
+        return f"{Prompt(thing, scene)}, {MOTIONS[motion]}"
 
 
 class StudioVideo(ClipModel):
-    """Causal VQ tokenizer and transformer over its codes; two latent frames are given and three are decoded."""
+    """Transformer over the codes that the image model's tokenizer gives the frames of a clip."""
 
     def __init__(
         self,
-        tokenizer: VideoTokenizer,
+        tokenizer: Tokenizer,
         transformer: VideoTransformer,
         held_out: HeldOut,
         device: torch.device,
@@ -75,7 +63,7 @@ class StudioVideo(ClipModel):
         self._tokenizer = tokenizer.to(device).eval()
         transformer.backbone = lean(transformer.backbone)
         self.layers = len(transformer.backbone.layers)
-        self.tokens = card.weights.get("video-tokenizer.safetensors", "")
+        self.tokens = card.weights.get("image-tokenizer.safetensors", "")
         book = tokenizer.codebook.detach()
         self.embedding, self.blank = book.double(), int((book - book.mean(0)).square().sum(-1).argmin())
 
@@ -91,16 +79,21 @@ class StudioVideo(ClipModel):
     def encode(self, frames: UInt8[Tensor, "F H W 3"]) -> Int[Tensor, " N"]:
         """See `ClipModel.encode`."""
         with torch.inference_mode():
-            return self._tokenizer.encode(to_floats(frames[None])).flatten()
+            codes: Tensor = self._tokenizer.encode(frames.permute(0, 3, 1, 2).float() / 127.5 - 1)
+        return codes.flatten()
 
     def decode(self, codes: Int[Tensor, "B N"]) -> UInt8[Tensor, "B F H W 3"]:
-        """See `ClipModel.decode`: 720 codes to [33, 48, 48, 3]."""
+        """See `ClipModel.decode`: 1296 codes to [9, 96, 96, 3]. Equal frames are drawn once."""
+        planes, place = codes.reshape(-1, PLANE).to(self.device).unique(dim=0, return_inverse=True)
         with torch.inference_mode():
-            return to_pixels(self._tokenizer.decode(codes.reshape(len(codes), -1, GRID, GRID).to(self.device))).cpu()
+            drawn: Tensor = self._tokenizer.decode(planes.unflatten(1, (GRID, GRID)))
+        pixels = ((drawn + 1) * 127.5).round().clamp(0, 255).byte().permute(0, 2, 3, 1)[place]
+        clips: Tensor = pixels.unflatten(0, (len(codes), -1)).cpu()
+        return clips
 
 
 def parse(prompt: str, clips: int) -> int | tuple[int, ...]:
-    """Index of a held-out clip, from 0, or the codes [288] of a clip's first nine frames.
+    """Index of a held-out clip, from 0, or the codes [288] of a clip's first two frames.
 
     Raises:
         ConfigError: for anything else.
@@ -136,7 +129,7 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioVideo:
     Raises:
         ModelError: when files are missing or are not those in the manifest.
     """
-    tokenizer, transformer = VideoTokenizer(), VideoTransformer()
-    weights = load_weights(tokenizer, "video-tokenizer") | load_weights(transformer, "video-ar")
+    tokenizer, transformer = Tokenizer(), VideoTransformer()
+    weights = load_weights(tokenizer, "image-tokenizer", ID) | load_weights(transformer, "video-ar")
     held_out = _held_out(entry_of(FOLDER, "video-ar", ID))
     return StudioVideo(tokenizer, transformer, held_out, torch.device(device), card_of(model_id, weights))
