@@ -3,7 +3,7 @@
 import functools
 import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -17,11 +17,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks._results import Row, off, standard_error
-from engines.models.bundled import garment_prompts, networks, patch_networks, prompts
 from engines.models.bundled.image import load_weights
+from engines.models.bundled.networks import CONDITIONS
+from engines.models.bundled.prompts import Prompt, parse_prompt
 
 SEEN: Final = 48
-"""Pixels of the side of a picture as the classifiers see it."""
+"""Pixels of the side of a picture as the classifier sees it."""
 FEATURES: Final = Path(__file__).with_name("features.safetensors")
 SHEET_ROWS: Final = 10
 _FLOOR: Final = "floor_"
@@ -29,14 +30,9 @@ _SCALE, _GAP, _HEAD, _LEFT = 2, 6, 18, 190
 
 
 class Classifier(nn.Module):
-    """Reads what a prompt says off a picture; the measure of prompt agreement.
+    """Reads what a prompt says, thing and scene, off a picture; the measure of prompt agreement."""
 
-    Args:
-        counts: how many values each part of a prompt has.
-        width: of the first layer.
-    """
-
-    def __init__(self, counts: tuple[int, ...], width: int = 32) -> None:
+    def __init__(self, width: int = 32) -> None:
         super().__init__()
         channels = [3, width, 2 * width, 4 * width]
         self.trunk = nn.Sequential(
@@ -47,7 +43,7 @@ class Classifier(nn.Module):
                 for a, b in pairwise(channels)
             )
         )
-        self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in counts)
+        self.heads = nn.ModuleList(nn.Linear(4 * width, n) for n in CONDITIONS)
 
     def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
         """Pooled features of images in [-1, 1]; larger ones are averaged to the size that it learned from."""
@@ -62,55 +58,37 @@ class Classifier(nn.Module):
         return [head(hidden) for head in self.heads]
 
 
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """A classifier by the name of its weights, and the prompts that it reads off pictures."""
-
-    weights: str
-    slots: tuple[str, ...]
-    counts: tuple[int, ...]
-    parse: Callable[[str], tuple[int, ...]]
-
-    def network(self) -> Classifier:
-        """The classifier."""
-        return _loaded(self.weights, self.counts)
-
-    @torch.inference_mode()
-    def features(self, pixels: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
-        """The classifier's pooled features of pictures, in float64."""
-        pooled: Tensor = self.network().features(pixels).double()
-        return pooled
-
-    @torch.inference_mode()
-    def right(self, pixels: Float[Tensor, "B 3 S S"], prompts: Sequence[str]) -> Bool[Tensor, "B P"]:
-        """For each of the slots, whether the classifier reads off a picture in [-1, 1] what its prompt says."""
-        read = torch.stack([logits.argmax(-1) for logits in self.network()(pixels)], 1)
-        return read == torch.tensor([self.parse(prompt) for prompt in prompts])
-
-    def marks(self, own: Bool[Tensor, "N P"], ordinary: Bool[Tensor, "N P"]) -> Row:
-        """Percentages of pictures that are as asked, and how far off those of ordinary decoding, in standard errors."""
-        whole = own.all(1).double().tolist()
-        return {
-            **{f"{slot}_percent": 100 * float(own[:, i].double().mean()) for i, slot in enumerate(self.slots)},
-            "as_asked_percent": 100 * statistics.fmean(whole),
-            "as_asked_error": 100 * standard_error(whole),
-            "as_asked_off_errors": off(whole, ordinary.all(1).double().tolist()),
-        }
-
-
-SCENES: Final = Judge("image-classifier", prompts.Prompt._fields, networks.CONDITIONS, prompts.parse_prompt)
-"""Of the studio image model."""
-GARMENTS: Final = Judge(
-    "patch-classifier", garment_prompts.Prompt._fields, patch_networks.CONDITIONS, garment_prompts.parse_prompt
-)
-"""Of the studio patch models."""
-
-
 @functools.cache
-def _loaded(weights: str, counts: tuple[int, ...]) -> Classifier:
-    network = Classifier(counts)
-    load_weights(network, weights)
+def classifier() -> Classifier:
+    """The classifier that ships."""
+    network = Classifier()
+    load_weights(network, "image-classifier")
     return network.eval()
+
+
+@torch.inference_mode()
+def features(pixels: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B F"]:
+    """The classifier's pooled features of pictures, in float64."""
+    pooled: Tensor = classifier().features(pixels).double()
+    return pooled
+
+
+@torch.inference_mode()
+def as_asked(pixels: Float[Tensor, "B 3 S S"], prompts: Sequence[str]) -> Bool[Tensor, "B 2"]:
+    """Whether the classifier reads thing and scene of its prompt off each picture in [-1, 1]."""
+    read = torch.stack([logits.argmax(-1) for logits in classifier()(pixels)], 1)
+    return read == torch.tensor([parse_prompt(prompt) for prompt in prompts])
+
+
+def marks(own: Bool[Tensor, "N 2"], ordinary: Bool[Tensor, "N 2"]) -> Row:
+    """Percentages of pictures that are as asked, and how far off those of ordinary decoding, in standard errors."""
+    whole = own.all(1).double().tolist()
+    return {
+        **{f"{slot}_percent": 100 * float(own[:, i].double().mean()) for i, slot in enumerate(Prompt._fields)},
+        "as_asked_percent": 100 * statistics.fmean(whole),
+        "as_asked_error": 100 * standard_error(whole),
+        "as_asked_off_errors": off(whole, ordinary.all(1).double().tolist()),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +103,7 @@ class Reference:
 
 @functools.cache
 def reference() -> Reference:
-    """Features of held-out composites; see training.features."""
+    """Features of held-out pictures; see training.features."""
     with safe_open(FEATURES, "pt") as file:
         about = file.metadata().items()
         floors = {int(name.removeprefix(_FLOOR)): float(value) for name, value in about if name.startswith(_FLOOR)}

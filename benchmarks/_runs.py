@@ -14,8 +14,7 @@ from torch import Tensor
 
 from benchmarks._results import Claim, Row, spread
 from engines.methods import METHODS
-from engines.models.bundled import garment_prompts
-from engines.models.bundled import prompts as scene_prompts
+from engines.models.bundled.prompts import PROMPTS
 from engines.models.catalog import MODELS
 from engines.protocol import Answer, Lap, Model, Session
 from engines.runtime.driver import Job, RunningSequence, drive, open_session
@@ -33,8 +32,7 @@ def prompts(model_id: str, count: int) -> list[str]:
     """`count` prompts: of all that a model was trained on, in an order that never changes."""
     if not MODELS[model_id].default_prompt:
         return [""] * count
-    known = garment_prompts.PROMPTS if "continuous-ar" in MODELS[model_id].families else scene_prompts.PROMPTS
-    every = [str(prompt) for prompt in known]
+    every = [str(prompt) for prompt in PROMPTS]
     random.Random(0).shuffle(every)
     return list(itertools.islice(itertools.cycle(every), count))
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._pictures import GARMENTS, frechet, reference
+from benchmarks._pictures import as_asked, features, frechet, reference
 from benchmarks._results import Options, Row, finish, positive, spread
 from benchmarks._runs import now, prompts
 from engines.config import as_values, settings
@@ -41,7 +41,7 @@ from traces.streams import piped
 DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 """Methods to choose from, the default first."""
 GAMMAS: Final = (1, 2, 4, 8, 16)
-BATCHES: Final = (1, 32)
+BATCHES: Final = (1, 8)
 REPEATS: Final = 3
 DRAFTERS: Final = ("small", "mixture")
 VERDICTS: Final[Mapping[str, tuple[str, ...]]] = {"verdict": ("block", "maximal"), "mode": ("paper", "exact")}
@@ -62,12 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_option(options)
     chosen = options.read(arguments)
     model: Any = load_model(chosen.model, chosen.device)
-    rows = []
+    opens, rows = dict(MODELS[chosen.model].opens), []
     for batch in chosen.batches:
         for k, way in enumerate(ways(chosen.method, chosen.model)):
             for gamma in [gamma for gamma in chosen.gammas if k == 0 or gamma <= FEW]:
                 jobs = [
-                    Request(chosen.method, model, prompt, seed=seed, settings={"gamma": gamma, **way}).job()
+                    Request(chosen.method, model, prompt, seed=seed, settings={**opens, "gamma": gamma, **way}).job()
                     for seed, prompt in enumerate(prompts(chosen.model, batch))
                 ]
                 rows.append(measure(jobs, chosen.repeats if batch == 1 else 1))
@@ -167,9 +167,9 @@ def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:
     if isinstance(model, ToyField):
         return {"spread": model.spread(tokens.double())}
     pixels = model.pixels(tokens)
-    agree = GARMENTS.right(pixels, [one.prompt for one in jobs]).all(1).double()
+    agree = as_asked(pixels, [one.prompt for one in jobs]).all(1).double()
     figures = {"prompt_agreement_percent": 100 * float(agree.mean())}
-    return figures | ({"frechet_like": frechet(GARMENTS.features(pixels), reference())} if len(jobs) > 1 else {})
+    return figures | ({"frechet_like": frechet(features(pixels), reference())} if len(jobs) > 1 else {})
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from benchmarks._pictures import SCENES, sheet
+from benchmarks._pictures import as_asked, marks, sheet
 from benchmarks._results import Claim, Options, Row, at_least, finish, off, positive, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.ar.request import Forward
@@ -84,7 +84,7 @@ def draw(jobs: Sequence[Job], batch: int) -> Pictures:
         pixels.append(model.pixels(codes).float().cpu())
         bits += bits_per_token(some, codes)
     whole = torch.cat(pixels)
-    return Pictures(whole, SCENES.right(whole, [one.prompt for one in jobs]), bits)
+    return Pictures(whole, as_asked(whole, [one.prompt for one in jobs]), bits)
 
 
 def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
@@ -106,7 +106,7 @@ def row(decoder: str, own: Pictures, ordinary: Pictures) -> Row:
         "method": decoder if decoder in ("ar", "gsd") else "scd",
         "decoder": NAMES[decoder],
         "pictures": len(own.bits),
-        **SCENES.marks(own.right, ordinary.right),
+        **marks(own.right, ordinary.right),
         "bits_per_token": statistics.fmean(own.bits),
         "bits_per_token_error": standard_error(own.bits),
         "bits_off_errors": off(own.bits, ordinary.bits),

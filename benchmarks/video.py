@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from benchmarks._pictures import SCENES, Reference, frechet
+from benchmarks._pictures import Reference, features, frechet
 from benchmarks._results import Claim, Options, Row, at_least, finish, positive, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.models.bundled.video import StudioVideo, load
@@ -129,7 +129,7 @@ class Judge:
 def seen(clips: UInt8[Tensor, "N F S S 3"]) -> dict[str, Float[Tensor, "N F D"]]:
     """The classifier's features of the predicted frames, and by how much they change from frame to frame."""
     frames = clips[:, GIVEN_FRAMES - 1 :].permute(0, 1, 4, 2, 3).float() / 127.5 - 1
-    every = torch.stack([SCENES.features(clip) for clip in frames])
+    every = torch.stack([features(clip) for clip in frames])
     return {"frames": every[:, 1:], "changes": every.diff(dim=1)}
 
 

@@ -1,4 +1,4 @@
-"""Measure what the patch models' pictures are compared with: the classifier's features of held-out composites.
+"""Measure what the patch models' pictures are compared with: the classifier's features of held-out pictures.
 
     python -m training.features
 
@@ -9,11 +9,11 @@ and how far as many real pictures as a benchmark may draw lie from them by chanc
 import torch
 from safetensors.torch import save_file
 
-from benchmarks._pictures import FEATURES, GARMENTS, Reference, frechet
+from benchmarks._pictures import FEATURES, Reference, features, frechet
 from engines.models.bundled.image import FOLDER
-from training import data
 from training.image_tokenizer import as_images
 from training.loop import sha256
+from training.scenes_data import TEST, build
 
 COUNT = 4_000
 FLOORS = (32, 128, 512)
@@ -22,8 +22,8 @@ REPEATS = 8
 
 def main() -> None:
     """Measure and write."""
-    images = as_images(torch.from_numpy(data.load("t10k", COUNT).images)).cpu()
-    every = torch.cat([GARMENTS.features(chunk) for chunk in images.split(250)])
+    images = as_images(torch.from_numpy(build(COUNT, TEST, 0)[0])).cpu()
+    every = torch.cat([features(chunk) for chunk in images.split(250)])
     about = Reference(every.mean(0), every.T.cov())
     order = torch.Generator().manual_seed(0)
     floors = {
@@ -33,7 +33,7 @@ def main() -> None:
     }
     tensors = {"mean": about.mean.float(), "covariance": about.covariance.float().contiguous()}
     written = {f"floor_{count}": f"{floor:.4f}" for count, floor in floors.items()}
-    classifier = sha256(FOLDER / "patch-classifier.safetensors")
+    classifier = sha256(FOLDER / "image-classifier.safetensors")
     save_file(tensors, FEATURES, {"classifier": classifier, "pictures": str(COUNT), **written})
     print(written)
 

@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks._pictures import SCENES, SEEN, Classifier
+from benchmarks._pictures import SEEN, Classifier
 from engines.models.bundled.networks import Tokenizer
+from engines.models.bundled.prompts import Prompt
 from training.image_tokenizer import as_images
 from training.loop import SCENES_LICENCE, Preset, Run, batches, device, export, load_exported, parse
 from training.scenes_data import TEST, TRAIN, build
@@ -55,14 +56,15 @@ def measure(model: Classifier, seen: Tensor, labels: Tensor) -> dict[str, float]
     for kind, images in zip(("images", "reconstructions"), seen, strict=True):
         read = [torch.stack([x.argmax(-1).cpu() for x in model(rows.float())], 1) for rows in images.split(250)]
         right = (torch.cat(read) == labels).double().mean(0).tolist()
-        result |= {f"{slot}_accuracy_{kind}": round(share, 4) for slot, share in zip(SCENES.slots, right, strict=True)}
+        slots = zip(Prompt._fields, right, strict=True)
+        result |= {f"{slot}_accuracy_{kind}": round(share, 4) for slot, share in slots}
     return result
 
 
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
-    tokenizer, model = load_exported(Tokenizer(), "image-tokenizer").eval(), Classifier(SCENES.counts).to(device())
+    tokenizer, model = load_exported(Tokenizer(), "image-tokenizer").eval(), Classifier().to(device())
     run = Run("image-classifier", model, [torch.optim.AdamW(model.parameters(), preset.lr, weight_decay=0.01)], preset)
     run.carry_out(options, lambda: train(run, model, *pictures(tokenizer, PICTURES, TRAIN), options.seed))
     export(

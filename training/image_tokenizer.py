@@ -85,6 +85,12 @@ def edges(image: Tensor) -> tuple[Tensor, Tensor]:
     return image[..., 1:, :] - image[..., :-1, :], image[..., 1:] - image[..., :-1]
 
 
+def reconstruction_loss(out: Tensor, image: Tensor) -> Tensor:
+    """L1 + 0.5 L2 + 0.5 L1 of the edges."""
+    sharp = sum(F.l1_loss(mine, true) for mine, true in zip(edges(out), edges(image), strict=True))
+    return F.l1_loss(out, image) + 0.5 * F.mse_loss(out, image) + 0.5 * sharp
+
+
 def train(run: Run, model: Training, seed: int) -> None:
     """Train until the budget is used up."""
     tokenizer = model.tokenizer
@@ -115,9 +121,7 @@ def train(run: Run, model: Training, seed: int) -> None:
                 model.usage.zero_()
         with torch.autocast(device().type, torch.bfloat16):
             out = tokenizer.decode_features(straight.contiguous(memory_format=torch.channels_last))
-        out = out.float()
-        sharp = sum(F.l1_loss(mine, true) for mine, true in zip(edges(out), edges(image), strict=True))
-        run.update(loss + F.l1_loss(out, image) + 0.5 * F.mse_loss(out, image) + 0.5 * sharp)
+        run.update(loss + reconstruction_loss(out.float(), image))
 
 
 @torch.no_grad()

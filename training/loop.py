@@ -21,10 +21,6 @@ from engines.assets import cache_dir
 from engines.models.bundled.manifest import MANIFEST, READS
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
-DATA_LICENCE: Final = (
-    "Fashion-MNIST (MIT); photographs from mate-backgrounds (GPL-2+) and plasma-workspace-wallpapers (LGPL-3); "
-    "authors in NOTICE"
-)
 SCENES_LICENCE: Final = (
     "backgrounds drawn by this project; colour emoji rendered from Noto Color Emoji (OFL-1.1), see NOTICE"
 )
@@ -233,7 +229,7 @@ def export(
     title: str,
     metrics: dict[str, Any],
     options: argparse.Namespace,
-    data: str = DATA_LICENCE,
+    data: str,
     **more: Mapping[str, str],
 ) -> None:
     """Write half-precision weights and their MANIFEST entry, loss curve and `more` included."""

@@ -9,17 +9,20 @@ agree. `mixture` has a head of Gaussians (arXiv 2312.02116) and maximises the li
 training.image_ar.
 """
 
+import math
+from functools import cache
 from typing import Final
 
-import numpy as np
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from transformers import AttentionInterface
 
-from engines.assets import cache_dir
 from engines.continuous.denoising import TIMESTEPS, respaced
 from engines.continuous.gaussians import Gaussians
+from engines.models.bundled.networks import CODES, DRAFTER, Tokenizer, Transformer
 from engines.models.bundled.patch_networks import (
+    NOISE,
     PREFIX,
     SIZES,
     PatchTokenizer,
@@ -27,29 +30,28 @@ from engines.models.bundled.patch_networks import (
     condition_vectors,
 )
 from engines.models.heads import MixtureHead, ResidualHead
-from training import data
-from training.image_ar import drop_conditions
-from training.image_tokenizer import as_images
+from training.image_ar import DISTINCT, drop_conditions, float32_attention
+from training.image_tokenizer import as_images, reconstruction_loss
 from training.loop import (
-    MODELS,
+    SCENES_LICENCE,
     Preset,
     Run,
-    batches,
     device,
     export,
     load_exported,
     muon,
     parse,
     psnr,
-    sha256,
 )
+from training.scenes_data import TEST, TRAIN, build
 
 PRESETS: Final = {
-    "cpu": Preset(steps=12_000, batch=24, lr=2e-3, minutes=90),
-    "gpu": Preset(steps=30_000, batch=256, lr=2e-3),
+    "cpu": Preset(steps=12_000, batch=16, lr=2e-3, minutes=50, linear=0.7),
+    "gpu": Preset(steps=30_000, batch=64, lr=2e-3, linear=0.7),
 }
-KL_WEIGHT: Final = 1e-3
-"""Of the divergence per latent: little, so that latents carry some noise, which the decoder learns to ignore."""
+ALIGNED: Final = 400
+"""Steps that the projection of tokens learns alone."""
+HELD_OUT: Final = 1_000
 REPEATS: Final = 4
 """Noise levels drawn for every token of a batch: the head is cheap beside the backbone."""
 ERROR_WEIGHT: Final = 0.1
@@ -58,63 +60,48 @@ TOKENIZER: Final = "patch-tokenizer"
 SCHEDULE: Final = respaced(TIMESTEPS)
 
 
-def train_tokenizer(run: Run, model: PatchTokenizer, images: Tensor, seed: int) -> None:
-    """Reconstruct, and keep latents near a standard normal."""
-    rows = batches(len(images), run.preset.batch, seed)
+def noisy_tokens(mean: Tensor, generator: torch.Generator) -> Tensor:
+    """Tokens [B, 144, 8] drawn around their means."""
+    return mean + math.sqrt(NOISE) * torch.randn(mean.shape, generator=generator, device=mean.device)
+
+
+def inherit_convolutions(model: PatchTokenizer) -> None:
+    """Start from the image model's tokenizer, whose codes have other dimensions."""
+    theirs, own = load_exported(Tokenizer(), "image-tokenizer").state_dict(), model.state_dict()
+    model.load_state_dict(
+        own | {name: theirs[name] for name in own if name in theirs and theirs[name].shape == own[name].shape}
+    )
+
+
+def train_tokenizer(run: Run, model: PatchTokenizer, seed: int) -> None:
+    """Reconstruct pictures from noisy tokens."""
+    model.train()
     for step in run.steps():
-        image = as_images(images[rows(step)])
+        rows = torch.from_numpy(build(run.preset.batch, TRAIN, seed, step)[0])
+        image = as_images(rows).contiguous(memory_format=torch.channels_last)
         noise = torch.Generator(device()).manual_seed(seed * 1_000_003 + step)
         with torch.autocast(device().type, torch.bfloat16):
-            mean, log_variance = (part.float() for part in model.posterior(image))
-            log_variance = log_variance.clamp(-20, 10)
-            eps = torch.randn(mean.shape, generator=noise, device=mean.device)
-            out = model.reconstruct(mean + (0.5 * log_variance).exp() * eps).float()
-        divergence = 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).mean()
-        run.update(F.l1_loss(out, image) + F.mse_loss(out, image) + KL_WEIGHT * divergence)
-
-
-@torch.no_grad()
-def posteriors(model: PatchTokenizer, images: Tensor) -> tuple[Tensor, Tensor]:
-    """Means and standard deviations of the latents of uint8 images [N, 8, 12, 12], float16."""
-    means, log_variances = zip(*(model.posterior(as_images(chunk)) for chunk in images.split(500)), strict=True)
-    std = torch.cat([(0.5 * part.clamp(-20, 10)).exp().half().cpu() for part in log_variances])
-    return torch.cat([part.half().cpu() for part in means]), std
-
-
-def latents(split: str, count: int) -> tuple[tuple[Tensor, Tensor], Tensor]:
-    """The posteriors of a split, kept beside the images, and its labels [N, 3]."""
-    studio = data.load(split, count)
-    weights = sha256(MODELS / f"{TOKENIZER}.safetensors")[:12]
-    path = cache_dir() / f"latents-{split}-{count}-{weights}.npy"
-    if not path.exists():
-        tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
-        np.save(path, torch.stack(posteriors(tokenizer, torch.from_numpy(studio.images))).numpy())
-    mean, std = torch.from_numpy(np.load(path))
-    return (mean, std), torch.from_numpy(studio.labels)
+            out = model.reconstruct(noisy_tokens(model.means(image), noise)).float()
+        run.update(reconstruction_loss(out, image))
+    model.eval()
 
 
 @torch.no_grad()
 def measure_tokenizer(model: PatchTokenizer, images: Tensor) -> dict[str, float | int]:
-    """Set the scale, and measure reconstructions and how much noise the tokens carry."""
-    mean, std = (part.float() for part in posteriors(model, images))
-    model.scale.fill_(float(mean.std().half()))  # as it is shipped
-    squared = 0.0
-    for chunk, latent in zip(images.split(250), mean.split(250), strict=True):
+    """PSNR on held-out images, with the noise of tokens and without."""
+    generator, squared = torch.Generator(device()).manual_seed(0), [0.0, 0.0]
+    for chunk in images.split(250):
         image = as_images(chunk)
-        out = model.decode(model.tokens(latent.to(device())))
-        squared += float((out - image).square().mean((1, 2, 3)).sum()) / 4
-    return {
-        "psnr_db": psnr(squared / len(images)),
-        "latent_std": round(float(mean.std()), 4),
-        "posterior_std_over_latent_std": round(float(std.mean() / mean.std()), 4),
-        "held_out_images": len(images),
-    }
+        mean = model.means(image)
+        for k, tokens in enumerate((noisy_tokens(mean, generator), mean)):
+            squared[k] += float((model.decode(tokens) - image).square().mean((1, 2, 3)).sum()) / 4
+    noisy, clean = (psnr(total / len(images)) for total in squared)
+    return {"psnr_db": noisy, "psnr_db_without_noise": clean, "held_out_images": len(images)}
 
 
 def noised(token: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-    """Tokens [M, D] at timesteps [M], most of them late ones, which tell distributions apart; and their noise."""
-    share = torch.rand(len(token), generator=generator, device=token.device).square()
-    t = (TIMESTEPS * share).long()
+    """Tokens [M, D] with the noise of random timesteps [M]; and that noise."""
+    t = torch.randint(TIMESTEPS, (len(token),), generator=generator, device=token.device)
     kept = torch.tensor(SCHEDULE.kept, device=token.device)[t, None]
     eps = torch.randn(token.shape, generator=generator, device=token.device)
     return kept.sqrt() * token + (1 - kept).sqrt() * eps, t.float(), eps
@@ -134,7 +121,7 @@ def diffusion_loss(out: tuple[Tensor, Tensor], wanted: Tensor, error: Tensor) ->
 
 
 def conditions(model: PatchTransformer, token: Tensor, labels: Tensor) -> Tensor:
-    """Conditions of the head for each token of whole pictures [B, 144, 8] under labels [B, 3]: [B * 144, H]."""
+    """Conditions of the head for each token of whole pictures [B, 144, 8] under labels [B, 2]: [B * 144, H]."""
     inputs = torch.cat([condition_vectors(labels), token[:, :-1]], 1)
     positions = torch.arange(inputs.shape[1], device=inputs.device).expand(len(inputs), -1)
     with torch.autocast(device().type, torch.bfloat16):
@@ -173,46 +160,87 @@ def estimated(
 def loss(
     model: PatchTransformer, token: Tensor, labels: Tensor, generator: torch.Generator, teacher: PatchTransformer | None
 ) -> Tensor:
-    """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 3]."""
+    """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 2]."""
     if isinstance(model.head, MixtureHead):  # negative log likelihood per component, nats
         distribution: Gaussians = model.head(conditions(model, token, labels))
         return -distribution.log_density(token.flatten(0, 1).double()).mean().float() / token.shape[-1]
     return diffusion_loss(*estimated(model, token, labels, generator, teacher))
 
 
+def encoded(tokenizer: PatchTokenizer, count: int, *seed: int) -> tuple[Tensor, Tensor]:
+    """Means of tokens [N, 144, 8] and labels [N, 2] of the pictures that `training.scenes_data.build` makes."""
+    images, labels = build(count, *seed)
+    with torch.no_grad():
+        return tokenizer.means(as_images(torch.from_numpy(images))), torch.from_numpy(labels)
+
+
+def inherit(model: PatchTransformer, codes: Transformer) -> None:
+    """Start from a transformer of the image model: every layer of it, and copies that add nothing yet.
+
+    Copies start with output projections of zero, as in LLaMA Pro (arXiv 2401.02415).
+    """
+    copies, rest = divmod(len(model.backbone.layers), len(codes.backbone.layers))
+    assert copies and not rest
+    for i, layer in enumerate(model.backbone.layers):
+        layer.load_state_dict(codes.backbone.layers[i // copies].state_dict())
+        if i % copies:
+            nn.init.zeros_(layer.self_attn.o_proj.weight)
+            nn.init.zeros_(layer.mlp.down_proj.weight)
+    model.backbone.norm.load_state_dict(codes.backbone.norm.state_dict())
+    model.position.load_state_dict(codes.position.state_dict())
+    with torch.no_grad():
+        model.backbone.embed_tokens.weight.copy_(codes.backbone.embed_tokens.weight[CODES:])
+
+
+def align(model: PatchTransformer, codes: Transformer, tokenizer: PatchTokenizer, seed: int) -> None:
+    """Project tokens close to the embeddings of the codes that the image model has for the same patches."""
+    coder = load_exported(Tokenizer(), "image-tokenizer").eval()
+    optimizer = torch.optim.AdamW(model.project.parameters(), 3e-3)
+    generator = torch.Generator(device()).manual_seed(seed)
+    for step in range(ALIGNED):
+        image = as_images(torch.from_numpy(build(PRESETS["cpu"].batch, TRAIN, seed, step)[0]))
+        with torch.no_grad():
+            token = noisy_tokens(tokenizer.means(image), generator)
+            wanted = codes.backbone.embed_tokens(coder.encode(image).flatten(1))
+        loss = F.mse_loss(model.project(token), wanted) / wanted.var()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if step % 50 == 49:
+            print(f"{step + 1} steps of the projection, loss {float(loss):.3f}", flush=True)
+
+
 def train_transformer(
-    run: Run,
-    model: PatchTransformer,
-    pictures: tuple[tuple[Tensor, Tensor], Tensor],
-    seed: int,
-    teacher: PatchTransformer | None,
+    run: Run, model: PatchTransformer, tokenizer: PatchTokenizer, seed: int, teacher: PatchTransformer | None
 ) -> None:
-    """Train on tokens drawn anew from their posterior each time."""
-    (mean, std), labels = pictures
-    scale = float(load_exported(PatchTokenizer(), TOKENIZER).scale)
-    rows = batches(len(labels), run.preset.batch, seed)
+    """Train on tokens drawn anew around their means each time."""
+    AttentionInterface.register("float32", float32_attention)
+    for network in (model, teacher):
+        if network is not None:
+            network.backbone.set_attn_implementation("float32")
+            network.compile()
+    batch = cache(lambda number: encoded(tokenizer, run.preset.batch, TRAIN, seed, number))
     for step in run.steps():
-        picked = rows(step)
+        mean, labels = batch(step % DISTINCT)
         here = torch.Generator().manual_seed(seed * 1_000_003 + step)
         there = torch.Generator(device()).manual_seed(seed * 1_000_003 + step)
-        latent = mean[picked].float() + std[picked].float() * torch.randn(mean[picked].shape, generator=here)
-        token = (latent / scale).flatten(2).transpose(1, 2).to(device())
-        run.update(loss(model, token, drop_conditions(labels[picked], here).to(device()), there, teacher))
+        token = noisy_tokens(mean, there)
+        run.update(loss(model, token, drop_conditions(labels, here).to(device()), there, teacher))
+    model.backbone.set_attn_implementation("sdpa")
 
 
 @torch.no_grad()
 def measure_transformer(
-    model: PatchTransformer, pictures: tuple[tuple[Tensor, Tensor], Tensor], teacher: PatchTransformer | None
+    model: PatchTransformer, tokenizer: PatchTokenizer, teacher: PatchTransformer | None
 ) -> dict[str, float | int]:
     """Errors on held-out pictures, with the same noise for every model."""
-    (mean, _), labels = pictures
-    tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
+    mean, labels = encoded(tokenizer, HELD_OUT, TEST, 0)
     chunks = list(zip(mean.split(100), labels.split(100), strict=True))
 
     def average(teacher: PatchTransformer | None) -> float:
         generator, total = torch.Generator(device()).manual_seed(0), 0.0
-        for latent, label in chunks:
-            token, known = tokenizer.tokens(latent.float().to(device())), label.to(device())
+        for part, label in chunks:
+            token, known = noisy_tokens(part, generator), label.to(device())
             if isinstance(model.head, MixtureHead):
                 total += float(loss(model, token, known, generator, None))
             else:
@@ -230,20 +258,27 @@ def main() -> None:
     options, preset = parse(__doc__ or "", PRESETS, ("tokenizer", *SIZES))
     if options.name == "tokenizer":
         tokenizer = PatchTokenizer().to(device())
-        run = Run(TOKENIZER, tokenizer, [torch.optim.AdamW(tokenizer.parameters(), preset.lr)], preset)
-        pictures = data.load("train", 120_000).images
-        run.carry_out(options, lambda: train_tokenizer(run, tokenizer, torch.from_numpy(pictures), options.seed))
-        title = "KL autoencoder, 48x48 colour images to 12x12 tokens of 8 numbers"
-        held = torch.from_numpy(data.load("t10k", 4_000).images)
-        export(run, title, measure_tokenizer(tokenizer, held), options)
+        inherit_convolutions(tokenizer)
+        optimizer = torch.optim.AdamW(tokenizer.parameters(), preset.lr, betas=(0.9, 0.98), weight_decay=1e-3)
+        run = Run(TOKENIZER, tokenizer, [optimizer], preset)
+        run.carry_out(options, lambda: train_tokenizer(run, tokenizer, options.seed))
+        title = "Autoencoder, 96x96 colour pictures to 12x12 tokens of 8 numbers"
+        held = torch.from_numpy(build(2_000, TEST, 0)[0])
+        export(run, title, measure_tokenizer(tokenizer, held), options, SCENES_LICENCE)
         return
-    size, teacher = SIZES[options.name], None
+    size, teacher, codes = SIZES[options.name], None, load_exported(Transformer(), "image-ar")
     if options.name == "draft":
-        teacher = load_exported(PatchTransformer(SIZES["target"]), "patch-target")
+        teacher = load_exported(PatchTransformer(SIZES["target"]), "patch-target").eval()
+    if options.name != "target":
+        codes = load_exported(Transformer(DRAFTER), "image-draft")
+    tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
     model = PatchTransformer(size).to(device())
+    inherit(model, codes)
     run = Run(f"patch-{options.name}", model, muon(model, model.backbone.layers, preset.lr), preset)
-    run.carry_out(options, lambda: train_transformer(run, model, latents("train", 120_000), options.seed, teacher))
-    export(run, size.title, measure_transformer(model, latents("t10k", 4_000), teacher), options)
+    if not run.path.exists():
+        align(model, codes, tokenizer, options.seed)
+    run.carry_out(options, lambda: train_transformer(run, model, tokenizer, options.seed, teacher))
+    export(run, size.title, measure_transformer(model, tokenizer, teacher), options, SCENES_LICENCE)
 
 
 if __name__ == "__main__":

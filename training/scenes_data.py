@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from engines.models.bundled.networks import PATCH, SIZE
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
-from training.data import fetch
+from training.debian import fetch
 from training.scenes import GROUNDS, draw
 
 PACKAGE: Final = "fonts-noto-color-emoji"

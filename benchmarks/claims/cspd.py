@@ -1,11 +1,7 @@
 """CSpD, arXiv 2411.11925: drafts of continuous tokens that a diffusion head draws."""
 
-from typing import Any
-
-from benchmarks.claims.conclusion import Conclusion, difference
-from engines.models.catalog import load_model
-from engines.runtime.driver import run_batch
-from engines.runtime.request import Request
+from benchmarks.claims.conclusion import Conclusion, difference, runs
+from engines.models.catalog import MODELS
 from traces.schema import Trace
 
 
@@ -13,22 +9,19 @@ def conclusions(seeds: int) -> list[Conclusion]:
     """Runs with and without one setting, on the field whose distribution is known and on patches of pictures."""
     wide = {"tied": 0, "last": 100}  # a last step as wide as MAR's; nothing is tied but the noise
     aligned, apart = (_acceptance(_runs("toy-field", seeds, align=align, **wide)) for align in (True, False))
-    paper = _runs("patch-target", max(seeds // 8, 2), mode="paper")
+    paper = _runs("patch-target", max(seeds // 8, 2), mode="paper", **dict(MODELS["patch-target"].opens))
     return [
         Conclusion(
-            "CSpD",
             "Table 4",
             "Aligned noise makes more drafts pass",
             [difference("acceptance, closed-form field, γ = 4", aligned, apart)],
         ),
         Conclusion(
-            "CSpD",
             "Table 1, acceptance",
             "The paper's rule accepts a quarter to a third of drafts",
             [difference("acceptance of patches, over 0.1", _acceptance(paper), [0.1] * len(paper))],
         ),
         Conclusion(
-            "CSpD",
             "Fig. 8",
             "The share of drafts that is accepted falls with γ",
             [
@@ -39,15 +32,12 @@ def conclusions(seeds: int) -> list[Conclusion]:
                 )
             ],
         ),
-        Conclusion("CSpD", "Table 2", "Harmon gains 1.11 to 2.54 times", needs="Harmon-1.5B and a GPU"),
+        Conclusion("Table 2", "Harmon gains 1.11 to 2.54 times", needs="Harmon-1.5B and a GPU"),
     ]
 
 
 def _runs(name: str, count: int, **values: object) -> list[Trace]:
-    model: Any = load_model(name)
-    return run_batch(
-        [Request("cspd", model, seed=seed, settings={"gamma": 4, **values}).job() for seed in range(count)]
-    )
+    return runs("cspd", name, [None] * count, **{"gamma": 4, **values})
 
 
 def _acceptance(traces: list[Trace]) -> list[float]:

@@ -30,7 +30,7 @@ from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, scroll_to
 from engines.config import as_values, settings
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
-from engines.models.bundled import garment_prompts, prompts
+from engines.models.bundled.prompts import SLOTS
 from engines.models.catalog import MODELS, at_hand, default_model, how_to_fetch
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
@@ -41,7 +41,6 @@ from traces.schema import Trace
 DEFAULT: Final = METHODS["scd"]
 _USUAL: Final = MODELS[default_model(DEFAULT.family)]
 DRAWS: Final = MODELS["studio-image"].default_prompt
-WEARS: Final = MODELS["patch-target"].default_prompt
 EXAMPLES: Final = {
     DRAWS: (
         DRAWS,
@@ -50,13 +49,6 @@ EXAMPLES: Final = {
         "a whale by the sea",
         "a taxi at sunset",
         "a castle in the sky",
-    ),
-    WEARS: (
-        WEARS,
-        "a blue dress on petals",
-        "a yellow bag on wood",
-        "a white sneaker at dusk",
-        "a purple coat in a storm",
     ),
     MODELS["snakes-target"].default_prompt: (
         MODELS["snakes-target"].default_prompt,
@@ -153,7 +145,7 @@ class WatchPage:
                 self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
             self.folders = FolderPanel(self.problem) if local(os.environ) else None
             with gr.Accordion(
-                "Prompt vocabulary", open=False, visible=model.default_prompt in (DRAWS, WEARS)
+                "Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS
             ) as self.words:
                 gr.Markdown(vocabulary(), elem_classes="vocabulary")
             self.beside = gr.Checkbox(
@@ -388,7 +380,7 @@ class WatchPage:
         update[self.length] = update.get(self.length, gr.update()) | {"visible": model.text}
         value, interactive = model.default_prompt, bool(model.default_prompt)
         update[self.prompt] = gr.update(value=value, placeholder=_placeholder(model), interactive=interactive)
-        update[self.words] = gr.update(visible=value in (DRAWS, WEARS))
+        update[self.words] = gr.update(visible=value == DRAWS)
         return update | {examples: gr.update(visible=own == value) for own, examples in self.examples.items()}
 
     def _settings_for(self, model: ModelInfo) -> Update:
@@ -426,14 +418,8 @@ def begin_with(update: Update) -> None:
 
 def vocabulary() -> str:
     """The words that the studio models of pictures know, as Markdown."""
-    scenes, garments = (
-        "\n".join(f"- **{slot.capitalize()}**: {', '.join(table)}" for slot, table in slots.items())
-        for slots in (prompts.SLOTS, garment_prompts.SLOTS)
-    )
-    return (
-        f"*{DRAWS}*; either part may be left out.\n\n{scenes}\n\n"
-        f"The patch models: *{WEARS}*; any part may be left out.\n\n{garments}"
-    )
+    words = "\n".join(f"- **{slot.capitalize()}**: {', '.join(table)}" for slot, table in SLOTS.items())
+    return f"*{DRAWS}*; either part may be left out.\n\n{words}"
 
 
 def _placeholder(model: ModelInfo) -> str:

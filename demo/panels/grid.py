@@ -9,7 +9,7 @@ import gradio as gr
 from PIL import ImageOps
 
 from demo.addresses import Address, fragment_of_grid
-from demo.pages.watch import DRAWS, EXAMPLES, WEARS, vocabulary
+from demo.pages.watch import DRAWS, EXAMPLES, vocabulary
 from demo.panels.export import ExportPanel
 from demo.panels.figure import Panel
 from demo.panels.start_stop import StartStop, progress
@@ -217,7 +217,7 @@ class GridPanel:
             prompts = "\n".join(list(dict.fromkeys([*own, *_examples(model)]))[:_OFFERED])
         return {
             self.prompts: gr.update(value=prompts, visible=bool(model.default_prompt)),
-            self.words: gr.update(visible=model.default_prompt in (DRAWS, WEARS)),
+            self.words: gr.update(visible=model.default_prompt == DRAWS),
             self.model: model.id,
             **self.say(values | {self.prompts: prompts, self.model: model.id}),
         }

@@ -57,7 +57,7 @@ _UNBUILT: Final = {
     "num_beams": 1,
 }
 """What it may be told besides, and the value that changes nothing."""
-_SAY: Final = ("A red ankle boot on green grass.", "Say what to draw.")
+_SAY: Final = ("An owl in the forest.", "Say what to draw.")
 _CLASS: Final = ("207", "Give the number of one of ImageNet's 1,000 classes.")
 _CLIP: Final = (
     "",

@@ -91,11 +91,9 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     asked = Request("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
     named = page.opened(Address(request=asked))
     assert (named[block]["value"], named[page.prompt]["value"]) == ("4", "How many?") and named[page.length]["visible"]
-    guidance = page.sampling["continuous-ar"].of["guidance"]
-    settings = page.choose_model({page.model: "patch-target"})
-    assert settings[guidance]["value"] == 3.0
-    assert settings[page.sampling["discrete-ar"].of["guidance"]]["value"] == 1.0
-    assert page.choose_model({page.model: "patch-mixture"})[guidance]["value"] == 1.0  # it has none
+    last = page.sampling["continuous-ar"].of["last"]
+    assert page.choose_model({page.model: "patch-target"})[last]["value"] == 150
+    assert page.choose_model({page.model: "patch-mixture"})[last]["value"] == 0  # it takes no denoising steps
 
 
 def test_a_method_leaves_a_model_that_fits(page: WatchPage) -> None:

@@ -47,7 +47,7 @@ def awake(network: torch.nn.Module, seed: int) -> Any:
 def patch(seed: int = 0, kind: str = "draft") -> StudioPatch:
     size = replace(SIZES[kind], trunk=TransformerSize(32, 2, 2, 48), head_width=24, head_depth=1)
     network = awake(PatchTransformer(size), seed)
-    return StudioPatch(PatchTokenizer(16).eval(), network, ModelCard(id=f"{kind}-{seed}"), CPU)
+    return StudioPatch(PatchTokenizer().eval(), network, ModelCard(id=f"{kind}-{seed}"), CPU)
 
 
 @cache
@@ -80,7 +80,7 @@ def values(trace: Trace) -> Tensor:
     return torch.tensor([token for token in trace.output.tokens if token is not None])
 
 
-PROMPT = "a red coat on grass"
+PROMPT = "an owl in the forest"
 
 
 @pytest.mark.parametrize("method", ["cspd", "cspd-block", "cspd-release"])
@@ -96,7 +96,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) 
         request: Any = decoder.send(answer)
         session = sessions[request.role]
         conditions = session.conditions({0: request})
-        silent = (-1, -1, -1)
+        silent = (-1, -1)
         said = torch.tensor([task.conditions, silent][: 1 + (guidance != 1)])  # type: ignore[attr-defined]
         inputs = torch.cat([condition_vectors(said), request.tokens.float().expand(len(said), -1, -1)], 1)
         positions = torch.arange(inputs.shape[1]).expand(len(said), -1)
@@ -111,7 +111,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) 
 
 @pytest.mark.slow
 def test_sequences_of_different_lengths_do_not_disturb_each_other() -> None:
-    prompts = (PROMPT, "a blue bag", "a dress")
+    prompts = (PROMPT, "a taxi at sunset", "a bus")
     jobs = [job(patch(0), prompt, small=patch(1), seed=i, gamma=3) for i, prompt in enumerate(prompts)]
     for trace, one in zip(together(jobs, 20), jobs, strict=True):
         alone = finish(one, 20)

@@ -8,7 +8,6 @@ import torch
 
 from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS, scd
-from engines.models.bundled import garment_prompts
 from engines.models.bundled.prompts import PROMPTS, Prompt, PromptError, parse_prompt
 from engines.sampling.distributions import GuidedSampling, Sampling, to_probs, truncate_mass
 
@@ -91,9 +90,7 @@ def test_prompts_are_read_with_synonyms() -> None:
     assert str(parse_prompt("An OWL in the woods!")) == "an owl in the forest"
     assert str(parse_prompt("a bunny by the ocean")) == "a rabbit by the sea"
     assert parse_prompt("a baby chick") == Prompt(thing=parse_prompt("chick").thing)
-    assert str(garment_prompts.parse_prompt("A crimson boot on the lawn!")) == "a red ankle boot on grass"
     assert all(parse_prompt(str(prompt)) == prompt for prompt in [*PROMPTS, Prompt(scene=2)])
-    assert all(garment_prompts.parse_prompt(str(prompt)) == prompt for prompt in garment_prompts.PROMPTS)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import torch
 
-from benchmarks._pictures import SCENES
+from benchmarks._pictures import as_asked
 from engines.ar.request import Forward
 from engines.config import make_config
 from engines.methods import METHODS
@@ -28,7 +28,7 @@ def test_pictures_show_what_the_prompt_says() -> None:
     model, prompts = image.load(), [str(prompt) for prompt in PROMPTS]
     config = make_config(METHODS["scd"].config, dict(MODELS["studio-image"].opens))
     tokens = sample_tokens([Job(METHODS["scd"], model, prompt, config, 0, i) for i, prompt in enumerate(prompts)])
-    right = SCENES.right(model.pixels(torch.tensor(tokens)), prompts).sum(0).tolist()
+    right = as_asked(model.pixels(torch.tensor(tokens)), prompts).sum(0).tolist()
     assert right[0] >= 14 and right[1] >= 15, "things and scenes of 16; by chance 1 in 81, 1 in 8"
 
 

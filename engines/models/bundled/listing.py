@@ -11,7 +11,6 @@ from traces.schema import ModelCard
 
 _SHIPS: Final = "nothing: weights ship in assets/models"
 _DRAWS: Final = (_SHIPS, "an owl in the forest", f"Say one of {len(THINGS)} things in one of {len(SCENES)} scenes.")
-_WEARS: Final = (_SHIPS, "a red ankle boot on grass", 'Say "a {tint} {garment} on {background}".')
 _TOY: Final = ("nothing: closed-form distributions", "", "Takes no prompt.")
 _SOLVES: Final = (
     _SHIPS,
@@ -31,8 +30,8 @@ _LARGE_BLOCKS: Final = (("block", "32"),)
 _ROLLS: Final = (*_LARGE_BLOCKS, ("length", 104))
 _NAMED: Final = (("guidance", 2.0), ("top_k", 50))
 """With which nearly all pictures show what was asked; without, a third do not."""
-_GUIDED: Final = (("guidance", 3.0),)
-"""More pictures show what was asked: MAR's own are drawn with guidance, too."""
+_PATCHES: Final = (("last", 150),)
+"""The timestep below which there is hardly more than the noise that tokens carry."""
 _CODES: Final[tuple[Family, ...]] = ("discrete-ar",)
 _VECTORS: Final[tuple[Family, ...]] = ("continuous-ar",)
 _BLOCKS: Final[tuple[Family, ...]] = ("diffusion-lm", "discrete-ar")
@@ -62,15 +61,15 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
     "engines.models.bundled.patch": (
         ModelInfo(
             "patch-target",
-            "Studio patch model, 48x48",
+            "Studio patch model, 96x96",
             _VECTORS,
-            *_WEARS,
+            *_DRAWS,
             "patch-draft",
             mixture="patch-mixture",
-            opens=_GUIDED,
+            opens=_PATCHES,
         ),
-        ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_WEARS, opens=_GUIDED),
-        ModelInfo("patch-mixture", "Small studio patch model, mixture of Gaussians", _VECTORS, *_WEARS),
+        ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, opens=_PATCHES),
+        ModelInfo("patch-mixture", "Small studio patch model, mixture of Gaussians", _VECTORS, *_DRAWS),
     ),
     "engines.models.toy_field": (
         ModelInfo("toy-field", "Toy field, 12x12 colours", _VECTORS, *_TOY, "toy-field-small"),

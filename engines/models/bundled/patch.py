@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask
-from engines.models.bundled.garment_prompts import parse_prompt
 from engines.models.bundled.image import load_weights
+from engines.models.bundled.networks import GRID
 from engines.models.bundled.patch_networks import (
-    GRID,
     SIZES,
     WIDTH,
     PatchTokenizer,
     PatchTransformer,
     condition_vectors,
 )
+from engines.models.bundled.prompts import parse_prompt
 from engines.models.checkpoints.picture_model import LatentPictures
 from engines.models.heads import DiffusionHead
 from engines.models.lean import lean
@@ -35,12 +35,12 @@ _TOKENIZER: Final = "patch-tokenizer"
 class PatchTask(ContinuousTask):
     """A picture to decode."""
 
-    conditions: tuple[int, ...] = (-1, -1, -1)
-    """Garment, tint and background; -1 where the prompt leaves it open."""
+    conditions: tuple[int, ...] = (-1, -1)
+    """Thing and scene; -1 where the prompt leaves it open."""
 
 
 class StudioPatch(LatentPictures):
-    """A model of the family continuous-ar, conditioned on garment, tint and background."""
+    """A model of the family continuous-ar, conditioned on thing and scene."""
 
     limits = Pictures()
 
@@ -74,7 +74,7 @@ class StudioPatch(LatentPictures):
         return ContinuousSession(backbone, self._head)
 
     def pixels(self, tokens: Tensor) -> Tensor:
-        """Tokens [B, 144, 8] to images [B, 3, 48, 48] in [-1, 1]."""
+        """Tokens [B, 144, 8] to images [B, 3, 96, 96] in [-1, 1]."""
         with torch.inference_mode():
             pixels: Tensor = self._autoencoder.decode(tokens.to(self.device, self.dtype))
         return pixels

@@ -1,70 +1,52 @@
-"""The networks of the studio patch models: a KL autoencoder and causal transformers over its continuous tokens."""
+"""The networks of the studio patch models: an autoencoder and causal transformers over its continuous tokens."""
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 import torch
 import torch.nn.functional as F
-from diffusers import AutoencoderKL
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
-from engines.models.bundled.garment_prompts import BACKGROUNDS, GARMENTS, TINTS
-from engines.models.bundled.networks import TransformerSize, backbone, condition_ids
+from engines.models.bundled.networks import CONDITIONS, GRID, Tokenizer, TransformerSize, backbone, condition_ids
 from engines.models.heads import MixtureHead, ResidualHead
 from engines.models.networked import hidden_states
 
-SIZE: Final = 48
-PATCH: Final = 4
-GRID: Final = SIZE // PATCH
-CONDITIONS: Final = (len(GARMENTS), len(TINTS), len(BACKGROUNDS))
 WIDTH: Final = 8
 """Components of a token."""
+NOISE: Final = 0.1
+"""Share of a token's variance that is noise."""
 PREFIX: Final = len(CONDITIONS)
 
 
 class PatchTokenizer(nn.Module):
-    """Images to 12x12 tokens of 8 numbers and back: diffusers' AutoencoderKL behind a pixel-unshuffle.
+    """Images to 12x12 tokens of 8 numbers and back: the image model's convolutions, without its codebook.
 
-    `scale` brings the tokens to unit variance; it is measured after training.
+    A token is an encoder's output, normalized, and noise of a fixed share, which the decoder learns to ignore (as in
+    LatentLM, arXiv 2412.08635): a distribution over tokens is never narrower than that noise.
     """
 
-    scale: Tensor
-
-    def __init__(self, channels: int = 80) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.vae = AutoencoderKL(
-            in_channels=3 * PATCH**2,
-            out_channels=3 * PATCH**2,
-            block_out_channels=(channels,),
-            layers_per_block=1,
-            latent_channels=WIDTH,
-            norm_num_groups=16,
-            mid_block_add_attention=False,
-            use_quant_conv=False,
-            use_post_quant_conv=False,
-        )
-        self.register_buffer("scale", torch.ones(()))
+        convolutions = Tokenizer(1, WIDTH)
+        self.encoder, self.decoder = convolutions.encoder, convolutions.decoder
+        self.norm = nn.BatchNorm2d(WIDTH, affine=False)
 
-    def posterior(self, image: Float[Tensor, "B 3 S S"]) -> tuple[Float[Tensor, "B D G G"], Float[Tensor, "B D G G"]]:
-        """Mean and log variance of the latents of images in [-1, 1], unscaled."""
-        latent = self.vae.encode(F.pixel_unshuffle(image, PATCH)).latent_dist
-        return latent.mean, latent.logvar
+    def means(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B N D"]:
+        """Tokens of images in [-1, 1] in raster order, before noise is added."""
+        latent: Tensor = self.norm(self.encoder(image).float())
+        return math.sqrt(1 - NOISE) * latent.flatten(2).transpose(1, 2)
 
-    def reconstruct(self, latent: Float[Tensor, "B D G G"]) -> Float[Tensor, "B 3 S S"]:
-        """Unscaled latents to images, nominally in [-1, 1]."""
-        hidden: Tensor = self.vae.decode(latent).sample
-        return F.pixel_shuffle(hidden, PATCH)
-
-    def tokens(self, latent: Float[Tensor, "B D G G"]) -> Float[Tensor, "B N D"]:
-        """Unscaled latents to tokens in raster order."""
-        return (latent / self.scale).flatten(2).transpose(1, 2)
+    def reconstruct(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B 3 S S"]:
+        """Tokens in raster order to images, nominally in [-1, 1]."""
+        image: Tensor = self.decoder(tokens.transpose(1, 2).unflatten(2, (GRID, GRID)))
+        return image
 
     def decode(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B 3 S S"]:
         """Tokens in raster order to images, clipped to [-1, 1]."""
-        latent = tokens.transpose(1, 2).unflatten(2, (GRID, GRID)) * self.scale
-        return self.reconstruct(latent).clamp(-1, 1)
+        return self.reconstruct(tokens).clamp(-1, 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,18 +62,18 @@ class PatchSize:
 
 
 SIZES: Final = {
-    "target": PatchSize("Studio patch model", TransformerSize(288, 6, 8, 544), 256),
-    "draft": PatchSize("Small studio patch model", TransformerSize(144, 4, 4, 352), 192, 2),
-    "mixture": PatchSize("Small studio patch model, GMM head", TransformerSize(144, 4, 4, 352), 256, components=8),
+    "target": PatchSize("Studio patch model", TransformerSize(layers=18), 256),
+    "draft": PatchSize("Small studio patch model", TransformerSize(layers=2), 128, 2),
+    "mixture": PatchSize("Small studio patch model, GMM head", TransformerSize(layers=2), 256, components=8),
 }
 
 
 class PatchTransformer(nn.Module):
     """What follows tokens under a condition: transformers' Qwen3Model with learned positions, and a head.
 
-    The input is three condition ids (garment, tint, background; the last id of each table means "not said"), each as
+    The input is two condition ids (thing, scene; the last id of each table means "not said"), each as
     the first component of a vector, and then the tokens in raster order. Output slot i is the condition of the token
-    that follows input slot i, so slots 0 and 1 are unused.
+    that follows input slot i, so slot 0 is unused.
     """
 
     def __init__(self, size: PatchSize) -> None:
@@ -99,7 +81,8 @@ class PatchTransformer(nn.Module):
         length = PREFIX + GRID**2
         self.backbone = backbone(sum(n + 1 for n in CONDITIONS), length, size.trunk)
         self.position = nn.Embedding(length, size.trunk.width)
-        self.project = nn.Linear(WIDTH, size.trunk.width)
+        width = size.trunk.width
+        self.project = nn.Sequential(nn.Linear(WIDTH, width), nn.SiLU(), nn.Linear(width, width))
         self.head: ResidualHead | MixtureHead = (
             MixtureHead(WIDTH, size.trunk.width, size.head_width, size.components)
             if size.components
@@ -123,6 +106,6 @@ class PatchTransformer(nn.Module):
         return hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)
 
 
-def condition_vectors(values: Int[Tensor, "B 3"]) -> Float[Tensor, "B 3 D"]:
-    """Inputs that say (garment, tint, background); -1 stands for "not said"."""
+def condition_vectors(values: Int[Tensor, "B 2"]) -> Float[Tensor, "B 3 D"]:
+    """Inputs that say (thing, scene); -1 stands for "not said"."""
     return F.pad(condition_ids(values, CONDITIONS, codes=0)[..., None].float(), (0, WIDTH - 1))
