@@ -92,13 +92,17 @@ def per_second(row: ResultRow) -> float:
     return row.tokens / row.seconds
 
 
+def runs(method: str, model_id: str, prompts: Iterable[str | None], **settings: object) -> list[Trace]:
+    """Prompts decoded by a model that ships, each with a seed of its own; None is the model's example."""
+    model = load_model(model_id)
+    asked = enumerate(prompts)
+    return run_batch([Request(method, model, prompt, seed=seed, settings=settings).job() for seed, prompt in asked])
+
+
 def texts(method: str, count: int, **settings: object) -> list[Trace]:
     """As many held-out maths problems, answered by the language model that ships."""
-    model: Any = load_model("text-target")
-    asked = enumerate(exam("text-target").problems[:count])
-    return run_batch(
-        [Request(method, model, each.question, seed=seed, settings=settings).job() for seed, each in asked]
-    )
+    questions = [problem.question for problem in exam("text-target").problems[:count]]
+    return runs(method, "text-target", questions, **settings)
 
 
 def against(

@@ -1,13 +1,9 @@
 """SCD, arXiv 2510.24211: Jacobi decoding with coupled drafts."""
 
 from statistics import correlation, fmean
-from typing import Any
 
 from benchmarks._runs import prompts
-from benchmarks.claims.conclusion import Conclusion, Effect, difference
-from engines.models.catalog import load_model
-from engines.runtime.driver import run_batch
-from engines.runtime.request import Request
+from benchmarks.claims.conclusion import Conclusion, Effect, difference, runs
 from traces.pairing import Estimate
 from traces.schema import Trace
 from traces.stats import agreement_by_age, mean_difference, token_difference
@@ -19,9 +15,8 @@ YOUNG, OLD = 2, 8
 
 def conclusions(seeds: int) -> list[Conclusion]:
     """Pictures of as many prompts, decoded with every coupling and strength."""
-    model: Any = load_model("studio-image")
-    alone, maximal, gumbel = (_runs(model, seeds, coupling=name) for name in ("none", "maximal", "gumbel"))
-    half = _runs(model, seeds, coupling="maximal", alpha=0.5)
+    alone, maximal, gumbel = (_runs(seeds, coupling=name) for name in ("none", "maximal", "gumbel"))
+    half = _runs(seeds, coupling="maximal", alpha=0.5)
     passes = [[float(trace.summary.forwards) for trace in traces] for traces in (alone, maximal, gumbel, half)]
     changed = [_changed(trace) for trace in alone]
     return [
@@ -68,10 +63,8 @@ def conclusions(seeds: int) -> list[Conclusion]:
     ]
 
 
-def _runs(model: Any, count: int, **values: object) -> list[Trace]:
-    settings = {"window": WINDOW, **values}
-    asked = enumerate(prompts("studio-image", count))
-    return run_batch([Request("scd", model, prompt, seed=seed, settings=settings).job() for seed, prompt in asked])
+def _runs(count: int, **values: object) -> list[Trace]:
+    return runs("scd", "studio-image", prompts("studio-image", count), window=WINDOW, **values)
 
 
 def _changed(trace: Trace) -> float:
