@@ -55,7 +55,7 @@ def _check_head(trace: Trace) -> Iterator[Problem]:
 def _check_rules(trace: Trace) -> Iterator[Problem]:
     for index, rule in enumerate(trace.rules):
         try:
-            list(rules.read(rule.formula))
+            rules.check(rule.formula)
         except ValueError as error:
             if not is_later(trace.version):
                 yield Problem(f"rules[{index}].formula", str(error), "use the names of docs/trace.md, each in braces")

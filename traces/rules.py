@@ -6,8 +6,7 @@ run. Nothing in it is computed: the numbers are those that the trace has.
 """
 
 import re
-from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 from traces.measures import FREE_PREFIX, MEASURES
 
@@ -17,34 +16,25 @@ WORDS: Final = ("draft", "token", "best")
 """The judged draft, what the position holds now, and the likeliest token under the judging distribution."""
 FATE: Final = "fate"
 """The verdict itself, in a word."""
-SETTING: Final = "set "
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
 _SETTING: Final = re.compile(r"set [A-Za-z_][A-Za-z0-9_]*")
 
 
-class Blank(NamedTuple):
-    """A place of a formula that is to be filled: one name, or two with a sign between them."""
-
-    names: tuple[str, ...]
-
-
-def read(formula: str) -> Iterator[str | Blank]:
-    """Text and masks of a formula, in order.
+def check(formula: str) -> None:
+    """Make sure that a formula has nothing but text, and names in braces.
 
     Raises:
         ValueError: for a name that there is not, or a brace that stands alone; the message says which.
     """
     for index, part in enumerate(_PLACE.split(formula)):
         if index % 2:
-            yield _blank(part)
+            _check_place(part)
         elif "{" in part or "}" in part:
             raise ValueError(f"{part[:40]!r} has a brace that stands alone")
-        elif part:
-            yield part
 
 
-def _blank(inside: str) -> Blank:
-    names = tuple(name.strip() for name in inside.split("?"))
+def _check_place(inside: str) -> None:
+    names = [name.strip() for name in inside.split("?")]
     if len(names) > 2:
         raise ValueError(f"{inside[:40]!r} has more than two names")
     for name in names:
@@ -54,7 +44,6 @@ def _blank(inside: str) -> Blank:
         raise ValueError(f"{inside[:40]!r} compares a token with a number")
     if len(names) == 2 and FATE in names:
         raise ValueError(f"{inside[:40]!r} compares a verdict")
-    return Blank(names)
 
 
 def _known(name: str) -> bool:
