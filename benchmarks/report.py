@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from traces.results import commit_in_words
 from traces.streams import piped
 
 Record = Mapping[str, Any]
@@ -360,8 +361,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def place(result: Record) -> str:
     """Device, threads, commit and date of a result."""
     environment = result["environment"]
-    commit, _, dirty = environment["commit"].partition("+")
-    state = f"commit {commit[:12]}{' with changes' if dirty else ''}" if commit else "no commit"
+    state = commit_in_words(environment["commit"]) or "no commit"
     threads = f"{environment['threads']} thread{'s' * (environment['threads'] != 1)}"
     return ", ".join([environment["device"], threads, state, result["created"][:10]])
 

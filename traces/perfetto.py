@@ -22,8 +22,7 @@ def events(trace: Trace) -> dict[str, Any]:
     """The trace as plain data of the JSON object format. Where no pass was timed, each takes a millisecond."""
     timed = any(step.call.milliseconds.total for step in trace.steps)
     roles = {step.call.role for step in trace.steps}
-    named = {"process_name": {"name": f"{trace.method} on {trace.model.id}"}}
-    listed = [_metadata(name, 0, about) for name, about in named.items()]
+    listed = [_metadata("process_name", 0, {"name": f"{trace.method} on {trace.model.id}"})]
     listed += [_metadata("thread_name", _TRACKS[role], {"name": role}) for role in _TRACKS if role in roles]
     words, at = trace.legend.vocabulary or {}, 0.0
     for index, step in enumerate(trace.steps):

@@ -112,7 +112,7 @@ class Results:
             *(row.device for row in self.rows),
             *(f"{threads} thread{'s' * (threads != '1')} a process" for threads in _column(self.about, "threads")),
             *(f"torch {version}" for version in _column(libraries, "torch")),
-            *map(_commit, _column(self.about, "commit")),
+            *map(commit_in_words, _column(self.about, "commit")),
             *(created[:10] for created in _column(self.about, "created")),
         ]
         return ", ".join(part[: limits.NAME_CHARACTERS] for part in dict.fromkeys(parts) if part)
@@ -221,6 +221,12 @@ def written(row: ResultRow) -> bytes:
     return line
 
 
+def commit_in_words(commit: str) -> str:
+    """The commit of an `Environment` as tables name it; empty where it is not known."""
+    name, _, dirty = commit.partition("+")
+    return f"commit {name[:12]}{' with changes' if dirty else ''}" if name else ""
+
+
 def digest(data: object) -> str:
     """A hash of plain data, by which equal runs and weights are known."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
@@ -293,8 +299,3 @@ def _unpacked(data: bytes) -> bytes:
 
 def _column(about: Sequence[Any], name: str) -> list[str]:
     return [str(each[name]) for each in about if isinstance(each.get(name), str | int)]
-
-
-def _commit(commit: str) -> str:
-    name, _, dirty = commit.partition("+")
-    return f"commit {name[:12]}{' with changes' if dirty else ''}" if name else ""
