@@ -21,10 +21,6 @@ from traces.streams import STANDARD
 ENDINGS: Final = (".jsonl", ".jsonl.gz")
 
 
-class RowsError(ValueError):
-    """A file that is not one of ours, or holds rows of something else; the message names field, value and remedy."""
-
-
 class Rows:
     """The rows of one file. Only one process may write: from `begin` on the file is locked, and a kill unlocks it."""
 
@@ -32,12 +28,12 @@ class Rows:
         """Read what is there, without what an interruption cut off at its end.
 
         Raises:
-            RowsError: for a name or folder that cannot be, and for lines that are no rows.
+            SweepError: for a name or folder that cannot be, and for lines that are no rows.
         """
         if not path.name.endswith(ENDINGS):
-            raise RowsError(f"-o: {str(path)!r} must end in {' or '.join(ENDINGS)}")
+            raise SweepError(f"-o: {str(path)!r} must end in {' or '.join(ENDINGS)}")
         if not path.parent.is_dir():
-            raise RowsError(f"-o: the folder {str(path.parent)!r} does not exist; make it first")
+            raise SweepError(f"-o: the folder {str(path.parent)!r} does not exist; make it first")
         self.path = path
         self._packed = path.suffix == ".gz"
         self._file: IO[bytes] | None = None
@@ -48,14 +44,14 @@ class Rows:
         """Make ready to append, and say about what.
 
         Raises:
-            RowsError: while another process writes, or where one wrote since the rows were read.
+            SweepError: while another process writes, or where one wrote since the rows were read.
             OSError: where the file cannot be written.
         """
         file = self._locked()
         with file:
             now = Rows(self.path)
             if list(now.rows) != list(self.rows) or not os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
-                raise RowsError(f"-o: another sweep wrote to {self.path} just now; give the same command again")
+                raise SweepError(f"-o: another sweep wrote to {self.path} just now; give the same command again")
             self._replace([*now._lines(), _about_line(about)])
             self._file = self._locked()
 
@@ -95,7 +91,7 @@ class Rows:
             pass
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             if not (lines and isinstance(error, EOFError)):  # a kill cut off what was compressed last
-                raise RowsError(f"-o: {self.path} cannot be unpacked ({error}); name another file") from None
+                raise SweepError(f"-o: {self.path} cannot be unpacked ({error}); name another file") from None
         return [line for line in lines if line.endswith(b"\n")]
 
     def _locked(self) -> IO[bytes]:
@@ -106,7 +102,7 @@ class Rows:
         except BlockingIOError:
             file.close()
             remedy = "wait until it is done, or name another file"
-            raise RowsError(f"-o: another sweep is writing to {self.path}; {remedy}") from None
+            raise SweepError(f"-o: another sweep is writing to {self.path}; {remedy}") from None
         return file
 
     def _replace(self, lines: Iterable[bytes]) -> None:
@@ -142,7 +138,7 @@ def rows_of(path: Path) -> Rows:
     """The rows of a file that a command names; `-` is standard output.
 
     Raises:
-        RowsError: as for `Rows`.
+        SweepError: as for `Rows`.
     """
     return PrintedRows() if str(path) == STANDARD else Rows(path)
 
@@ -152,10 +148,10 @@ def _parsed(line: bytes, where: str) -> ResultRow | None:
     try:
         row = read_line(line, where)
     except SweepError as error:
-        raise RowsError(f"{error}, or name another file with -o") from None
+        raise SweepError(f"{error}, or name another file with -o") from None
     if not isinstance(row, ResultRow):
         return None
     missing = "weights" if row.key else "key"
     if not getattr(row, missing):
-        raise RowsError(f"{where}.{missing}: is missing, so no sweep wrote the row; name another file with -o")
+        raise SweepError(f"{where}.{missing}: is missing, so no sweep wrote the row; name another file with -o")
     return row

@@ -27,7 +27,7 @@ from transformers.utils import logging
 from benchmarks._grid import Grid, GridError, key, read_grid, try_out
 from benchmarks._problems import held_out
 from benchmarks._results import positive
-from benchmarks._rows import Rows, RowsError, rows_of
+from benchmarks._rows import Rows, rows_of
 from benchmarks._solving import Chunk, solve
 from engines.models.devices import add_option
 from engines.models.errors import ModelError
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows = rows_of(options.output)
         _check_rows(rows, grid, try_out(grid, options.device))
         return _sweep(grid, rows, options)
-    except (GridError, RowsError, SweepError) as error:
+    except (GridError, SweepError) as error:
         print(error, file=sys.stderr)
         return USAGE
     except ModelError as error:
@@ -139,16 +139,16 @@ def _check_rows(rows: Rows, grid: Grid, weights: dict[str, str]) -> None:
     """Rows of other weights or by other names would end up in the same figure.
 
     Raises:
-        RowsError: when the file holds such rows.
+        SweepError: when the file holds such rows.
     """
     labels = {(one.method, canonical(one.config)): one.label for one in grid.configurations}
     for row in rows.rows.values():
         for model, digest in row.weights.items():
             if weights.get(model, digest) != digest:
-                raise RowsError(f"-o: {rows.path} holds rows of other weights of {model}; name another file")
+                raise SweepError(f"-o: {rows.path} holds rows of other weights of {model}; name another file")
         label = labels.get((row.method, canonical(row.config)), row.label)
         if label != row.label:
-            raise RowsError(f"label: {label!r} is {row.label!r} in {rows.path}; keep that or name another file")
+            raise SweepError(f"label: {label!r} is {row.label!r} in {rows.path}; keep that or name another file")
 
 
 def _about(options: argparse.Namespace) -> dict[str, Any]:

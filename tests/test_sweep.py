@@ -20,7 +20,7 @@ from support.results import row
 from benchmarks import _grid, _solving, sweep
 from benchmarks._grid import GridError, expand, key
 from benchmarks._problems import given, held_out, solved
-from benchmarks._rows import Rows, RowsError
+from benchmarks._rows import Rows
 from benchmarks._solving import Chunk, solve
 from engines.config import make_config
 from engines.methods import METHODS
@@ -221,11 +221,11 @@ class TestFiles:
         path = tmp_path / f"rows{ending}"
         second, late = Rows(path), Rows(path)
         first = self.append(path, "a")
-        with pytest.raises(RowsError, match=r"another sweep is writing to .*; wait until it is done, or name another"):
+        with pytest.raises(SweepError, match=r"another sweep is writing to .*; wait until it is done, or name another"):
             second.begin({})
         first.append([self.row("b")])
         first.finish()
-        with pytest.raises(RowsError, match=r"another sweep wrote to .* just now; give the same command again"):
+        with pytest.raises(SweepError, match=r"another sweep wrote to .* just now; give the same command again"):
             late.begin({})
         self.append(path, "c").finish()
         assert list(Rows(path).rows) == ["a", "b", "c"]
@@ -260,7 +260,7 @@ class TestFiles:
         path = tmp_path / name
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(RowsError, match=said.replace(".", r"\.")) as caught:
+        with pytest.raises(SweepError, match=said.replace(".", r"\.")) as caught:
             Rows(path)
         assert len(str(caught.value)) < 500
         assert content is None or path.read_bytes() == content

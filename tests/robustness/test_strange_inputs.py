@@ -25,7 +25,7 @@ from robustness.strategies import (
     within,
 )
 
-from benchmarks._rows import Rows, RowsError
+from benchmarks._rows import Rows
 from demo.addresses import fragment_of, read_address
 from demo.panels.controls import read_config
 from engines.config import ConfigError, settings
@@ -127,7 +127,7 @@ def row_files(draw: st.DrawFn) -> bytes:
 @given(row_files())
 def test_rows_are_drawn_or_refused(data: bytes) -> None:
     with within(5.0):
-        with TemporaryDirectory() as folder, suppress(RowsError):
+        with TemporaryDirectory() as folder, suppress(SweepError):
             path = Path(folder, f"rows.jsonl{'.gz' if data[:2] == bytes((31, 139)) else ''}")
             path.write_bytes(data)
             Rows(path)
