@@ -8,6 +8,7 @@ on the grid of the tokens, which keeps the number of patterns small.
 """
 
 import argparse
+import subprocess
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -16,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 
+from engines.assets import cache_dir
 from engines.models.bundled.networks import PATCH, SIZE
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
-from training.debian import fetch
 from training.scenes import GROUNDS, draw
 
 PACKAGE: Final = "fonts-noto-color-emoji"
@@ -48,7 +49,7 @@ def sprite(text: str, size: int, kind: Place) -> NDArray[np.float32]:
         Colours multiplied by opacity, and opacity [size, size, 4], from 0 to 1.
     """
     glyph = Image.new("RGBA", (160, 160))
-    font = ImageFont.truetype(str(fetch(PACKAGE) / FONT), 109)
+    font = ImageFont.truetype(str(_emoji()), 109)
     ImageDraw.Draw(glyph).text((0, 0), text, font=font, embedded_color=True)
     pixels = np.array(glyph)
     pixels[pixels[..., 3] < 24] = 0
@@ -79,6 +80,20 @@ def sprite(text: str, size: int, kind: Place) -> NDArray[np.float32]:
     return out
 
 
+def _emoji() -> Path:
+    """The font in the cache folder, unpacked there from its package the first time."""
+    root = cache_dir() / "debs"
+    stamp = root / f".{PACKAGE}"
+    if not stamp.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", "-q", PACKAGE], cwd=root, check=True)
+        (deb,) = root.glob(f"{PACKAGE}_*.deb")
+        subprocess.run(["dpkg-deb", "-x", str(deb), str(root)], check=True)
+        deb.unlink()
+        stamp.touch()
+    return root / FONT
+
+
 def _ellipse(size: int, x: float, y: float, width: float, height: float) -> NDArray[np.float32]:
     """Opacity [size, size, 1] of an ellipse of these radii, drawn at four times its size."""
     large = Image.new("L", (4 * size, 4 * size))
@@ -93,17 +108,25 @@ def compose(thing: str, scene: str, split: int, rng: np.random.Generator) -> NDA
     """One picture [96, 96, 3]; place, size and background, mirrored or not, are drawn at random."""
     text, kind = THINGS[thing]
     ground = rng.choice([ground for ground in GROUNDS[scene] if kind in (ground, "air")])
-    picture = background(scene, str(ground), split, int(rng.integers(BACKGROUNDS))).astype(np.float32) / 255
+    picture = np.divide(background(scene, str(ground), split, int(rng.integers(BACKGROUNDS))), 255, dtype=np.float32)
     shape = sprite(text, int(rng.choice(SIZES[kind])), kind)
     picture = picture[:, :: rng.choice((1, -1))].copy()
     bottom = rng.choice(FEET)
     if kind == "air":
         lowest = SIZE if scene == "sky" else LOWEST_FLIGHT
         bottom = len(shape) + STEP * rng.integers((lowest - len(shape)) // STEP + 1)
-    left = STEP * rng.integers((SIZE - len(shape)) // STEP + 1)
-    under = picture[bottom - len(shape) : bottom, left : left + len(shape)]
-    under[:] = under * (1 - shape[..., 3:]) + shape[..., :3]
+    left = STEP * int(rng.integers((SIZE - len(shape)) // STEP + 1))
+    paste(picture, shape, left, bottom)
     return (picture.clip(0, 1) * 255).round().astype(np.uint8)
+
+
+def paste(picture: NDArray[np.float32], shape: NDArray[np.float32], left: int, bottom: int) -> None:
+    """Lay a thing over a picture, as far as it is inside."""
+    begin, end = max(left, 0), min(left + len(shape), SIZE)
+    if begin < end:
+        part = shape[:, begin - left : end - left]
+        under = picture[bottom - len(shape) : bottom, begin:end]
+        under[:] = under * (1 - part[..., 3:]) + part[..., :3]
 
 
 def build(count: int, split: int, *seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -20,7 +20,7 @@ from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
 from engines.models.bundled.video import MOTIONS
 from engines.models.bundled.video_networks import FRAMES
 from training.scenes import GROUNDS
-from training.scenes_data import BACKGROUNDS, FEET, LOWEST_FLIGHT, SIZES, STEP, TEST, background, sprite
+from training.scenes_data import BACKGROUNDS, FEET, LOWEST_FLIGHT, SIZES, STEP, TEST, background, paste, sprite
 
 CAN: Final[dict[Place, tuple[str, ...]]] = {
     "land": ("crossing", "strolling", "hopping", "passed by"),
@@ -66,15 +66,6 @@ def compose(thing: str, scene: str, motion: str, split: int, rng: np.random.Gene
         frames[t] = wide[:, shift : shift + SIZE]
         paste(frames[t], shape, x, min(max(y, low), SIZE))
     return (frames.clip(0, 1) * 255).round().astype(np.uint8)
-
-
-def paste(frame: NDArray[np.float32], shape: NDArray[np.float32], left: int, bottom: int) -> None:
-    """Lay a thing over a frame, as far as it is inside."""
-    begin, end = max(left, 0), min(left + len(shape), SIZE)
-    if begin < end:
-        part = shape[:, begin - left : end - left]
-        under = frame[bottom - len(shape) : bottom, begin:end]
-        under[:] = under * (1 - part[..., 3:]) + part[..., :3]
 
 
 def build(count: int, split: int, *seed: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
