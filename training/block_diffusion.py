@@ -17,10 +17,9 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models.language_model import DiffusionLM, Traits
-from engines.runtime.driver import Job, sample_tokens
+from engines.runtime.driver import sample_tokens
+from engines.runtime.request import Request
 from traces.schema import ModelCard
 from training.loop import MODELS, Run, device, record, sha256
 
@@ -39,9 +38,8 @@ class Recipe:
     hidden: int
     layers: int
     inner: int
-    sizes: tuple[int, ...]
-    shares: tuple[float, ...]
-    """How often each block size is trained on."""
+    shares: tuple[float, ...] = SHARES
+    """How often each block size of `SIZES` is trained on."""
     shift: bool = False
     repair: bool = False
     full: bool = False
@@ -112,7 +110,7 @@ class Noise:
         place = first[:, None] + torch.arange(window)  # [B, N]
         clean = rows.gather(1, place)
         picked = torch.multinomial(torch.tensor(kind.shares), count, replacement=True, generator=generator)
-        size = torch.tensor(kind.sizes)[picked][:, None]
+        size = torch.tensor(SIZES)[picked][:, None]
         # Learn what a decoder may be asked: from the prompt's end to the end of the block in which the solution ends.
         ends = ((rows == self.end).long().argmax(1) // BLOCK + 1) * BLOCK
         asked = (place >= lengths[:, None]) & (place < ends[:, None])
@@ -225,9 +223,7 @@ def answers(
     mask = token_id(tokenizer, MASK)
     traits = Traits(mask, (token_id(tokenizer, END),), kind.shift, kind.full)
     judged = DiffusionLM(model, tokenizer, traits, ModelCard(id="in training"), device())
-    method = METHODS["blockwise"]
-    config = make_config(method.config, settings)
-    jobs = [Job(method, judged, prompt, config) for prompt in prompts]
+    jobs = [Request("blockwise", judged, prompt, settings=settings).job() for prompt in prompts]
     rows = [row for i in range(0, len(jobs), 64) for row in sample_tokens(jobs[i : i + 64])]
     return [judged.output([None if token == mask else token for token in row]).text or "" for row in rows]
 

@@ -12,14 +12,14 @@ from typing import Any, Final
 from transformers import Qwen3ForCausalLM
 
 from engines.models.bundled.snakes import LINE, MOST, held_out_games
-from training.block_diffusion import SHARES, SIZES, Noise, Recipe, answers, export, network, train
+from training.block_diffusion import Noise, Recipe, answers, export, network, train
 from training.loop import Preset, Run, device, muon, parse
 from training.snakes_data import batch, encoder
 
 DATA: Final = "games of snakes and ladders, simulated"
 KINDS: Final = {
-    "target": Recipe("Snakes and ladders", 128, 4, 320, SIZES, SHARES),
-    "draft": Recipe("Snakes and ladders, small", 64, 4, 160, SIZES, SHARES),
+    "target": Recipe("Snakes and ladders", 128, 4, 320),
+    "draft": Recipe("Snakes and ladders, small", 64, 4, 160),
 }
 PRESETS: Final = {
     "cpu": Preset(steps=1300, batch=24, lr=4e-3, keep=100),

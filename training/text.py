@@ -23,7 +23,7 @@ from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
 from training import text_data
-from training.block_diffusion import SHARES, SIZES, Noise, Recipe, answers, export, network, train
+from training.block_diffusion import Noise, Recipe, answers, export, network, train
 from training.loop import MODELS, Preset, Run, batches, device, muon, parse
 from training.text_data import WINDOW
 
@@ -34,10 +34,10 @@ MEASURED_FULL: Final = 48
 LARGE: Final = (0, 0, 0, 0.3, 0.3, 0.4)
 """How often each block size is trained on where blocks of a few tokens are not decoded."""
 KINDS: Final = {
-    "target": Recipe("Block diffusion language model", 384, 5, 896, SIZES, SHARES, repair=True),
-    "draft": Recipe("Small block diffusion language model", 160, 4, 416, SIZES, SHARES),
-    "shift": Recipe("Right-shifted block diffusion language model", 160, 4, 416, SIZES, SHARES, shift=True),
-    "full": Recipe("Bidirectional diffusion language model", 384, 5, 896, SIZES, LARGE, full=True, base="target"),
+    "target": Recipe("Block diffusion language model", 384, 5, 896, repair=True),
+    "draft": Recipe("Small block diffusion language model", 160, 4, 416),
+    "shift": Recipe("Right-shifted block diffusion language model", 160, 4, 416, shift=True),
+    "full": Recipe("Bidirectional diffusion language model", 384, 5, 896, LARGE, full=True, base="target"),
 }
 PRESETS: Final = {
     "cpu": Preset(steps=30_000, batch=32, lr=3e-3, minutes=90),

@@ -13,13 +13,13 @@ import numpy as np
 import torch
 from PIL import Image, ImageDraw
 
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models.bundled.video import load
 from engines.models.bundled.video_networks import GIVEN_FRAMES
-from engines.runtime.driver import Job, sample_tokens
+from engines.runtime.driver import sample_tokens
+from engines.runtime.request import Request
 
 GAP = 8
+SETTINGS = {"window": 32, "top_p": 0.8}
 
 
 def main() -> None:
@@ -29,12 +29,10 @@ def main() -> None:
     parser.add_argument("--clips", type=int, default=8)
     parser.add_argument("--first", type=int, default=1)
     options = parser.parse_args()
-    model, method = load(), METHODS["scd"]
-    config = make_config(method.config, {"window": 32, "top_p": 0.8})
-    numbers = range(options.first, options.first + options.clips)
-    drawn = sample_tokens([Job(method, model, f"clip {number}", config, sample=number) for number in numbers])
+    model, numbers = load(), range(options.first, options.first + options.clips)
+    requests = [Request("scd", model, f"clip {number}", settings=SETTINGS, sample=number) for number in numbers]
     rows = []
-    for number, tokens in zip(numbers, drawn, strict=True):
+    for number, tokens in zip(numbers, sample_tokens([one.job() for one in requests]), strict=True):
         held_out = model.decode(model.held_out.codes[number - 1][None])[0]
         continued = model.continued(f"clip {number}", torch.as_tensor(tokens).tolist())
         rows.append(np.concatenate([np.concatenate(list(clip.numpy()), 1) for clip in (held_out, continued)]))

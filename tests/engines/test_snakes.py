@@ -12,7 +12,7 @@ from engines.models.bundled import snakes
 from engines.models.bundled.snakes import JUMPS, Game, draw, held_out_games, read
 from engines.models.catalog import MODELS, load_model
 from training import snakes_data
-from training.block_diffusion import BLOCK, MASK, SHARES, SIZES, Noise, Recipe, token_id
+from training.block_diffusion import BLOCK, MASK, Noise, Recipe, token_id
 from visualizers.player import script
 
 
@@ -66,7 +66,7 @@ def test_a_batch_holds_whole_games_of_one_length_and_noise_hides_answers_alone()
     tokenizer = snakes_data.encoder()
     prompt, _, answer = tokenizer.decode(rows[0].tolist()).partition("\n")
     assert answer == read(prompt).answer
-    noised = Noise(Recipe("", 32, 1, 32, SIZES, SHARES), tokenizer)(rows, lengths, torch.Generator().manual_seed(0))
+    noised = Noise(Recipe("", 32, 1, 32), tokenizer)(rows, lengths, torch.Generator().manual_seed(0))
     learnt = noised.weight > 0
     shown = noised.ids[:, rows.shape[1] :]
     assert torch.equal(noised.target, rows) and torch.equal(learnt, shown == token_id(tokenizer, MASK))
