@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
-from math import fsum
+from math import fsum, sqrt
 from statistics import fmean, median, pvariance
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ class Stage(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """Verdicts on the drafts of one position."""
+    """Verdicts on some drafts, such as those of one position."""
 
     judged: int
     accepted: int
@@ -49,6 +49,12 @@ class Tally(NamedTuple):
     def acceptance(self) -> float | None:
         """Share of judged drafts that were accepted; None where nothing was judged."""
         return self.accepted / self.judged if self.judged else None
+
+    @property
+    def error(self) -> float:
+        """Standard error of the acceptance, drafts taken for independent."""
+        share = self.acceptance or 0.0
+        return sqrt(share * (1 - share) / max(self.judged, 1))
 
 
 class Race(NamedTuple):
@@ -116,15 +122,15 @@ def summarise(steps: Sequence[Step], positions: int, complete: bool, ends: Seque
     state = replayed(steps, positions)
     last = next((i for i, token in enumerate(state.tokens) if state.final[i] and token in ends), positions)
     tokens = sum(state.final[: last + 1])
-    tally = _tally(fate for step in steps for fate in step.fate)
+    drafts = tally(fate for step in steps for fate in step.fate)
     return Summary(
         complete=complete,
         tokens=tokens,
         forwards=total.forwards,
         tokens_per_forward=tokens / total.forwards if total.forwards else 0.0,
-        judged=tally.judged,
-        accepted=tally.accepted,
-        acceptance=tally.acceptance,
+        judged=drafts.judged,
+        accepted=drafts.accepted,
+        acceptance=drafts.acceptance,
         drafts=sum(evaluated_drafts(step) for step in steps),
         query_tokens=total.query_tokens,
         row_forwards=total.row_forwards,
@@ -182,6 +188,12 @@ def latency_breakdown(steps: Sequence[Step]) -> tuple[Stage, ...]:
     )
 
 
+def tally(fates: Iterable[Fate]) -> Tally:
+    """How many of these fates are verdicts, and how many of them accept."""
+    judged = [fate for fate in fates if fate.judged]
+    return Tally(judged=len(judged), accepted=judged.count(Fate.ACCEPTED))
+
+
 def acceptance_by_position(steps: Sequence[Step], positions: int) -> tuple[Tally, ...]:
     """Verdicts at each of `positions` positions."""
     verdicts: list[list[Fate]] = [[] for _ in range(positions)]
@@ -189,7 +201,7 @@ def acceptance_by_position(steps: Sequence[Step], positions: int) -> tuple[Tally
         for position, fate in zip(step.position, step.fate, strict=True):
             if fate.judged:
                 verdicts[position].append(fate)
-    return tuple(_tally(fates) for fates in verdicts)
+    return tuple(tally(fates) for fates in verdicts)
 
 
 def race(steps: Sequence[Step]) -> Race:
@@ -292,11 +304,6 @@ def _stage(steps: Sequence[Step], name: str) -> list[float]:
 def _grouped(steps: Sequence[Step], key: Callable[[Step], str]) -> dict[str, Cost]:
     names = dict.fromkeys(map(key, steps))
     return {name: cost([step for step in steps if key(step) == name]) for name in names}
-
-
-def _tally(fates: Iterable[Fate]) -> Tally:
-    judged = [fate for fate in fates if fate.judged]
-    return Tally(judged=len(judged), accepted=judged.count(Fate.ACCEPTED))
 
 
 def _windows(steps: Sequence[Step]) -> list[dict[int, Token]]:

@@ -1,9 +1,9 @@
 """The latent frames of a video: where they end along decoding, what they cover, how they follow from one another."""
 
-from dataclasses import dataclass
-from math import prod, sqrt
+from math import prod
 
 from traces.schema import Canvas, Fate, Trace
+from traces.stats import Tally, tally
 
 
 def frame_count(canvas: Canvas) -> int:
@@ -41,25 +41,7 @@ def frame_names(trace: Trace) -> tuple[str, ...]:
     return tuple(f"frames {start + each * k + 1} to {start + each * (k + 1)}" for k in range(latent))
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """How many of the judged drafts at some positions were kept."""
-
-    judged: int
-    accepted: int
-
-    @property
-    def share(self) -> float:
-        """Accepted of judged."""
-        return self.accepted / self.judged
-
-    @property
-    def error(self) -> float:
-        """Standard error of the share, drafts taken for independent."""
-        return sqrt(self.share * (1 - self.share) / self.judged)
-
-
-def kept_by_change(trace: Trace) -> tuple[Kept, Kept]:
+def kept_by_change(trace: Trace) -> tuple[Tally, Tally]:
     """Judged drafts where the token is that of the latent frame before, and where it is another.
 
     Compared are the final tokens of the same place in successive latent frames; the first latent frame has none before
@@ -67,11 +49,10 @@ def kept_by_change(trace: Trace) -> tuple[Kept, Kept]:
     """
     size = frame_size(trace.canvas)
     token = {cell_of(trace.canvas, position): value for position, value in enumerate(trace.output.tokens)}
-    verdicts: dict[bool, list[bool]] = {True: [], False: []}
+    verdicts: dict[bool, list[Fate]] = {True: [], False: []}
     for step in trace.steps:
         for position, fate in zip(step.position, step.fate, strict=True):
             cell = cell_of(trace.canvas, position)
             if fate.judged and cell >= size and None not in (token[cell], token[cell - size]):
-                verdicts[token[cell] == token[cell - size]].append(fate is Fate.ACCEPTED)
-    same, other = (Kept(len(verdicts[each]), sum(verdicts[each])) for each in (True, False))
-    return same, other
+                verdicts[token[cell] == token[cell - size]].append(fate)
+    return tally(verdicts[True]), tally(verdicts[False])

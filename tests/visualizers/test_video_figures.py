@@ -9,7 +9,8 @@ from support.handmade import ALL, make, step
 from support.synthetic import Size, jacobi
 
 from traces.schema import Canvas
-from traces.video import Kept, frame_ends, frame_names, kept_by_change
+from traces.stats import Tally
+from traces.video import frame_ends, frame_names, kept_by_change
 from visualizers import FIGURES
 from visualizers.figures.canvas import verdicts
 
@@ -22,7 +23,7 @@ def test_judged_drafts_are_counted_by_what_stood_there_in_the_latent_frame_befor
     later = ("4:1=accepted 5:2=resampled", "6:7=resampled 7:8=drafted", "7:8=accepted")
     steps = [step(text) for text in (first, *later)]
     same, other = kept_by_change(make("scd", canvas, steps))
-    assert same == other == Kept(judged=2, accepted=1)
+    assert same == other == Tally(judged=2, accepted=1)
     assert same.error == pytest.approx(sqrt(0.25 / 2))
     shuffled = replace(canvas, order=(4, 5, 6, 7, 0, 1, 2, 3))
     same, other = kept_by_change(make("scd", shuffled, steps))

@@ -12,9 +12,9 @@ from PIL import Image
 
 from traces.places import Places, by_place
 from traces.schema import Trace
-from traces.stats import acceptance_by_position, evaluated_drafts
+from traces.stats import Tally, acceptance_by_position, evaluated_drafts
 from traces.text_stats import verifications
-from traces.video import Kept, kept_by_change
+from traces.video import kept_by_change
 from visualizers.figure import Figure, Traces, counted, grouped
 from visualizers.picture import cells, final_picture, grid, picture_of
 from visualizers.plot import axes, bars, curve, error_bars, in_panel, side_by_side
@@ -148,9 +148,9 @@ def _redundancy(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         sides = zip(*map(kept_by_change, runs), strict=True)
-        kept = [Kept(sum(part.judged for part in side), sum(part.accepted for part in side)) for side in sides]
-        points = ["the same token", "another token"], [side.share for side in kept]
-        text = [f"{side.share:.0%} of {side.judged:,}" for side in kept]
+        kept = [Tally(sum(part.judged for part in side), sum(part.accepted for part in side)) for side in sides]
+        points = ["the same token", "another token"], [side.acceptance for side in kept]
+        text = [f"{side.acceptance:.0%} of {side.judged:,}" for side in kept]
         inside = {"text": text, "textposition": "inside", "insidetextanchor": "start"}
         error = {"array": [side.error for side in kept], "thickness": 1.5}
         bars(figure, i, name, points, "%{x}: %{y:.3f} of %{text}", error_y=error, **inside)
