@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options.read(arguments)
     with served() as (address, seconds, process):
         idle = resident_megabytes(process)
-        rows = decoded(address, chosen.runs)
+        rows = [decoded(address, chosen.runs)]
         held = resident_megabytes(process)
         decoded(address, (TIMES_LONGER - 1) * chosen.runs)
         claims = [
@@ -158,7 +158,7 @@ def answers(url: str) -> bool:
     return False
 
 
-def decoded(address: str, runs: int) -> list[Row]:
+def decoded(address: str, runs: int) -> Row:
     """Decode through the API, one run after another."""
     client = Client(address, verbose=False)
     seconds, forwards = [], []
@@ -168,18 +168,16 @@ def decoded(address: str, runs: int) -> list[Row]:
         seconds.append(time.monotonic() - start)
         forwards.append(len(trace["steps"]))
     took = spread(seconds)
-    return [
-        {
-            "method": "scd",
-            "through": "/run",
-            "model": MODEL,
-            "runs": runs,
-            "nfe": sum(forwards) / runs,
-            "seconds_median": took.median,
-            "seconds_low_quartile": took.low,
-            "seconds_high_quartile": took.high,
-        }
-    ]
+    return {
+        "method": "scd",
+        "through": "/run",
+        "model": MODEL,
+        "runs": runs,
+        "nfe": sum(forwards) / runs,
+        "seconds_median": took.median,
+        "seconds_low_quartile": took.low,
+        "seconds_high_quartile": took.high,
+    }
 
 
 def resident_megabytes(process: subprocess.Popen[bytes]) -> float | None:

@@ -11,7 +11,6 @@ networks of the same form, so that all of it can be tried on a CPU.
 import gc
 import statistics
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -20,6 +19,7 @@ import torch
 
 from benchmarks._results import Claim, Options, Row, finish, positive
 from benchmarks._sizes import REAL, TINY, Build, Built
+from engines.models.accelerator import Host
 from engines.models.devices import HELP, resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, usual
@@ -110,11 +110,10 @@ def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, 
 
 def generating(built: Built, passes: int) -> float:
     """Seconds a token of transformers' own loop on the same decoder: the difference of a long text and a short one."""
-    prompt = torch.zeros(1, 8, dtype=torch.long, device=built.model.device)
+    prompt, clock = torch.zeros(1, 8, dtype=torch.long, device=built.model.device), Host()
 
     def seconds(count: int) -> float:
-        _wait(prompt.device)
-        begun = time.perf_counter()
+        begun = clock.mark(prompt)
         built.causal.generate(
             prompt,
             attention_mask=torch.ones_like(prompt),
@@ -123,17 +122,11 @@ def generating(built: Built, passes: int) -> float:
             max_new_tokens=count,
             pad_token_id=0,
         )
-        _wait(prompt.device)
-        return time.perf_counter() - begun
+        return float(clock.mark(prompt) - begun)
 
     with torch.inference_mode():
         seconds(WARM + 1)
         return statistics.median(seconds(WARM + passes) - seconds(WARM) for _ in range(3)) / passes
-
-
-def _wait(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from draftscope.builder import TraceBuilder
 from draftscope.trace import Trace
+from engines.models.accelerator import Host
 from engines.models.checkpoints.causal_lm import CausalLM, check_network
 from engines.runtime.environment import environment
 from traces import Call, Fate, Milliseconds
@@ -326,9 +327,7 @@ class Recording:
             if not isinstance(logits, Tensor):
                 return  # Not a pass that generate makes.
             self._thread = threading.current_thread()
-            if logits.is_cuda:
-                torch.cuda.synchronize(logits.device)
-            now = time.perf_counter()
+            now = Host().mark(logits)
             prepare = max(0.0, 1000 * (begun - (self._last or begun)))
             ids = kwargs.get("input_ids", args[0] if args else None)
             self._passed(acting, ids, kwargs, out, (prepare, 1000 * (now - begun)))
