@@ -13,7 +13,7 @@ from draftscope.predicting import predict
 from draftscope.serving import from_llama_cpp, from_sglang, from_vllm
 from draftscope.showing import figure, figures, view
 from draftscope.trace import Trace, displayable
-from traces import TraceError, TraceWarning
+from traces import TraceError, TraceWarning, write
 from traces.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -61,16 +61,6 @@ def read(path: str | os.PathLike[str]) -> Trace:
         OSError: If the file cannot be read.
     """
     return displayable(_traces.read(path))
-
-
-def write(trace: _traces.Trace, path: str | os.PathLike[str]) -> None:
-    """Check a trace and write it, plain for .json, compressed for .json.gz.
-
-    Raises:
-        TraceError: If the trace is not sound or the ending is another.
-        OSError: If the file cannot be written.
-    """
-    _traces.write(trace, path)
 
 
 def __getattr__(name: str) -> Any:
