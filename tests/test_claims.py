@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from benchmarks.claims import cspd, psd, s2d2, scd, simsd
+from benchmarks.claims import cspd, scd
+from benchmarks.claims.__main__ import PAPERS
 from benchmarks.claims.conclusion import RESULTS, Conclusion, Effect, difference
 from traces.pairing import Estimate
 
@@ -20,7 +21,7 @@ PLUS, MINUS, NONE = (Effect("", Estimate(mean, 1.0, 4)) for mean in (1.5, -1.5, 
     ],
 )
 def test_three_standard_errors_decide(effects: tuple[Effect, ...], verdict: str) -> None:
-    assert Conclusion("SCD", "Fig. 1", "It works", effects).verdict == verdict
+    assert Conclusion("Fig. 1", "It works", effects).verdict == verdict
 
 
 def test_what_has_no_error_decides_only_where_it_is_the_same_each_time() -> None:
@@ -28,13 +29,13 @@ def test_what_has_no_error_decides_only_where_it_is_the_same_each_time() -> None
     assert difference("", [2.0, 3.0], [1.0, 2.0]).sign == 1
     assert difference("", [1.0, 1.0], [1.0, 1.0]).sign == 0
     assert difference("", [1.0, 1.0], [1.0, 1.0], margin=0.1).sign == 1
-    assert Conclusion("SCD", "Table 3", "", needs="weights").verdict == "needs weights"
+    assert Conclusion("Table 3", "", needs="weights").verdict == "needs weights"
 
 
 @pytest.mark.slow
 def test_what_ships_is_what_the_shipped_sweeps_say() -> None:
     rows = json.loads((RESULTS / "claims.json").read_text())["rows"]
-    read = [each.row() for each in (*s2d2.conclusions(2), *psd.conclusions(2), *simsd.conclusions())]
+    read = [each.row(paper) for paper in ("S2D2", "PSD", "SimSD") for each in PAPERS[paper](2)]
     shipped = [row for row in rows if row["method"] in ("s2d2", "psd", "simsd")]
     anew = [(row["method"], row["place"]) for row, own in zip(shipped, read, strict=True) if row != own]
     assert anew == [("s2d2", "Table 4"), ("psd", "Fig. 6")]

@@ -8,14 +8,23 @@ anew, with so many seeds. A conclusion holds where its effect is three standard 
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from benchmarks._results import Options, finish, positive
 from benchmarks.claims import cspd, psd, s2d2, scd, simsd
+from benchmarks.claims.conclusion import Conclusion
 from traces.streams import piped
 
 SEEDS: Final = 64
+PAPERS: Final[Mapping[str, Callable[[int], Sequence[Conclusion]]]] = {
+    "SCD": scd.conclusions,
+    "S2D2": s2d2.conclusions,
+    "PSD": psd.conclusions,
+    "SimSD": lambda _: simsd.conclusions(),
+    "CSpD": cspd.conclusions,
+}
+"""Paper -> its conclusions, checked with so many seeds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -23,9 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = Options("claims", __doc__)
     options.add_argument("--seeds", type=positive, default=SEEDS)
     chosen = options.read(arguments)
-    pictures, ours, futures, vectors = (paper.conclusions(chosen.seeds) for paper in (scd, s2d2, psd, cspd))
-    found = [*pictures, *ours, *futures, *simsd.conclusions(), *vectors]
-    finish(chosen, "Published conclusions", [], [conclusion.row() for conclusion in found])
+    rows = [one.row(paper) for paper, conclusions in PAPERS.items() for one in conclusions(chosen.seeds)]
+    finish(chosen, "Published conclusions", [], rows)
 
 
 if __name__ == "__main__":

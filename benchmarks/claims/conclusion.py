@@ -38,7 +38,6 @@ class Effect(NamedTuple):
 class Conclusion:
     """What a paper concludes somewhere, and what was found of it here."""
 
-    paper: str
     place: str
     """The figure or table it stands in."""
     says: str
@@ -56,10 +55,10 @@ class Conclusion:
             return "holds" if set(signs) == {1} else "partly"
         return "opposite" if set(signs) == {-1} else "fails"
 
-    def row(self) -> dict[str, Any]:
-        """As it stands in a result file."""
+    def row(self, paper: str) -> dict[str, Any]:
+        """As it stands in a result file, among the conclusions of a paper."""
         effects = [f"{each.of}: {each.size.mean:+.2g} ± {each.size.error or 0:.1g}" for each in self.effects]
-        about = {"method": self.paper.lower(), "paper": self.paper, "place": self.place, "says": self.says}
+        about = {"method": paper.lower(), "paper": paper, "place": self.place, "says": self.says}
         return {**about, "found": "; ".join(effects) or f"needs {self.needs}", "verdict": self.verdict}
 
 

@@ -12,19 +12,16 @@ def conclusions(seeds: int) -> list[Conclusion]:
     paper = _runs("patch-target", max(seeds // 8, 2), mode="paper", **dict(MODELS["patch-target"].opens))
     return [
         Conclusion(
-            "CSpD",
             "Table 4",
             "Aligned noise makes more drafts pass",
             [difference("acceptance, closed-form field, γ = 4", aligned, apart)],
         ),
         Conclusion(
-            "CSpD",
             "Table 1, acceptance",
             "The paper's rule accepts a quarter to a third of drafts",
             [difference("acceptance of patches, over 0.1", _acceptance(paper), [0.1] * len(paper))],
         ),
         Conclusion(
-            "CSpD",
             "Fig. 8",
             "The share of drafts that is accepted falls with γ",
             [
@@ -35,7 +32,7 @@ def conclusions(seeds: int) -> list[Conclusion]:
                 )
             ],
         ),
-        Conclusion("CSpD", "Table 2", "Harmon gains 1.11 to 2.54 times", needs="Harmon-1.5B and a GPU"),
+        Conclusion("Table 2", "Harmon gains 1.11 to 2.54 times", needs="Harmon-1.5B and a GPU"),
     ]
 
 

@@ -30,7 +30,6 @@ def conclusions(seeds: int) -> list[Conclusion]:
     more = [b - a for a, b in zip(third, seventh, strict=True)]
     return [
         Conclusion(
-            "PSD",
             "Fig. 2 to 4, by passes",
             "Drafts of future steps add to what the policy reveals in a pass",
             [
@@ -45,13 +44,11 @@ def conclusions(seeds: int) -> list[Conclusion]:
             ],
         ),
         Conclusion(
-            "PSD",
             "Fig. 2 to 4, by the clock",
             "Drafts of future steps make decoding faster",
             [against("psd", _OURS, _POLICY, per_second, "tokens a second, blocks of 16")],
         ),
         Conclusion(
-            "PSD",
             "Fig. 2 to 4, accuracy",
             "PSD takes more tokens a pass than greedy decoding and loses no accuracy",
             [
@@ -60,19 +57,16 @@ def conclusions(seeds: int) -> list[Conclusion]:
             ],
         ),
         Conclusion(
-            "PSD",
             "Section 4.2",
             "Most is gained by depth 3",
             [difference("tokens a pass, depth 1 to 3 over 3 to 7", gained, more)],
         ),
         Conclusion(
-            "PSD",
             "Fig. 6",
             "Speculation adds most at the end of a block, revealing at its beginning",
             _mechanisms(texts("psd", seeds, block=32)),
         ),
         Conclusion(
-            "PSD",
             "Fig. 2 to 4, game",
             "No accuracy is lost against the policy",
             [

@@ -18,7 +18,6 @@ from traces.results import ResultRow
 from traces.schema import Trace
 from traces.text_stats import decisions
 
-_PAPER = "S2D2"
 _OURS, _HASTE = "S2D2, always, block 32", "confidence, block 32, threshold 0.9"
 
 
@@ -26,19 +25,16 @@ def conclusions(seeds: int) -> list[Conclusion]:
     """What can be read from the sweeps that ship, and as many problems decoded anew for the estimators."""
     return [
         Conclusion(
-            _PAPER,
             "Fig. 3, Table 1",
             "In large blocks S2D2 is more accurate than decoding by confidence",
             [against(task, _OURS, _HASTE, solved, f"accuracy, {task}, blocks of 32") for task in ("text", "snakes")],
         ),
         Conclusion(
-            _PAPER,
             "Fig. 3, Table 1, by passes",
             "At the accuracy of decoding token by token S2D2 takes fewer passes than confidence",
             [_tuned("text", per_pass, "tokens a pass, maths"), _tuned("snakes", per_pass, "tokens a pass, game")],
         ),
         Conclusion(
-            _PAPER,
             "Fig. 3, Table 1, by the clock",
             "At that accuracy S2D2 is faster than confidence",
             [
@@ -47,7 +43,6 @@ def conclusions(seeds: int) -> list[Conclusion]:
             ],
         ),
         Conclusion(
-            _PAPER,
             "Table 5",
             "Static decoding loses accuracy in larger blocks",
             [
@@ -56,7 +51,6 @@ def conclusions(seeds: int) -> list[Conclusion]:
             ],
         ),
         Conclusion(
-            _PAPER,
             "Tables 6 to 10",
             "Routers that skip verifications take fewer passes than always verifying",
             [
@@ -67,12 +61,11 @@ def conclusions(seeds: int) -> list[Conclusion]:
             ],
         ),
         Conclusion(
-            _PAPER,
             "Table 4",
             "The margin estimates the accepted prefix best, and entropy better than chance",
             _estimators(texts("s2d2", seeds, block=32, mode="sample")),
         ),
-        Conclusion(_PAPER, "Table 3", "LLaDA 2.1 gains, too", needs="LLaDA2.1-mini"),
+        Conclusion("Table 3", "LLaDA 2.1 gains, too", needs="LLaDA2.1-mini"),
     ]
 
 

@@ -21,13 +21,11 @@ def conclusions(seeds: int) -> list[Conclusion]:
     changed = [_changed(trace) for trace in alone]
     return [
         Conclusion(
-            "SCD",
             "Fig. 2",
             "Within uncoupled runs, passes rise with the share of drafts that change",
             [Effect("correlation", _correlation(changed, passes[0]))],
         ),
         Conclusion(
-            "SCD",
             "Fig. 3",
             "Drafts come to agree more with the model with coupling than without",
             [
@@ -36,7 +34,6 @@ def conclusions(seeds: int) -> list[Conclusion]:
             ],
         ),
         Conclusion(
-            "SCD",
             "Fig. 5",
             "Passes fall with the strength of the coupling",
             [
@@ -45,7 +42,6 @@ def conclusions(seeds: int) -> list[Conclusion]:
             ],
         ),
         Conclusion(
-            "SCD",
             "Table 1",
             "Either coupling takes fewer passes than none",
             [
@@ -54,12 +50,11 @@ def conclusions(seeds: int) -> list[Conclusion]:
             ],
         ),
         Conclusion(
-            "SCD",
             "Tables 1, 2",
             "Gumbel coupling takes fewer passes than maximal coupling",
             [difference("passes, MC-SJD over GS-SJD", passes[1], passes[2])],
         ),
-        Conclusion("SCD", "Tables 3, 5, 6", "Janus-Pro and Lumina-mGPT gain as much", needs="their weights and a GPU"),
+        Conclusion("Tables 3, 5, 6", "Janus-Pro and Lumina-mGPT gain as much", needs="their weights and a GPU"),
     ]
 
 

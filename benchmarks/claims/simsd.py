@@ -8,19 +8,16 @@ def conclusions() -> list[Conclusion]:
     pair = "text-pair"
     return [
         Conclusion(
-            "SimSD",
             "Table 1",
             "Faster than one token a pass",
             [against(pair, "SimSD, gamma 8", "one token a pass", per_second, "tokens a second, blocks of 8")],
         ),
         Conclusion(
-            "SimSD",
             "Table 1, against S2D2",
             "Faster than S2D2",
             [against("snakes", "SimSD, block 8", "S2D2, always, block 8", per_second, "tokens a second, game")],
         ),
         Conclusion(
-            "SimSD",
             "Table 2",
             "Drafts do not cost accuracy, but gain some",
             [
@@ -29,13 +26,11 @@ def conclusions() -> list[Conclusion]:
             ],
         ),
         Conclusion(
-            "SimSD",
             "Table 3",
             "Accuracy rises with γ",
             [against(pair, "SimSD, gamma 8", "SimSD, gamma 1", solved, "accuracy, γ = 8 over 1")],
         ),
         Conclusion(
-            "SimSD",
             "Table 4",
             "Without positions shared by a draft and its mask nothing is right",
             [against(pair, "SimSD, gamma 4", "SimSD, copies at places of their own", solved, "accuracy")],
