@@ -8,7 +8,8 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
-from visualizers.style import NEUTRAL, PATTERNS, Look, hatched, series
+from traces.schema import Fate
+from visualizers.style import NEUTRAL, PATTERNS, Look, fate_marker, hatched, series
 
 
 def plain(text: str) -> str:
@@ -57,6 +58,13 @@ def bars(figure: go.Figure, index: int, name: str, points: Points, hover: str, *
     """Add bars number `index`, told apart by colour and pattern; see `curve`."""
     marker = {"color": series(index).color, "pattern": hatched(PATTERNS[index % len(PATTERNS)])}
     figure.add_bar(x=points[0], y=points[1], name=name, hovertemplate=hover, **{"marker": marker, **more})
+
+
+def fate_mark(fate: Fate, points: Sequence[tuple[float, float]], size: float, hover: str, **more: Any) -> go.Scatter:
+    """Return marks at (x, y) that say what became of a position; the legend entry says what the fate means."""
+    x, y = zip(*points, strict=True)
+    look: Look = {"mode": "markers", "marker": fate_marker(fate, size), "name": f"{fate.value}: {fate.meaning}"}
+    return go.Scatter(x=x, y=y, hovertemplate=f"{hover}<extra>{fate.value}</extra>", **look, **more)
 
 
 def add_once(figure: go.Figure, mark: BaseTraceType, **place: Any) -> None:

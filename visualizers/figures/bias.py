@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+import numpy as np
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
@@ -82,9 +83,8 @@ def _titles(densities: Sequence[Density], below: Sequence[Density], bands: int) 
 
 def _percent(cells: Cells, less: Cells | None = None) -> list[list[float]]:
     """Percent as plotly wants a heat map: rows along y."""
-    low = less or [[0.0] * len(line) for line in cells]
-    different = [[100 * (a - b) for a, b in zip(*lines, strict=True)] for lines in zip(cells, low, strict=True)]
-    return [list(line) for line in zip(*different, strict=True)]
+    percent: list[list[float]] = (100 * (np.asarray(cells) - (0 if less is None else np.asarray(less)))).T.tolist()
+    return percent
 
 
 def _heat(figure: go.Figure, middle: list[float], z: list[list[float]], place: tuple[int, int], axis: str) -> None:

@@ -13,8 +13,8 @@ from traces.video import frame_count, frame_names
 from visualizers.figure import MOST_FRAMES, Figure, Traces, at_moments, labels
 from visualizers.palette import CIVIDIS, REJECTED, WHITE
 from visualizers.picture import cells, compose, data_url, grid
-from visualizers.plot import add_once, side_by_side
-from visualizers.style import NEUTRAL, Look, fate_marker
+from visualizers.plot import add_once, fate_mark, side_by_side
+from visualizers.style import NEUTRAL, fate_marker
 
 FLAT: Final = (460, 390, 358)
 """Pixels that a figure of one, two or more videos is high: latent frames stand side by side and share the width."""
@@ -96,11 +96,10 @@ def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
         here = [(position, outcome.entry) for position, outcome in left.items() if outcome.fate is fate]
         if not here:
             continue
-        x, y = [place[position][1] for position, _ in here], [place[position][0] for position, _ in here]
+        points = [place[position][::-1] for position, _ in here]
         hover = "position %{customdata[0]}, row %{y}, column %{x}<br>%{customdata[1]}"
-        look: Look = {"mode": "markers", "marker": fate_marker(fate, size), "name": f"{fate.value}: {fate.meaning}"}
-        look["customdata"] = [[position, _verdict(step, entry)] for position, entry in here]
-        mark = go.Scatter(x=x, y=y, hovertemplate=f"{hover}<extra>{fate.value}</extra>", **look)
+        verdict = [[position, _verdict(step, entry)] for position, entry in here]
+        mark = fate_mark(fate, points, size, hover, customdata=verdict)
         if mark.marker.symbol.endswith("-open"):
             halo = {"color": WHITE, "line": {"color": WHITE, "width": 5}, "size": size + 2}
             marks.append(go.Scatter(mark, hoverinfo="skip", hovertemplate=None, showlegend=False))

@@ -7,11 +7,11 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.replay import outcomes
-from traces.schema import FATES, Trace
+from traces.schema import FATES, Fate, Trace
 from traces.text_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
 from visualizers.figure import Figure, Traces, counted, grouped, labels
-from visualizers.plot import add_once, axes, curve, error_bars, guide, in_panel, means, side_by_side
-from visualizers.style import NEUTRAL, Look, fate_marker, series
+from visualizers.plot import add_once, axes, curve, error_bars, fate_mark, guide, in_panel, means, side_by_side
+from visualizers.style import NEUTRAL, series
 
 REACHES: Final = (1, 2, 3, 4)
 """Values of k."""
@@ -51,20 +51,12 @@ def _order(traces: Traces, step: int | None) -> go.Figure:
 
 def _final_tokens(trace: Trace, size: float) -> list[go.Scatter]:
     """Return a mark for every token where and when it became final, fate by fate."""
-    final = [
-        (number, position, outcome.fate)
-        for number, step in enumerate(trace.steps, start=1)
-        for position, outcome in outcomes(step).items()
-        if outcome.fate.final
-    ]
-    marks = []
-    for fate in FATES:
-        if points := [(number, position) for number, position, each in final if each is fate]:
-            x, y = zip(*points, strict=True)
-            hover = f"position %{{y}}, forward pass %{{x}}<extra>{fate.value}</extra>"
-            look: Look = {"mode": "markers", "marker": fate_marker(fate, size), "hovertemplate": hover}
-            marks.append(go.Scatter(x=x, y=y, name=f"{fate.value}: {fate.meaning}", **look))
-    return marks
+    points: dict[Fate, list[tuple[float, float]]] = {}
+    for number, step in enumerate(trace.steps, start=1):
+        for position, outcome in outcomes(step).items():
+            points.setdefault(outcome.fate, []).append((number, position))
+    final = [fate for fate in FATES if fate.final and fate in points]
+    return [fate_mark(fate, points[fate], size, "position %{y}, forward pass %{x}") for fate in final]
 
 
 def along(trace: Trace) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
