@@ -20,9 +20,9 @@ def wrapped(figure: go.Figure, per_row: int = PER_ROW) -> go.Figure:
     that way, or that was drawn in several rows, stays as it is.
     """
     axes = panels(figure)
-    if len(axes) <= 1 or _rows(axes) == -(-len(axes) // per_row):
+    if len(axes) <= 1 or rows_of(axes) == -(-len(axes) // per_row):
         return figure
-    rows, before = -(-len(axes) // per_row), _rows(axes)
+    rows, before = -(-len(axes) // per_row), rows_of(axes)
     left, right = axes[0][0].domain[0], max(x.domain[1] for x, _ in axes)
     high = (1 - _HEAD * (rows - 1)) / rows
     wide = (right - left - _BETWEEN * (per_row - 1)) / per_row
@@ -50,7 +50,8 @@ def panels(figure: go.Figure) -> list[tuple[go.layout.XAxis, go.layout.YAxis]]:
     return [(place.xaxis, place.yaxis) for place in places]
 
 
-def _rows(axes: list[tuple[go.layout.XAxis, go.layout.YAxis]]) -> int:
+def rows_of(axes: list[tuple[go.layout.XAxis, go.layout.YAxis]]) -> int:
+    """Return how many rows panels stand in."""
     return len({round((y.domain or (0.0, 1.0))[0], 6) for _, y in axes})
 
 

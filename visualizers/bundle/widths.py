@@ -9,7 +9,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from visualizers.figure import WIDTH
-from visualizers.wrapping import panels, wrapped
+from visualizers.wrapping import panels, rows_of, wrapped
 
 _INCH: Final = 96
 """Pixels."""
@@ -102,7 +102,7 @@ def laid_out(figure: go.Figure, preset: Preset) -> go.Figure:
     if preset.name == "screen":
         return figure
     figure = wrapped(figure, preset.per_row)
-    rows = len({round((y.domain or (0.0, 1.0))[0], 6) for _, y in panels(figure)}) or 1
+    rows = rows_of(panels(figure)) or 1
     columns = min(preset.per_row, len(panels(figure)) or 1)
     labels = any(note.yref == "paper" for note in figure.layout.annotations)
     top = _TITLE * preset.titled + (_LABELS if labels else _BARE * (not preset.titled))
