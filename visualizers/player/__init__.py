@@ -44,13 +44,8 @@ def glossary() -> dict[str, dict[str, Any]]:
 @cache
 def around() -> str:
     """Return JavaScript that a page needs around the player: its terms and its address, each defined once."""
-    return terms() + _read("address.js")
-
-
-@cache
-def terms() -> str:
-    """Return JavaScript that defines `globalThis.draftscopeTerms` once; see terms.js."""
-    return _read("terms.js").replace("GLOSSARY", json.dumps(glossary(), ensure_ascii=False).replace("<", "\\u003c"), 1)
+    words = json.dumps(glossary(), ensure_ascii=False).replace("<", "\\u003c")
+    return _read("terms.js").replace("GLOSSARY", words, 1) + _read("address.js")
 
 
 @cache
