@@ -71,12 +71,7 @@ class ClipView extends View {
     for (let position = 0; position < this.grid.positions; position += 1) {
       if (state.finalAt[position] < 0) ready = Math.min(ready, this.grid.where(position).frame);
     }
-    return ready === this.grid.frames ? this.frames.length : this.given(replay) + replay.framesEach * ready;
-  }
-
-  /** How many frames were given, before the first that is decoded. */
-  given(replay) {
-    return replay.meta.output?.given ?? 0;
+    return ready === this.grid.frames ? this.frames.length : replay.given + replay.framesEach * ready;
   }
 
   paint(scene, context) {
@@ -84,7 +79,7 @@ class ClipView extends View {
     this.scene = scene;
     this.decided = this.decidedIn(scene);
     const there = this.number < this.decided;
-    const state = this.number < this.given(scene.replay) ? ", given" : there ? "" : ", not decided yet";
+    const state = this.number < scene.replay.given ? ", given" : there ? "" : ", not decided yet";
     const words = `frame ${this.number + 1} of ${this.frames.length}${state}`;
     say(this.reading, words);
     this.slider.setAttribute("aria-valuetext", words);
@@ -100,7 +95,7 @@ class ClipView extends View {
   paintPatch({ position, replay }, context, width) {
     if (position === null || position >= this.grid.positions || !replay.framesEach) return;
     const { frame, row, column } = this.grid.where(position);
-    if (Math.floor((this.number - this.given(replay)) / replay.framesEach) !== frame) return;
+    if (Math.floor((this.number - replay.given) / replay.framesEach) !== frame) return;
     const [across, down] = [width / this.grid.cellColumns, this.height / this.grid.cellRows];
     drawOutline(context, column * across, row * down, across, down);
   }

@@ -39,6 +39,11 @@ class Grid {
       this.positionOf = new Int32Array(this.positions);
       this.cellOf.forEach((cell, position) => (this.positionOf[cell] = position));
     }
+    this.positionAt = new Map(); // place in the drawing, counted row by row
+    for (let position = 0; position < this.positions; position += 1) {
+      const { x, y } = this.place(position);
+      this.positionAt.set(y * this.columns + x, position);
+    }
   }
 
   /** Frame, row and column of a position, all counted from 0; what is shown counts from 1. */
@@ -79,16 +84,8 @@ class Grid {
 
   /** The position drawn at column x and row y, or null between frames and outside. */
   at(x, y) {
-    const across = Math.floor(x / (this.cellColumns + 1));
-    const down = Math.floor(y / (this.cellRows + this.head));
-    const column = Math.floor(x) - across * (this.cellColumns + 1);
-    const row = Math.floor(y) - down * (this.cellRows + this.head) - this.head;
-    const frame = down * this.framesAcross + across;
-    if (x < 0 || row < 0 || across >= this.framesAcross || frame >= this.frames) return null;
-    if (column >= this.cellColumns || row >= this.cellRows) return null;
-    const cell = (frame * this.cellRows + row) * this.cellColumns + column;
-    if (cell >= this.positions) return null;
-    return this.positionOf ? this.positionOf[cell] : cell;
+    if (x < 0 || x >= this.columns) return null;
+    return this.positionAt.get(Math.floor(y) * this.columns + Math.floor(x)) ?? null;
   }
 }
 
@@ -318,15 +315,19 @@ class Replay {
     return this.vocabulary?.[token] ?? `#${token} `;
   }
 
+  /** How many frames of the clip were given, before the first that is decoded. */
+  get given() {
+    return this.meta.output?.given ?? 0;
+  }
+
   /** Frames of the clip for one latent frame; 0 where the clip is not shared out evenly. As `traces.video` has it. */
   get framesEach() {
-    const { video = [], given } = this.meta.output ?? {};
-    const each = (video.length - (given ?? 0)) / this.grid.frames;
+    const each = ((this.meta.output?.video ?? []).length - this.given) / this.grid.frames;
     return this.grid.frames > 1 && Number.isInteger(each) ? each : 0;
   }
 
   frameName(frame) {
-    const [each, start] = [this.framesEach, this.meta.output?.given ?? 0];
+    const [each, start] = [this.framesEach, this.given];
     if (each === 0) return `latent frame ${frame + 1}`;
     return each === 1 ? `frame ${start + frame + 1}` : `frames ${start + each * frame + 1} to ${start + each * (frame + 1)}`;
   }
