@@ -47,24 +47,17 @@ class Controls {
       this.whole.focus();
     };
     this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
+    this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
+    this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });
+    const overlay = make("label", { class: "ds-overlay" }, this.overlay, "Mark what became of each token");
     this.hardware = new Hardware(player.data.hardware, () => player.useHardware());
     this.node = make(
       "div",
       { class: "ds-controls" },
       make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.whole),
-      make("div", { class: "ds-choices" }, this.speedChoice(player), this.overlayChoice(player)),
+      make("div", { class: "ds-choices" }, make("label", { class: "ds-speed" }, "Speed ", this.speed), overlay),
       this.hardware.node,
     );
-  }
-
-  speedChoice(player) {
-    this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
-    return make("label", { class: "ds-speed" }, "Speed ", this.speed);
-  }
-
-  overlayChoice(player) {
-    this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });
-    return make("label", { class: "ds-overlay" }, this.overlay, "Mark what became of each token");
   }
 
   useClock(clock, speed) {

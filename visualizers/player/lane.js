@@ -147,7 +147,8 @@ class Lane {
     const cells = [this.text, this.picture, new AcceptanceView(grid)];
     const [pass, timeline, agreement] = [new PassView(), new TimelineView(), new AgreementView()];
     const few = [new GraphView(), new RoutingView(), new MaskView(this.redraw)];
-    this.views = [...cells, pass, paths, ...few, timeline, agreement];
+    this.views = [...cells, pass, paths, ...few, timeline, agreement]; // with a cursor on a token
+    this.shown = [...this.views, this.board, this.clip];
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
     this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
@@ -202,9 +203,9 @@ class Lane {
 
   /** Show and size the views that this trace has columns for. */
   fit() {
-    for (const view of [...this.views, this.board, this.clip]) view.figure.hidden = !view.supports(this.replay);
+    for (const view of this.shown) view.figure.hidden = !view.supports(this.replay);
     this.node.classList.toggle("is-plain", !this.replay.hasAcceptProb && this.replay.grid.kind !== "text");
-    for (const view of [...this.views, this.board, this.clip]) view.fit(this.replay);
+    for (const view of this.shown) view.fit(this.replay);
   }
 
   /**
@@ -214,7 +215,7 @@ class Lane {
   paint(scene) {
     scene.wrong = this.board.wrongIn(scene);
     this.scene = scene;
-    for (const view of [...this.views, this.board, this.clip]) if (view !== this.text) view.draw(scene);
+    for (const view of this.shown) if (view !== this.text) view.draw(scene);
   }
 
   write() {

@@ -245,10 +245,6 @@ class View {
     return true;
   }
 
-  heightFor(width) {
-    return width;
-  }
-
   /** Pixels above what is drawn, for letters that would be cut off there. */
   topFor() {
     return 0;

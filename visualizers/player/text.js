@@ -71,7 +71,7 @@ class TextView extends View {
       const token = state.token[position];
       const final = state.finalAt[position] >= 0;
       const unknown = final ? "· " : null; // coarse traces have no ids
-      const text = token < 0 ? unknown : (replay.vocabulary?.[token] ?? `#${token} `);
+      const text = token < 0 ? unknown : replay.wordOf(token);
       const lost = token < 0 && moment.lost.has(position) ? replay.wordOf(moment.lost.get(position)) : null;
       this.write(chip, text ?? lost);
       this.dress(chip, scene, position, { text, lost, final, ended: position > end, over, framed: moment.framed });
