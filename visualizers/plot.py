@@ -1,13 +1,13 @@
 """Panels, curves, bars and axes of figures, on top of plotly."""
 
 from collections.abc import Sequence
-from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
 import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
+from traces.pairing import estimate
 from traces.schema import Fate
 from visualizers.style import NEUTRAL, PATTERNS, Look, fate_marker, hatched, series
 
@@ -76,7 +76,8 @@ def add_once(figure: go.Figure, mark: BaseTraceType, **place: Any) -> None:
 
 def means(values: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
     """Return the mean of each list, and its sample standard deviation, 0 for a single value."""
-    return [fmean(each) for each in values], [stdev(each) if len(each) > 1 else 0.0 for each in values]
+    every = [estimate(each) for each in values]
+    return [each.mean for each in every], [each.deviation for each in every]
 
 
 def axes(figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Any = None, **layout: Any) -> go.Figure:

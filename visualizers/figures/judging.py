@@ -1,12 +1,13 @@
 """What drafts were judged by: ratios, distances, and how far the two distributions are apart."""
 
-from math import exp, sqrt
-from statistics import fmean, stdev
+from math import exp
+from statistics import fmean
 from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
 
 from traces.measures import MEASURES
+from traces.pairing import estimate
 from traces.schema import Fate, Trace
 from traces.text_stats import by_draft_step
 from visualizers.figure import Figure, Traces, counted, grouped, labels
@@ -84,11 +85,10 @@ def _ratio_means(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         verdicts = [one for run in runs for one in judged(run, "log_ratio")]
-        ratios = [exp(min(one.value, 700)) for one in verdicts]  # exp overflows beyond
-        mean, error = fmean(ratios), stdev(ratios) / sqrt(len(ratios))
-        hover = f"mean ratio %{{y:.3f}} over {len(ratios)} drafts, %{{x:.1f}} % accepted<extra></extra>"
-        points = [100 * _accepted_share(verdicts)], [mean]
-        dots(figure, i, f"{name}: {mean:.3g} ± {error:.2g}", points, hover, **error_bars([error]))
+        ratio = estimate([exp(min(one.value, 700)) for one in verdicts])  # exp overflows beyond
+        hover = f"mean ratio %{{y:.3f}} over {ratio.runs} drafts, %{{x:.1f}} % accepted<extra></extra>"
+        points = [100 * _accepted_share(verdicts)], [ratio.mean]
+        dots(figure, i, f"{name}: {ratio}", points, hover, **error_bars([ratio.error or 0.0]))
     guide(figure, 1)
     axes(figure, "Judged drafts accepted (%)", "Mean ratio", height=460)
     return figure.update_xaxes(range=[0, 103])
