@@ -41,9 +41,9 @@ _SCRIPT: Final = """
 """
 
 
-def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = None, level: int = 2) -> str:
-    """Return the figures as HTML with their captions, for a page where their headings have the given level."""
-    return _section([(figure, figure.draw(traces, step=step)) for figure in figures], level)
+def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = None) -> str:
+    """Return the figures as HTML with their captions, for a page that has a heading of its own."""
+    return _section([(figure, figure.draw(traces, step=step)) for figure in figures], level=2)
 
 
 def page_of(drawn: Sequence[tuple[Worded, go.Figure]]) -> str:

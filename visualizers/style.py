@@ -38,14 +38,6 @@ class Series(NamedTuple):
         """Plotly marker properties."""
         return {"color": self.color, "symbol": self.symbol, "size": size}
 
-    def curve(self, size: float = 9) -> Look:
-        """Plotly properties of a line with a mark at every point."""
-        return {"mode": "lines+markers", "line": self.line, "marker": self.marker(size)}
-
-    def band(self, opacity: float = 0.18) -> str:
-        """Return the series' colour, see-through, for a band around the curve."""
-        return translucent(self.color, opacity)
-
 
 _COLORS: Final = (BLUE, VERMILLION, GREEN, PURPLE, NEUTRAL)
 _DASHES: Final = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")

@@ -1,10 +1,9 @@
 """How often two successive draws agree, and how often they could (SCD, section 3.1 and Fig. 4)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
-from typing import Final
+from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
@@ -25,8 +24,7 @@ DISTANCE_BINS: Final = 10
 FEWEST_IN_A_BIN: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class KeptShare:
+class KeptShare(NamedTuple):
     """Drafts whose distribution moved by about the same total variation, and the share that stayed as it was."""
 
     tv: float
@@ -34,14 +32,14 @@ class KeptShare:
     drafts: int
 
 
-def kept_by_distance(steps: Sequence[Step], bins: int = DISTANCE_BINS) -> tuple[KeptShare, ...]:
+def kept_by_distance(steps: Sequence[Step]) -> tuple[KeptShare, ...]:
     """Count, per bin of total variation, the pending drafts that stayed; bins with hardly any draft are left out."""
-    binned: list[list[tuple[float, bool]]] = [[] for _ in range(bins)]
+    binned: list[list[tuple[float, bool]]] = [[] for _ in range(DISTANCE_BINS)]
     for step in steps:
         initial = step.numbers.get("initial", (None,) * len(step.fate))
         for fate, tv, guess in zip(step.fate, step.numbers.get("tv", ()), initial, strict=False):
             if tv is not None and not guess and fate in (Fate.KEPT, Fate.CHANGED):
-                binned[min(int(tv * bins), bins - 1)].append((tv, fate is Fate.KEPT))
+                binned[min(int(tv * DISTANCE_BINS), DISTANCE_BINS - 1)].append((tv, fate is Fate.KEPT))
     enough = [here for here in binned if len(here) >= FEWEST_IN_A_BIN]
     return tuple(KeptShare(fmean(tv for tv, _ in here), fmean(kept for _, kept in here), len(here)) for here in enough)
 

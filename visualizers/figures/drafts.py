@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from traces.stats import AgeStatistics, agreement_by_age, agreement_by_position
 from visualizers.figure import Figure, Traces, counted, grouped
 from visualizers.plot import axes, curve, side_by_side
-from visualizers.style import Look, series
+from visualizers.style import Look, series, translucent
 
 POSITIONS: Final = 6
 """Positions that are drawn one by one."""
@@ -18,12 +18,13 @@ FEWEST_AT_AN_AGE: Final = 5
 Trajectory = Sequence[tuple[int, float]]
 
 
-def telling(trajectories: Mapping[int, Trajectory], count: int = POSITIONS) -> dict[int, Trajectory]:
-    """Pick `count` positions, spread over the canvas, among the third that waited longest."""
+def telling(trajectories: Mapping[int, Trajectory]) -> dict[int, Trajectory]:
+    """Pick `POSITIONS` positions, spread over the canvas, among the third that waited longest."""
     longest = sorted(trajectories, key=lambda position: (-len(trajectories[position]), position))
-    pool = sorted(longest[: max(count, len(longest) // 3)])
-    chosen = pool if len(pool) <= count else [pool[i * (len(pool) - 1) // (count - 1)] for i in range(count)]
-    return {position: trajectories[position] for position in chosen}
+    pool = sorted(longest[: max(POSITIONS, len(longest) // 3)])
+    if len(pool) > POSITIONS:
+        pool = [pool[i * (len(pool) - 1) // (POSITIONS - 1)] for i in range(POSITIONS)]
+    return {position: trajectories[position] for position in pool}
 
 
 def _beta(traces: Traces, step: int | None) -> go.Figure:
@@ -51,7 +52,7 @@ def _mean_by_age(figure: go.Figure, index: int, name: str, every: Sequence[AgeSt
     high = [min(1.0, row.mean + (row.variance / row.count) ** 0.5) for row in rows]
     place: Look = {"legendgroup": name, "row": 1, "col": panel}
     band: Look = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
-    band |= {"fill": "toself", "fillcolor": series(index).band()}
+    band |= {"fill": "toself", "fillcolor": translucent(series(index).color, 0.18)}
     figure.add_scatter(x=ages + ages[::-1], y=high + low[::-1], **band, **place)
     counts = [[row.variance, row.count] for row in rows]
     hover = "age %{x}: mean β %{y:.3f}, variance %{customdata[0]:.4f}, %{customdata[1]} positions"

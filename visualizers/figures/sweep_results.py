@@ -13,7 +13,7 @@ from visualizers.boxes import place_labels
 from visualizers.figure import Worded, titled
 from visualizers.groups import SPEEDS, Group, baseline_of, canonical, gathered, speeds, varied
 from visualizers.plot import axes, curve, guide, in_panel, plain, side_by_side
-from visualizers.style import NEUTRAL, Look, series, themed
+from visualizers.style import NEUTRAL, Look, series, themed, translucent
 
 MOST_CURVES: Final = 12
 
@@ -85,7 +85,7 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
         if off:
             look = series(i)
             faded: Look = {"marker": {**look.marker(8), "symbol": f"{look.symbol}-open", "opacity": 0.8}}
-            error = {**_errors([group for _, group in off]), "color": look.band(0.25), "width": 0}
+            error = {**_errors([group for _, group in off]), "color": translucent(look.color, 0.25), "width": 0}
             _draw(figure, i, f"{plain(name)}, beaten by another setting", off, mode="markers", error_y=error, **faded)
     for point in (point for point in points if point[1] is base):
         guide(figure, 100 * point[1].accuracy)
