@@ -22,8 +22,9 @@ from engines.runtime.request import Request
 from traces.naming import COUPLINGS
 from traces.schema import Step
 
-NAMES = {"ar": "vanilla", **COUPLINGS, "gsd": "GSD"}
-"""Decoders by the names the papers use: a method, or a coupling of SCD."""
+SAME = "same"
+NAMES = {"ar": "vanilla", **COUPLINGS, SAME: "SJD, same noise", "gsd": "GSD"}
+"""Decoders by the names the papers use: a method, a coupling of SCD, or SCD with the noise of ordinary decoding."""
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -39,7 +40,9 @@ def prompts(model_id: str, count: int) -> list[str]:
 
 def job(decoder: str, model: Model, prompt: str, sample: int, **settings: object) -> Job:
     """A job for a decoder of `NAMES`; settings that the method does not have are an error."""
-    own = settings if decoder in METHODS else {"coupling": decoder, **settings}
+    if decoder == SAME:
+        settings["same_noise"] = True
+    own = settings if decoder in (*METHODS, SAME) else {"coupling": decoder, **settings}
     name = decoder if decoder in METHODS else "scd"
     return Request(name, model, prompt, settings=own, sample=sample).job()
 

@@ -33,6 +33,7 @@ from traces.naming import COUPLINGS
 from traces.streams import piped
 
 LOSSLESS: Final = tuple(COUPLINGS)
+DECODERS: Final = ("ar", *LOSSLESS, "gsd")
 LEAST_AS_ASKED_PERCENT: Final = 90.0
 OPENS: Final = dict(MODELS[ID].opens)
 
@@ -60,13 +61,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = options.read(arguments)
     model = load(device=chosen.device)
     captions, pictures = prompts(ID, chosen.images), dict[str, Pictures]()
-    for decoder in NAMES:
+    for decoder in DECODERS:
         settings = {"guidance": chosen.guidance, "top_k": chosen.top_k} | (
             {} if decoder == "ar" else {"window": chosen.window}
         )
         jobs = [job(decoder, model, prompt, sample, **settings) for sample, prompt in enumerate(captions)]
         pictures[decoder] = draw(jobs, chosen.batch)
-    rows = [row(decoder, pictures[decoder], pictures["ar"]) for decoder in NAMES]
+    rows = [row(decoder, pictures[decoder], pictures["ar"]) for decoder in DECODERS]
     if chosen.sheet:
         sheet(chosen.sheet, captions, {NAMES[name]: own.pixels for name, own in pictures.items()})
     title = "Studio image model, 96x96: prompt agreement and likelihood"

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from benchmarks import _runs
 from benchmarks._results import Claim, Options, Row, at_most, finish, positive, spread, standard_error
-from benchmarks._runs import NAMES, Pair, decode, job, paired, prompts
+from benchmarks._runs import NAMES, SAME, Pair, decode, job, paired, prompts
 from engines.models.catalog import MODELS, load_model
 from engines.models.devices import add_option
 from engines.protocol import Model
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def table(plan: Plan, guidance: float) -> list[Row]:
     """Every decoder at one guidance, each paired with ordinary decoding. Pairs of all decoders are interleaved."""
-    cells = [(coupling, window) for window in plan.windows for coupling in COUPLINGS] + [("gsd", MAIN_WINDOW)]
+    cells = [(coupling, window) for window in plan.windows for coupling in (*COUPLINGS, SAME)] + [("gsd", MAIN_WINDOW)]
     samples = list(enumerate(plan.prompts)) * plan.repeats
     opens = dict(MODELS[plan.model.card.id].opens) if guidance != 1 else {}
 

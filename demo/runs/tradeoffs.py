@@ -25,8 +25,9 @@ from visualizers.groups import Group, gathered
 
 REPORTED: Final = Path(__file__).with_name("reported.json")
 _OPENS: Final = dict(MODELS["studio-image"].opens)
-_COUPLINGS: Final = {name: value for value, name in COUPLINGS.items()}
-"""Names of papers -> settings."""
+_COUPLINGS: Final = {name: {"coupling": value} for value, name in COUPLINGS.items()}
+_WAYS: Final[Mapping[str, Mapping[str, object]]] = {**_COUPLINGS, "SJD, same noise": {"same_noise": True}}
+"""Names of decoders -> settings of SCD."""
 SWEEPS: Final = ("text", "text-pair", "psd")
 
 Row = Mapping[str, Any]
@@ -75,10 +76,10 @@ def _coupled(folder: Path) -> Iterator[Tradeoff]:
         if "faster_median" not in row or row["guidance"] != _OPENS["guidance"]:
             continue
         name, window = row["decoder"], row["window"]
-        coupling = {"coupling": _COUPLINGS[name]} if name in _COUPLINGS else {}
-        setting = f"{name}, window {window}" if coupling else f"window {window}"
+        way = _WAYS.get(name, {})
+        setting = f"{name}, window {window}" if way else f"window {window}"
         quality = _pictures_beside(graded.get(name), graded.get("vanilla"))
-        settings = {"window": window, **coupling, **_OPENS}
+        settings = {"window": window, **way, **_OPENS}
         yield result.of(row, row["method"], settings, kind="picture", setting=setting, model="studio-image", **quality)
 
 
@@ -92,7 +93,7 @@ def _videos(folder: Path) -> Iterator[Tradeoff]:
         yield result.of(
             row,
             "scd",
-            {"window": row["window"], "coupling": _COUPLINGS[row["decoder"]]},
+            {"window": row["window"], **_COUPLINGS[row["decoder"]]},
             kind="video",
             setting=f"{row['decoder']}, window {row['window']}",
             model="studio-video",
