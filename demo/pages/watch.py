@@ -144,9 +144,7 @@ class WatchPage:
                 self.seed = gr.Number(0, label="Seed", precision=0, scale=1, min_width=120)
                 self.dice = gr.Button("New seed", scale=0, min_width=96, size="sm", elem_id="dice")
             self.folders = FolderPanel(self.problem) if local(os.environ) else None
-            with gr.Accordion(
-                "Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS
-            ) as self.words:
+            with gr.Accordion("Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS) as self.words:
                 gr.Markdown(vocabulary(), elem_classes="vocabulary")
             self.beside = gr.Checkbox(
                 True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
