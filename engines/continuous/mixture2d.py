@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.config import Knob
@@ -27,7 +27,7 @@ from engines.continuous.denoising import (
     step_distribution,
     walk,
 )
-from engines.continuous.rejection import DensityRatio, settle
+from engines.continuous.rejection import DensityRatio, Settled, settle
 from engines.sampling.chance import Chance, Draw
 from traces.schema import Canvas
 
@@ -110,32 +110,19 @@ _MEANS: Final = torch.tensor([[-1.1, -0.6], [1.1, -0.4], [0.0, 1.2]], dtype=torc
 _STDS: Final = torch.tensor([0.45, 0.35, 0.5], dtype=torch.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """Tokens of one mode, one a position."""
-
-    token: Float[Tensor, "M 2"]
-    kept: Bool[Tensor, " M"]
-    """Where the draft passed; nowhere in mode vanilla."""
-    tries: Float[Tensor, " M"]
-    """Proposals for a replacement; 0 where the draft passed."""
-    capped: Bool[Tensor, " M"]
-
-
-def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance, tries: int = TRIES) -> Drawn:
-    """Draw a token at every position: from the target alone, or from drafts that are judged by a ratio."""
+def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance, tries: int = TRIES) -> Settled:
+    """Draw a token at every position: from the target alone, which keeps no draft, or from drafts judged by a ratio."""
     own = noise_at(position, _TASK, plane.steps, chance, " alone")
     if mode == "vanilla":
         nothing = torch.zeros(len(position), dtype=torch.float64)
         token = own.draw(walk(plane.target, own.path, plane.sampling, None).last)
-        return Drawn(token, nothing.bool(), nothing, nothing.bool())
+        return Settled(token, nothing, nothing.bool(), nothing.bool())
     noise = noise_at(position, _TASK, plane.steps, chance)
     drawn = walk(plane.draft, noise.path, plane.sampling, None)
     x = drawn.last.mean[:, 0] if mode == "release" else noise.draw(drawn.last)  # the release leaves the last noise out
     paths = walk(plane.target, noise.path if plane.align else own.path, plane.sampling, None)
     ratio = DensityRatio(mode, paths.last, drawn.last, drawn.log_std - paths.log_std)
-    out = settle(ratio, x, tries, chance, Draw("token", 0, position))
-    return Drawn(out.token, out.kept, out.tries, out.capped)
+    return settle(ratio, x, tries, chance, Draw("token", 0, position))
 
 
 def distribution(head: Denoiser, sampling: ContinuousSampling) -> Float[Tensor, "X Y"]:
