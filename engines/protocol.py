@@ -89,14 +89,6 @@ class DraftGraph:
     """Whether row p let row k pass."""
 
 
-@runtime_checkable
-class Shown(Protocol):
-    """Something that is recorded as points of a picture."""
-
-    def seen(self) -> Float[Tensor, "W S 5"]:
-        """Draft and target in the plane, two numbers each, and their squared distance, at x_T .. x_0."""
-
-
 @dataclass(frozen=True, slots=True)
 class Decision:
     """What a method made of an answer. Columns have E entries and stay on the model's device."""
@@ -126,8 +118,9 @@ class Decision:
     row: Int[Tensor, " E"] | None = None
     """Row of the pass that an entry speaks of, where there are several."""
     graph: DraftGraph | None = None
-    walks: Shown | None = None
-    """How the drafts were denoised, for the record alone."""
+    walks: Callable[[], Float[Tensor, "W S 5"]] | None = None
+    """How the drafts were denoised, worked out for the record alone: draft and target in the plane, two numbers each,
+    and their squared distance, at x_T .. x_0."""
 
 
 Decoder: TypeAlias = Generator[ForwardRequest | Decision, Any, Tensor]

@@ -102,31 +102,6 @@ class Paths:
         return Paths(self.whole[:, index], self.states[index], densities=self.densities[index])
 
 
-@dataclass(frozen=True, slots=True)
-class Walks:
-    """How draft and target came by W tokens each, for the record."""
-
-    draft: Paths
-    target: Paths
-    """Its first W rows speak of the drafts."""
-    x: Float[Tensor, "W D"]
-    """Where the draft's paths end."""
-    y: Float[Tensor, "W D"]
-    """Where the target's do."""
-
-    def seen(self) -> Float[Tensor, "W S 5"]:
-        """Draft and target in the plane, two numbers each, and their squared distance, at x_T .. x_0.
-
-        A GMM head has no path: its S is 0.
-        """
-        draft, target = self.draft.states, self.target.states[: len(self.x)]
-        if not draft.shape[1]:
-            return draft.new_zeros(len(draft), 0, 5)
-        draft, target = torch.cat([draft, self.x[:, None]], 1), torch.cat([target, self.y[:, None]], 1)
-        onto = plane(draft)
-        return torch.cat([draft @ onto, target @ onto, (draft - target).square().sum(-1, keepdim=True)], -1)
-
-
 def plane(like: Float[Tensor, "... D"]) -> Float[Tensor, "D 2"]:
     """The plane that paths are shown in: no component counts more, and all runs share it (traces.schema.PathPair)."""
     ones = like.new_ones(like.shape[-1])

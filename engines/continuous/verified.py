@@ -9,7 +9,7 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Continuation, Paths, Walks
+from engines.continuous.paths import Continuation, Paths, plane
 from engines.continuous.rejection import DensityRatio, Ratio, Replacements
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision
 from engines.sampling.coupling import Verdicts
@@ -53,8 +53,17 @@ class Verified:
             accept_prob=coins.accept_prob,
             coin=coins.coin,
             numbers={**self._measures(), **self._on_the_line(token[:W]), **numbers},
-            walks=Walks(self.drawn, self.paths, self.x, self.y),
+            walks=self.walks,
         )
+
+    def walks(self) -> Float[Tensor, "W S 5"]:
+        """See `Decision.walks`; a GMM head has no path, so that its S is 0."""
+        draft, target = self.drawn.states, self.paths.states[: len(self.x)]
+        if not draft.shape[1]:
+            return draft.new_zeros(len(draft), 0, 5)
+        draft, target = torch.cat([draft, self.x[:, None]], 1), torch.cat([target, self.y[:, None]], 1)
+        onto = plane(draft)
+        return torch.cat([draft @ onto, target @ onto, (draft - target).square().sum(-1, keepdim=True)], -1)
 
     def _measures(self) -> dict[str, Tensor]:
         ratio = self.ratio("exact")

@@ -67,7 +67,7 @@ class Packed:
     """Signals that are read back."""
     graph: DraftGraph | None
     parts: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-    """float64 [columns, E] and [measured], what became of a graph's K drafts [K + 1, K] or [0], `Walks.seen`, and
+    """float64 [columns, E] and [measured], what became of a graph's K drafts [K + 1, K] or [0], `Decision.walks`, and
     `likeliest`."""
 
 
@@ -115,7 +115,7 @@ def pack(decision: Decision, derived: Mapping[str, Tensor], likely: int = 0) -> 
     graph, drafts = decision.graph, table.new_empty(0)
     if graph is not None:
         drafts = torch.cat([graph.accepted[None], graph.accepted_under]).double()
-    seen = table.new_empty(0) if decision.walks is None else decision.walks.seen()
+    seen = table.new_empty(0) if decision.walks is None else decision.walks()
     parts = (table, torch.cat(signals), drafts, seen, likeliest(decision, likely))
     return Packed(tuple(columns), known, tuple(measured), graph, parts)
 
