@@ -110,7 +110,7 @@ _MEANS: Final = torch.tensor([[-1.1, -0.6], [1.1, -0.4], [0.0, 1.2]], dtype=torc
 _STDS: Final = torch.tensor([0.45, 0.35, 0.5], dtype=torch.float64)
 
 
-def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance, tries: int = TRIES) -> Settled:
+def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance) -> Settled:
     """Draw a token at every position: from the target alone, which keeps no draft, or from drafts judged by a ratio."""
     own = noise_at(position, _TASK, plane.steps, chance, " alone")
     if mode == "vanilla":
@@ -122,7 +122,7 @@ def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance
     x = drawn.last.mean[:, 0] if mode == "release" else noise.draw(drawn.last)  # the release leaves the last noise out
     paths = walk(plane.target, noise.path if plane.align else own.path, plane.sampling, None)
     ratio = DensityRatio(mode, paths.last, drawn.last, drawn.log_std - paths.log_std)
-    return settle(ratio, x, tries, chance, Draw("token", 0, position))
+    return settle(ratio, x, TRIES, chance, Draw("token", 0, position))
 
 
 def distribution(head: Denoiser, sampling: ContinuousSampling) -> Float[Tensor, "X Y"]:
