@@ -9,7 +9,8 @@ has a z-score of 4.2, and replacements drawn from the target in place of the res
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from functools import partial
+from typing import Final, TypeAlias
 
 import torch
 
@@ -19,6 +20,7 @@ from engines.runtime.driver import Job
 from engines.sampling.chance import Chance, SeededChance
 from engines.testing.depth import LETTERS, Depth, DepthModel
 from engines.testing.enumeration import (
+    Answer,
     Distribution,
     TooManyBranchesError,
     WideRaceError,
@@ -70,21 +72,38 @@ def proof(subject: Subject, *, sampled: bool = True) -> Proof:
     causal = subject.method.family == "discrete-ar"
     if not causal and subject.config.mode == "greedy":
         return _texts(subject)
-    walked = _walked(subject, _table, ((4, 2), (2, 7))) if causal else _walked(subject, _depth, ((3, 2), (2, 4)))
+    walked = _walked(subject, Table, ((4, 2), (2, 7))) if causal else _walked(subject, _Deep, ((3, 2), (2, 4)))
     if not (sampled and walked.holds):
         return walked
     return _tested(subject, Table, 2 * SAMPLES, walked) if causal else _tested(subject, _Deep, SAMPLES, walked)
 
 
-Case = tuple[Callable[[Chance], Decoder], dict[str, Any], Distribution]
-"""A decoder, its models by role, and the distribution of ordinary decoding."""
+class _Deep:
+    """A `Depth` whose texts have one length, as those of a `Table` have."""
+
+    def __init__(self, length: int, vocabulary: int, seed: int, *, sharpness: float = 2.0) -> None:
+        depth = Depth(vocabulary, seed=seed, sharpness=sharpness)
+        self.task, self.answer, self.conditionals = depth.task(length), depth.answer, replace(depth).conditionals
+        self.joint = partial(replace(depth).joint, length)
 
 
-def _walked(subject: Subject, case: Callable[[Subject, int, int], Case], shapes: Sequence[tuple[int, int]]) -> Proof:
+Kind: TypeAlias = type[Table] | type[_Deep]
+
+
+def _decoding(
+    subject: Subject, target: Table | _Deep, own: Table | _Deep, small: Table | _Deep
+) -> tuple[Callable[[Chance], Decoder], Answer]:
+    """What makes a decoder, and the answers of its models: `small` drafts, or the target, which is `own` then."""
+    drafting = small if subject.drafting is subject.small else own
+    answer = by_role({"target": target, "self": target, "draft": drafting})
+    return lambda chance: subject.method.decode(target.task, subject.config, chance), answer
+
+
+def _walked(subject: Subject, model: Kind, shapes: Sequence[tuple[int, int]]) -> Proof:
     """By enumeration, of some positions with few tokens and of fewer with more; of what is too much, one less."""
     worst, outcomes, sizes = 0.0, 0, list[str]()
     for length, vocabulary in shapes:
-        distributions = _walk(subject, case, length, vocabulary)
+        distributions = _walk(subject, model, length, vocabulary)
         if distributions is None:
             continue
         probs, wanted = distributions
@@ -99,14 +118,17 @@ def _walked(subject: Subject, case: Callable[[Subject, int, int], Case], shapes:
     return Proof(True, f"largest error {worst:.1g} over {outcomes} outcomes, enumerated for {' and '.join(sizes)}")
 
 
-def _walk(
-    subject: Subject, case: Callable[[Subject, int, int], Case], length: int, vocabulary: int
-) -> tuple[Distribution, Distribution] | None:
+def _walk(subject: Subject, model: Kind, length: int, vocabulary: int) -> tuple[Distribution, Distribution] | None:
     """The method's distribution and ordinary decoding's, on the longest text that can be walked."""
+    if model is Table and vocabulary > 2:  # with many tokens, what can be walked has one draft in flight
+        most = {"window": 2, "gamma": 1}
+        few = {name: min(most[name], getattr(subject.config, name)) for name in most if hasattr(subject.config, name)}
+        subject = replace(subject, config=replace(subject.config, **few))
     for fewer in range(length, 1, -1):
-        make, models, wanted = case(subject, fewer, vocabulary)
+        target, own, small = (model(fewer, vocabulary, seed) for seed in (3, 3, 4))
+        make, answer = _decoding(subject, target, own, small)
         try:
-            return exact_distribution(make, by_role(models), most=MOST_BRANCHES), wanted
+            return exact_distribution(make, answer, most=MOST_BRANCHES), target.joint()
         except TooManyBranchesError:
             continue
         except WideRaceError:
@@ -114,34 +136,7 @@ def _walk(
     return None
 
 
-def _table(subject: Subject, length: int, vocabulary: int) -> Case:
-    """With many tokens, what can be walked has one draft in flight."""
-    if vocabulary > 2:
-        own = {name: min(most, getattr(subject.config, name, 0)) for name, most in (("window", 2), ("gamma", 1))}
-        few = {name: value for name, value in own.items() if hasattr(subject.config, name)}
-        subject = replace(subject, config=replace(subject.config, **few))
-    target, small = Table(length, vocabulary, seed=6), Table(length, vocabulary, seed=7)
-    drafting = small if subject.drafting is subject.small else target
-    models = {"target": target, "self": target, "draft": drafting}
-    return lambda chance: subject.method.decode(target.task, subject.config, chance), models, target.joint()
-
-
-def _depth(subject: Subject, length: int, vocabulary: int) -> Case:
-    target, small = Depth(vocabulary, seed=3), Depth(vocabulary, seed=4)
-    drafting = small if subject.drafting is subject.small else replace(target)
-    models = {"target": target, "self": target, "draft": drafting}
-    return _making(subject, target.task(length)), models, Depth(vocabulary, seed=3).joint(length)
-
-
-class _Deep:
-    """A `Depth` whose texts have one length."""
-
-    def __init__(self, length: int, vocabulary: int, seed: int, *, sharpness: float = 2.0) -> None:
-        depth = Depth(vocabulary, seed=seed, sharpness=sharpness)
-        self.task, self.answer, self.conditionals = depth.task(length), depth.answer, replace(depth).conditionals
-
-
-def _tested(subject: Subject, model: type[Table] | type[_Deep], samples: int, walked: Proof) -> Proof:
+def _tested(subject: Subject, model: Kind, samples: int, walked: Proof) -> Proof:
     """By samples of longer texts of more ids, with as many drafts in flight as fit."""
     most = {"window": LENGTH, "gamma": LENGTH - 1}
     subject = replace(
@@ -151,8 +146,7 @@ def _tested(subject: Subject, model: type[Table] | type[_Deep], samples: int, wa
     for seed, other, sharpness in PAIRS:
         target, own = (model(LENGTH, VOCABULARY, seed) for _ in "12")
         small = model(LENGTH, VOCABULARY, other, sharpness=sharpness)
-        drafting = small if subject.drafting is subject.small else own
-        answer, make = by_role({"target": target, "self": target, "draft": drafting}), _making(subject, target.task)
+        make, answer = _decoding(subject, target, own, small)
         texts = [advance(make(SeededChance(seed, i)), answer) or () for i in range(samples // len(PAIRS))]
         largest = max(largest, misfit(texts, target.conditionals))
         if largest >= HIGHEST:
@@ -160,10 +154,6 @@ def _tested(subject: Subject, model: type[Table] | type[_Deep], samples: int, wa
             return Proof(False, f"{said}; by chance at most {HIGHEST:g}")
     said = f"z-scores of {samples} samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
     return Proof(True, f"{walked.said}; {said}")
-
-
-def _making(subject: Subject, task: Any) -> Callable[[Chance], Decoder]:
-    return lambda chance: subject.method.decode(task, subject.config, chance)
 
 
 def _texts(subject: Subject) -> Proof:
