@@ -27,9 +27,6 @@ _SIMPLEX: Final[Polygon] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 _FINAL: Final = frozenset(code for fate, code in FATE_CODES.items() if fate.final)
 _IMPOSSIBLE: Final = 1e-15
 """Branches no likelier than rounding are not walked."""
-_INTERVAL: Final = (
-    "numbers from an interval have too many branches to walk; draw with keep, categorical or gumbel_argmax"
-)
 
 
 class TooManyBranchesError(RuntimeError):
@@ -55,7 +52,6 @@ class Enumerator:
     same_noise: bool = False
     weight: float = 1.0
     taken: list[int] = field(default_factory=list)
-    weights: list[float] = field(default_factory=list)
     siblings: list[Path] = field(default_factory=list)
     intervals: dict[object, tuple[float, float]] = field(default_factory=dict)
     races: dict[int, Polygon] = field(default_factory=dict)
@@ -74,12 +70,7 @@ class Enumerator:
             self.siblings += [(*self.taken, other) for other in others]
         self.taken.append(choice)
         self.weight *= probs[choice]
-        self.weights.append(self.weight)
         return choice
-
-    def weight_of(self, length: int) -> float:
-        """Probability of the first `length` choices."""
-        return self.weights[length - 1] if length else 1.0
 
     def memory(self) -> object:
         """What later draws depend on, apart from the path. A number of its own name is never used again."""
@@ -129,11 +120,13 @@ class Enumerator:
 
     def uniform(self, draw: Draw, count: int) -> Tensor:
         """See `Chance.uniform`."""
-        raise NotImplementedError(_INTERVAL)
+        raise NotImplementedError(
+            "numbers from an interval have too many branches to walk; draw with keep, categorical or gumbel_argmax"
+        )
 
     def normal(self, draw: Draw, count: int) -> Tensor:
         """See `Chance.normal`."""
-        raise NotImplementedError(_INTERVAL)
+        return self.uniform(draw, count)
 
     def _key(self, draw: Draw, position: int) -> object:
         return (draw.purpose, draw.iteration, position) if self.coin_key is None else self.coin_key(draw, position)
@@ -228,20 +221,20 @@ def advance(
             answered = answer(item)
 
 
-def branches(
-    make: Callable[[Chance], Decoder], answer: Answer, coin_key: CoinKey | None = None, most: int = 1_000_000
-) -> Iterator[tuple[Path, float]]:
-    """Every branch of a decoder: its tokens and its probability.
-
-    Raises:
-        TooManyBranchesError: beyond `most` of them.
-    """
-    todo: list[Path] = [()]
+def _branches(
+    path: Path,
+    make: Callable[[Chance], Decoder],
+    answer: Answer,
+    coin_key: CoinKey | None,
+    most: int,
+    rounds: int | None,
+) -> Iterator[tuple[Enumerator, Any, tuple[int, ...] | None]]:
+    """Every branch of a decoder that begins with a path, after some rounds or at its end: see `advance`."""
+    todo = [path]
     for _ in range(most):
         chance = Enumerator(todo.pop(), coin_key)
-        tokens = advance(make(chance), answer, chance)
-        assert tokens is not None
-        yield tokens, chance.weight
+        decoder = make(chance)
+        yield chance, decoder, advance(decoder, answer, chance, rounds)
         todo += chance.siblings
         if not todo:
             return
@@ -264,44 +257,28 @@ def exact_distribution(
             are merged and walked on once, which takes a fraction of the time. What chance remembers (numbers in use,
             races) belongs to the state, too. Without names nothing is merged.
         coin_key: See `Enumerator`.
-        most: Branches at most, where nothing is merged.
+        most: Branches at most; where states are merged, of each of them.
 
     Raises:
         TooManyBranchesError: beyond `most` of them.
     """
-    if live:
-        return _merged(make, answer, live, coin_key)
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
-    for tokens, weight in branches(make, answer, coin_key, most):
-        probs[tokens] += weight
-    return dict(probs)
-
-
-def _merged(
-    make: Callable[[Chance], Decoder], answer: Answer, live: Sequence[str], coin_key: CoinKey | None
-) -> Distribution:
-    probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
-    level: dict[object, tuple[Path, float]] = {None: ((), 1.0)}
+    # By state: one path that leads there, its probability, and that of all paths that do.
+    level: dict[object, tuple[Path, float, float]] = {None: ((), 1.0, 1.0)}
     rounds = 0
     while level:
         rounds += 1
-        following: dict[object, tuple[Path, float]] = {}
-        for path, weight in level.values():
-            scale = 0.0
-            todo = [path]
-            while todo:
-                chance = Enumerator(todo.pop(), coin_key)
-                decoder: Any = make(chance)
-                tokens = advance(decoder, answer, chance, rounds)
-                scale = scale or weight / chance.weight_of(len(path))
-                todo += chance.siblings
+        following: dict[object, tuple[Path, float, float]] = {}
+        for path, own, total in level.values():
+            for chance, decoder, tokens in _branches(path, make, answer, coin_key, most, rounds if live else None):
+                weight = total / own * chance.weight
                 if tokens is not None:
-                    probs[tokens] += scale * chance.weight
+                    probs[tokens] += weight
                     continue
                 variables = decoder.gi_frame.f_locals
                 key = (*(_fingerprint(variables[name]) for name in live), chance.memory())
-                first, total = following.get(key, (tuple(chance.taken), 0.0))
-                following[key] = (first, total + scale * chance.weight)
+                first, alone, before = following.get(key, (tuple(chance.taken), chance.weight, 0.0))
+                following[key] = (first, alone, before + weight)
         level = following
     return dict(probs)
 
@@ -316,9 +293,13 @@ def _fingerprint(value: object) -> object:
 
 def largest_error(probs: Distribution, reference: Distribution) -> float:
     """The largest difference between the probabilities of an output."""
-    return max(abs(probs.get(key, 0.0) - reference.get(key, 0.0)) for key in probs.keys() | reference.keys())
+    return max(_errors(probs, reference))
 
 
 def variation(probs: Distribution, reference: Distribution) -> float:
     """Total variation of two distributions."""
-    return sum(abs(probs.get(key, 0.0) - reference.get(key, 0.0)) for key in probs.keys() | reference.keys()) / 2
+    return sum(_errors(probs, reference)) / 2
+
+
+def _errors(probs: Distribution, reference: Distribution) -> Iterator[float]:
+    return (abs(probs.get(key, 0.0) - reference.get(key, 0.0)) for key in probs.keys() | reference.keys())
