@@ -23,27 +23,23 @@ SMALL: Final = Weights(0.3, 0.3, 0.2, 0.3)
 
 
 class Field(ToyField):
-    """A toy field that remembers what it was fed, as a model with a cache does."""
+    """A toy field that remembers what it was fed, as a model with a cache does.
 
-    def __init__(self, weights: Weights = TARGET) -> None:
+    A `mixed` one mixes two Gaussians, so that it drafts with paths in closed form.
+    """
+
+    def __init__(self, weights: Weights = TARGET, *, mixed: bool = False) -> None:
         super().__init__("target" if weights is TARGET else "small", weights, torch.device("cpu"), SHAPE)
-        self.weights = weights
-
-    def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
-        """See `engines.protocol.Model.start`."""
-        return ContinuousSession(RememberingBackbone(self.weights, self.shape), Head(conditioned_on=knowing))
-
-
-class MixedField(Field):
-    """A field that mixes two Gaussians, so that it drafts with paths in closed form."""
+        self._mixed = mixed
 
     def make_task(self, prompt: str, config: Any) -> ContinuousTask:
         """See `engines.protocol.Model.make_task`."""
-        return replace(super().make_task(prompt, config), mixture=True)
+        return replace(super().make_task(prompt, config), mixture=self._mixed)
 
     def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
-        return ContinuousSession(RememberingBackbone(self.weights, self.shape), Head(mix=_two))
+        head = Head(mix=_two) if self._mixed else Head(conditioned_on=knowing)
+        return ContinuousSession(RememberingBackbone(self._weights, self.shape), head)
 
 
 def _two(condition: Tensor) -> Gaussians:

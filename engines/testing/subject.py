@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,7 @@ from engines.methods.speculative import EAGLES
 from engines.protocol import Family, Model, Session
 from engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
 from engines.testing.depth import DepthModel
-from engines.testing.fields import SMALL, Field, MixedField
+from engines.testing.fields import SMALL, Field
 from engines.testing.tables import Table
 
 SHORT: Final[dict[Family, dict[str, Value]]] = {
@@ -26,11 +27,8 @@ SHORT: Final[dict[Family, dict[str, Value]]] = {
     "continuous-ar": {"steps": 3, "last": 150, "gamma": 3, "prefill": 0.0, "tied": 1},
 }
 """Settings of a small size, for those a method has: four positions, or a block of four, with three drafts in flight."""
-_PROMPTS: Final[dict[Family, tuple[str, ...]]] = {
-    "discrete-ar": ("", "", ""),
-    "diffusion-lm": ("abcde", "ab", "gfedcba"),
-    "continuous-ar": ("", "", ""),
-}
+_PROMPTS: Final = ("abcde", "ab", "gfedcba")
+"""Of the family diffusion-lm, the one that has prompts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +45,8 @@ class Subject:
 
     def job(self, seed: int = 0) -> Job:
         """A run; seeds differ in their prompts, too, where the family has prompts."""
-        prompts = _PROMPTS[self.method.family]
-        return Job(self.method, self.model, prompts[seed % len(prompts)], self.config, seed, small=self.small)
+        prompt = _PROMPTS[seed % len(_PROMPTS)] if self.method.family == "diffusion-lm" else ""
+        return Job(self.method, self.model, prompt, self.config, seed, small=self.small)
 
     @property
     def drafting(self) -> Model:
@@ -72,7 +70,7 @@ def subject(method: Method, given: Mapping[str, object] | None = None) -> Subjec
     config = make_config(method.config, {**short, **given})
     model, small = _models(method.family)
     if getattr(config, "drafter", "") == "mixture":
-        small = MixedField(SMALL)
+        small = Field(SMALL, mixed=True)
     made = Subject(method, config, model, small, frozenset(short))
     open_session([made.job()])
     next(made.job().decoder())
@@ -134,10 +132,8 @@ def _allowed(method: Method, wanted: Mapping[str, Value]) -> dict[str, Value]:
     allowed: dict[str, Value] = {}
     for setting in settings(method.config):
         if setting.name in wanted:
-            try:
+            with suppress(ConfigError):
                 allowed[setting.name] = setting.parse(wanted[setting.name])
-            except ConfigError:
-                continue
     return allowed
 
 

@@ -20,7 +20,7 @@ from engines.models.toy_raster import Weights
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
 from engines.sampling.chance import SeededChance
 from engines.testing.conformance import finish
-from engines.testing.fields import SHAPE, Field, MixedField, misfit
+from engines.testing.fields import SHAPE, Field, misfit
 from engines.testing.fields import SMALL as OTHER
 from engines.testing.fields import TARGET as CHAIN
 from traces import dumps, loads
@@ -279,7 +279,7 @@ def test_a_trace_gives_its_acceptance_probabilities_and_says_what_deviates(
 
 
 def test_a_mixture_drafts_without_denoising_and_where_it_cannot_says_who_does() -> None:
-    model, mixed = Field(), MixedField(OTHER)
+    model, mixed = Field(), Field(OTHER, mixed=True)
     trace = finish(job("cspd-block", model=model, small=mixed, drafter="mixture", verdict="maximal", gamma=2))
     assert trace.summary.complete and trace.summary.judged > 3
     assert len(path_pairs(trace)) == trace.summary.judged
