@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
@@ -43,14 +44,14 @@ class DoesNotHoldError(Exception):
 
 def check(subject: Subject, claimed: bool, *, sampled: bool = True) -> Iterator[Finding]:
     """Run all checks. `claimed` says whether the method calls itself lossless; then this is proved, as in `proof`."""
-    yield _finding(CLAIM, lambda: _claim(subject, claimed, sampled))
+    yield _finding(CLAIM, partial(_claim, subject, claimed, sampled))
     yield from promises(subject)
 
 
 def promises(subject: Subject) -> Iterator[Finding]:
     """Run the checks that say nothing of the output distribution."""
     for name, run in CHECKS.items():
-        yield _finding(name, lambda run=run: run(subject))  # type: ignore[misc]
+        yield _finding(name, partial(run, subject))
 
 
 def _finding(name: str, run: Callable[[], str | None]) -> Finding:
@@ -79,8 +80,7 @@ def expect(holds: object, said: str) -> None:
 def finish(job: Job) -> Trace:
     """A run to its end."""
     run = Run(job)
-    for _ in run:
-        pass
+    run.finish()
     return run.trace()
 
 
@@ -124,10 +124,7 @@ def replays(subject: Subject) -> None:
     for seed in range(SEEDS):
         job, canvases = subject.job(seed), dict[int, Sequence[Token | None]]()
         noting: Any = _Noting(job.model, canvases)
-        run = Run(replace(job, model=noting))
-        for _ in run:
-            pass
-        trace, result = run.trace(), decoded([job])[0]
+        trace, result = finish(replace(job, model=noting)), decoded([job])[0]
         expect(_reads_back(trace), "the trace does not read back as it was written")
         ends_as_returned(trace, result)
         pictures_hold(trace, canvases)
@@ -161,8 +158,7 @@ def counted(subject: Subject) -> None:
         session = _Counting(open_session([job]))
         run = Run(job)
         run._session = session
-        for _ in run:
-            pass
+        run.finish()
         trace = run.trace()
         made, roles = trace.summary, Counter(step.call.role for step in trace.steps)
         passes = sum(session.roles.values())
