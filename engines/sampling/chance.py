@@ -118,10 +118,7 @@ def _mix_int(x: int) -> int:
 
 def _uniform(hashed: Integers) -> Tensor:
     """Hashes to float64 in the open interval (0, 1)."""
-    if isinstance(hashed, np.ndarray):
-        return torch.from_numpy((_shift(hashed, 11).astype(np.float64) + 0.5) * 2.0**-53)
-    uniform: Tensor = (_shift(hashed, 11).to(torch.float64) + 0.5) * 2.0**-53
-    return uniform
+    return (torch.as_tensor(_shift(hashed, 11)).to(torch.float64) + 0.5) * 2.0**-53
 
 
 def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
@@ -158,11 +155,8 @@ class SeededChance:
         if self.same_noise and draw.purpose in NOISED:
             return self.gumbel_argmax(weights, draw.position, where)
 
-        def drawn(rows: Tensor) -> Tensor:
-            return self.categorical(weights[rows], draw.at(rows))
-
         if where is not None and weights.device.type == "cpu":
-            return in_parts(where, weights.shape[-1], drawn)
+            return in_parts(where, weights.shape[-1], lambda rows: self.categorical(weights[rows], draw.at(rows)))
         same = len(weights) > 1 and weights.stride(0) == 0  # one distribution for all rows
         total = (weights[:1] if same else weights).cumsum(-1, dtype=torch.float64)  # [W, V]
         target = self._uniform(draw)[:, None] * total[:, -1:]
