@@ -150,13 +150,9 @@ class Clock:
         self._accelerator = accelerator
         self._marks: list[tuple[str | None, Any]] = [(None, accelerator.mark())]
 
-    def lap(self, stage: str, made: Tensor | None = None) -> None:
-        """A stage is over once `made` is there."""
+    def lap(self, stage: str | None, made: Tensor | None = None) -> None:
+        """A stage is over once `made` is there; None for what is no one's cost but the trace's."""
         self._marks.append((stage, self._accelerator.mark(made)))
-
-    def skip(self) -> None:
-        """What happened since the last stage is no one's cost but the trace's."""
-        self._marks.append((None, self._accelerator.mark()))
 
     def milliseconds(self) -> Milliseconds:
         """What the stages took, once the host has read what the last one made."""
@@ -198,7 +194,7 @@ def drive(
             decisions[i] = decision
         clock.lap("decide")
         packed = {i: pack(d, derive(d), likely) for i, d in decisions.items()} if record else {}
-        clock.skip()
+        clock.lap(None)
         parts = [*(d.readback for d in decisions.values()), *(part for p in packed.values() for part in p.parts)]
         if accelerator is None:
             accelerator = Cuda(parts[0].device) if parts[0].is_cuda else Host()
@@ -239,11 +235,8 @@ def _ask(sequences: Sequence[RunningSequence], answers: Mapping[int, Any]) -> di
 def _read_back(parts: Sequence[Tensor], accelerator: Host) -> list[Any]:
     """Bring all tensors to the host in one copy and return them as nested lists."""
     flat = accelerator.fetch(torch.cat([part.reshape(-1).to(torch.float64) for part in parts]))
-    host, at = [], 0
-    for part in parts:
-        host.append(flat[at : at + part.numel()].reshape(part.shape).tolist())
-        at += part.numel()
-    return host
+    split = flat.split([part.numel() for part in parts])
+    return [some.reshape(part.shape).tolist() for some, part in zip(split, parts, strict=True)]
 
 
 class Run:

@@ -96,10 +96,9 @@ def pack(decision: Decision, derived: Mapping[str, Tensor], likely: int = 0) -> 
     columns: dict[str, Tensor] = {"position": decision.position, "fate": decision.fate}
     columns |= _components("token", decision.token)
     columns |= {} if decision.draft is None else _components("draft", decision.draft)
-    columns |= {} if decision.row is None else {"row": decision.row}
-    columns |= {} if decision.accept_prob is None else {"accept_prob": decision.accept_prob}
-    columns |= {} if decision.coin is None else {"coin": decision.coin}
-    columns |= dict(decision.numbers) | dict(derived)
+    given = {"row": decision.row, "accept_prob": decision.accept_prob, "coin": decision.coin}
+    columns |= {name: column for name, column in given.items() if column is not None}
+    columns |= {**decision.numbers, **derived}
     if decision.probs is not None:
         best = decision.probs.topk(min(_ALTERNATIVES, decision.probs.shape[-1]))
         for i in range(best.values.shape[-1]):
