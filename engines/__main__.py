@@ -93,11 +93,10 @@ def run(options: argparse.Namespace) -> int:
         print(f"{request.model}: {terms}", file=sys.stderr)
     job = request.job()
     if job.small is not None and job.small.parameters > job.model.parameters:
-        sizes = f"{job.small.card.id} has {job.small.parameters:,} parameters, {job.model.card.id} "
-        sizes += f"{job.model.parameters:,}."
         print(
-            f"--draft-model: {sizes} "
-            "The output is the same, but a drafter that is larger than its target cannot save time.",
+            f"--draft-model: {job.small.card.id} has {job.small.parameters:,} parameters, {job.model.card.id} "
+            f"{job.model.parameters:,}. The output is the same, but a drafter that is larger than its target cannot "
+            "save time.",
             file=sys.stderr,
         )
     running = Run(job)
