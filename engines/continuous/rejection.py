@@ -134,8 +134,8 @@ def settle(ratio: DensityRatio, x: Float[Tensor, "W D"], most: int, chance: Chan
     return Settled(torch.where(coins.kept[:, None], x, new.token), new.tries, new.capped, coins.kept)
 
 
-def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
-    """Couple the target's denoising steps before the last one to the drafts', each maximally; see `settle`.
+def tying(block: Block, drawn: Paths, tied: int, most: int, chance: Chance) -> Steer:
+    """Couple `tied` of the target's denoising steps, those before the last one, to the drafts'; see `settle`.
 
     A step's draw follows the target's distribution given the target's own path whatever the draft did, so the path
     keeps its distribution, too; and where both paths meet, their next distributions are nearly the same. After `most`
@@ -143,6 +143,8 @@ def tying(block: Block, drawn: Paths, most: int, chance: Chance) -> Steer:
     """
 
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
+        if i > tied:
+            return x
         k = len(drawn.whole) - 1 - i  # step i leads from states k to k + 1
         no_sigma = torch.zeros_like(block.guidance[: block.W])
         ratio = DensityRatio("exact", distribution[: block.W], drawn.whole[k], no_sigma)

@@ -30,8 +30,7 @@ class PathForward:
     unseen: int = 0
     """Trailing tokens that the model is not to see, where it can do without."""
     steer: Steer | None = None
-    """Has a say in where the steps of index `steered` .. 1 lead."""
-    steered: int = 0
+    """Has a say in where the steps before the last one lead."""
     pick: Float[Tensor, " W"] | None = None
     """Uniform: has a mixture of Gaussians draw a path in closed form and choose by this; without it there is none."""
     follow: Follow | None = None

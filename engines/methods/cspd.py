@@ -104,8 +104,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             noise=noise.path,
             guidance=block.guidance,
             mode="verify",
-            steer=tying(block, drawn, config.tries, chance) if config.mode == "exact" and config.tied else None,
-            steered=config.tied,
+            steer=tying(block, drawn, config.tied, config.tries, chance) if config.mode == "exact" else None,
         )
         paths = ask_paths((yield request))
         y = noise.draw(paths.last)  # what the target alone would draw

@@ -81,9 +81,7 @@ def speculate(
     block = Block(
         torch.zeros(0, 1, dtype=torch.float64), COUNT, POSITION, noise, torch.ones(COUNT, dtype=torch.float64), 0
     )
-    steer = tying(block, drawn, most, CHANCE) if tied else None
-    guarded = None if steer is None else (lambda i, distribution, y: steer(i, distribution, y) if i <= tied else y)
-    paths = walk(TARGET, own.path, sampling, guarded)
+    paths = walk(TARGET, own.path, sampling, tying(block, drawn, tied, most, CHANCE))
     return verify(DensityRatio(variant, paths.last, drawn.last, drawn.log_std - paths.log_std), x, most)
 
 
