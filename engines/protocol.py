@@ -77,6 +77,28 @@ class ForwardRequest(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CausalForward:
+    """What requests to models that go from left to right have in common."""
+
+    tokens: Int[Tensor, " n"] | Float[Tensor, "n D"]
+    """Final tokens, then drafts."""
+    done: int
+    """How many tokens are final."""
+    cached: int
+    """How many tokens, from the left, went through the model unchanged in earlier passes."""
+    role: Role = field(default="target", kw_only=True)
+    mode: str = field(default="causal", kw_only=True)
+
+    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
+        """See `ForwardRequest.cost`."""
+        return rows, rows * max(len(self.tokens) - self.cached + (0 if self.done else prefix), 1)
+
+    def drawn(self) -> Mask | None:
+        """See `ForwardRequest.drawn`."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
 class DraftGraph:
     """Drafts that were looked at side by side, one row of the pass each, and what became of them."""
 

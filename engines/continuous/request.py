@@ -7,26 +7,17 @@ from jaxtyping import Float
 from torch import Tensor
 
 from engines.continuous.paths import Follow, Paths, Steer
-from engines.protocol import Role
-from traces.schema import Mask
+from engines.protocol import CausalForward
 
 
 @dataclass(frozen=True, slots=True)
-class PathForward:
+class PathForward(CausalForward):
     """Ask for the denoising paths of positions `done` .. done + W - 1, each given the tokens before it."""
 
-    tokens: Float[Tensor, "n D"]
-    """Final tokens, then drafts."""
-    done: int
-    """How many tokens are final."""
-    cached: int
-    """How many tokens, from the left, went through the model unchanged in earlier passes."""
     noise: Float[Tensor, "W T D"]
     """x_T, then the noise of every step but the last; W is at most one more than there are drafts."""
     guidance: Float[Tensor, " W"]
     """Scale of classifier-free guidance, where the session is guided."""
-    role: Role = "target"
-    mode: str = "causal"
     unseen: int = 0
     """Trailing tokens that the model is not to see, where it can do without."""
     steer: Steer | None = None
@@ -40,14 +31,6 @@ class PathForward:
     def wanted(self) -> int:
         """Positions whose paths are asked for."""
         return len(self.noise)
-
-    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
-        """See `Forward.cost`."""
-        return rows, rows * max(len(self.tokens) - self.cached + (0 if self.done else prefix), 1)
-
-    def drawn(self) -> Mask | None:
-        """See `Forward.drawn`."""
-        return None
 
 
 def ask_paths(answer: Any) -> Paths:

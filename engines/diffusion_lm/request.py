@@ -35,7 +35,7 @@ class BlockForward:
     mode: str = "draft"
 
     def cost(self, rows: int, prefix: int) -> tuple[int, int]:
-        """See `Forward.cost`."""
+        """See `ForwardRequest.cost`."""
         count, width = self.tokens.shape
         return count, count * width
 
@@ -45,7 +45,7 @@ class BlockForward:
         return all_probs[0] if len(self.tokens) == 1 else all_probs
 
     def drawn(self) -> Mask | None:
-        """See `Forward.drawn`. All that is finished, now or before, is one column, which everybody sees."""
+        """See `ForwardRequest.drawn`. All that is finished, now or before, is one column, which everybody sees."""
         if not self.labels:
             return None
         past = ("finished",) if self.finished or self.keep else ()
