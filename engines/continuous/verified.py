@@ -1,19 +1,18 @@
-"""What became of a block's drafts: their fates, and what a trace keeps of the two paths that each was judged by."""
+"""What became of a block's drafts, and what a trace keeps of the two paths that each was judged by."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.paths import Continuation, Paths, plane
 from engines.continuous.rejection import DensityRatio, Ratio, Replacements
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision
+from engines.protocol import Decision
 from engines.sampling.coupling import Verdicts
-from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +106,6 @@ class Verified:
 def _plain(*distributions: Gaussians) -> bool:
     """Whether none of them mixes several Gaussians."""
     return all(each.mean.shape[-2] == 1 for each in distributions)
-
-
-def fates_until(n: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
-    """Fates of W drafts of which the first n are accepted, and of the target's token behind them."""
-    slot, code = torch.arange(W, device=n.device), FATE_CODES
-    fate = torch.where(slot < n, code[Fate.ACCEPTED], code[Fate.DISCARDED])
-    fate = torch.where(slot == n, code[Fate.RESAMPLED], fate)
-    return torch.cat([fate, torch.where(n == W, code[Fate.BONUS], NO_ENTRY)[None]])
 
 
 def search(rejected: Bool[Tensor, " W"], new: Replacements | Continuation) -> dict[str, Tensor]:

@@ -5,7 +5,6 @@ Every policy reveals something: where its rule finds nothing, the most confident
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 from typing import Annotated, Final, TypeAlias
 
 import torch
@@ -13,6 +12,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.config import Knob
+from engines.protocol import FATE_CODES
+from traces.schema import Fate
 
 TOGETHER: Final = "tokens filled in by one pass do not know of each other"
 """Why text decoded by blocks is not what decoding token by token gives."""
@@ -67,15 +68,19 @@ def near_anchors(confidence: Confidence, position: Int[Tensor, " m"], threshold:
     return anchor | (beside & (confidence >= RELAXED))
 
 
-RULES: Final[Mapping[str, RevealRule]] = MappingProxyType(
-    {"confidence": confident, "localleap": near_anchors, "greedy": surest}
-)
+RULES: Final[Mapping[str, RevealRule]] = {"confidence": confident, "localleap": near_anchors, "greedy": surest}
 """Name -> rule of a transfer policy. A policy is a rule and `at_least_one`."""
 
 
 def at_least_one(passed: Chosen, confidence: Confidence) -> Chosen:
     """What passed or, in a row where nothing did, the most confident position."""
     return torch.where(passed.any(-1, keepdim=True), passed, most_confident(confidence, 1))
+
+
+def fates(chosen: Bool[Tensor, " m"], rescued: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
+    """Of positions that are revealed, of which `rescued` are so as a fallback; the others stay drafts."""
+    fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
+    return torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)
 
 
 def dynamic(confidence: Confidence, threshold: float, least: int) -> Chosen:

@@ -22,10 +22,9 @@ from engines.config import ConfigError, Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
 from engines.diffusion_lm.stale_caches import DEVIATION, Name, StaleCache
-from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
-from traces.schema import Fate
 
 _SCHEDULED: Final = ("static", "dynamic")
 
@@ -98,11 +97,10 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         token, confidence = propose(probs, position, iteration, chance, config.mode)
         chosen, rescued = _choose(confidence, to_device(position, probs.device), config, taken)
         chosen = chosen | to_device(row.carried(position), probs.device)
-        fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
             to_device(position - row.prompt_length, probs.device),
             token,
-            torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
+            unmasking.fates(chosen, rescued),
             readback=torch.stack([token, chosen.long()]).flatten(),
             probs=probs,
             numbers={"confidence": confidence},

@@ -26,10 +26,11 @@ from engines.continuous.denoising import ContinuousTask, noise_at
 from engines.continuous.drafting import DraftedSampling, alone, draft, few_tries, next_block
 from engines.continuous.rejection import accept, draw_replacements, tying
 from engines.continuous.request import PathForward, ask_paths
-from engines.continuous.verified import Verified, fates_until, search
+from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
 from engines.sampling.coupling import first_rejection
+from engines.sampling.verification import fates_and_bonus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +121,6 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         token = torch.cat([torch.where(rejected[:, None], new.token, x), y[W:]])
         numbers = {"log_ratio": log_ratio} | search(rejected, new)
         gain = (n + 1)[None]
-        (count,) = ask_numbers((yield verified.decision(token, fates_until(n, W), coins, numbers, gain)))
+        (count,) = ask_numbers((yield verified.decision(token, fates_and_bonus(n, W), coins, numbers, gain)))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1
     return done

@@ -30,10 +30,11 @@ from engines.continuous.denoising import ContinuousTask
 from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, few_tries, next_block
 from engines.continuous.rejection import accept
 from engines.continuous.request import PathForward, ask_paths
-from engines.continuous.verified import Verified, fates_until, search
+from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
 from engines.sampling.coupling import first_rejection
+from engines.sampling.verification import fates_and_bonus
 
 VERDICTS: Final = {
     "block": (block_verification.following, block_verification.measured),
@@ -100,7 +101,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         n = first_rejection(coins.kept)
         numbers |= search(torch.arange(W, device=x.device) == n, own)
         decision = Verified(block, x, drawn, token[:W], paths).decision(
-            token, fates_until(n, W), coins, numbers, (n + 1)[None]
+            token, fates_and_bonus(n, W), coins, numbers, (n + 1)[None]
         )
         (count,) = ask_numbers((yield decision))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1

@@ -14,10 +14,9 @@ from engines.config import Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.repair import MOST_PASSES, polish, repair
 from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
-from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,14 +61,12 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         token, confidence = propose(all_probs[:count], position, iteration, chance, config.mode)
         chosen = unmasking.dynamic(confidence, config.threshold, 1) | to_device(row.carried(position), all_probs.device)
         rescued = chosen & (confidence <= config.threshold)
-        fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
-        fate = torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)
         repaired, sure, edited = repair(all_probs[count:], row.tokens[written], config.edit)
         after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
         answer = yield Decision(
             to_device(both - row.prompt_length, all_probs.device),
             after,
-            torch.cat([fate, edited]),
+            torch.cat([unmasking.fates(chosen, rescued), edited]),
             readback=torch.cat([after, kept.long()]),
             probs=all_probs,
             numbers={"confidence": torch.cat([confidence, sure])},

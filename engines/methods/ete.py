@@ -14,10 +14,9 @@ import torch
 from engines.config import Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask, propose
-from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
-from traces.schema import Fate
 
 _ENOUGH: Final = 2
 """Tokens that a pass reveals without exploring."""
@@ -64,11 +63,10 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         few = sure.sum() < (_ENOUGH if config.explore else 1)
         rescued = explored & few & ~sure
         kept = sure | rescued | to_device(row.carried(position), probs.device)
-        fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
         answer = yield Decision(
             place - row.prompt_length,
             token,
-            torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate),
+            unmasking.fates(kept, rescued),
             readback=torch.cat([token, kept.long()]),
             probs=probs,
             numbers={"confidence": confidence},

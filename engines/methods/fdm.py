@@ -22,10 +22,9 @@ from engines.diffusion_lm import branches, unmasking
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, rivals
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
-from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
-from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +84,11 @@ def _step(
     chosen = torch.where((sure.sum() > 1) | (candidates == 1), unmasking.at_least_one(sure, confidence), False)
     kept = chosen | filled | to_device(row.carried(position), probs.device)
     rank = branches.ranked(best, ~kept)
-    fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
         place - row.prompt_length,
         token,
-        torch.where(chosen & ~sure, FATE_CODES[Fate.FALLBACK], fate),
+        unmasking.fates(kept, chosen & ~sure),
         readback=torch.cat(
             [branches.answer_of(token, kept, rank), (kept & ~filled).any()[None], sure.sum()[None], candidates[None]]
         ),

@@ -17,10 +17,9 @@ from engines.diffusion_lm import branches, unmasking
 from engines.diffusion_lm.draft_graphs import star
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
-from engines.protocol import FATE_CODES, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
-from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +80,11 @@ def _step(
     chosen = unmasking.at_least_one(passed, confidence)
     kept = chosen | filled | to_device(row.carried(position), probs.device)
     rank = branches.ranked(value, ~kept)
-    fate = torch.where(kept, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
         place - row.prompt_length,
         token,
-        torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate),
+        unmasking.fates(kept, chosen & ~passed),
         readback=branches.answer_of(token, kept, rank),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},

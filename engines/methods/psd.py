@@ -19,10 +19,9 @@ from engines.diffusion_lm.calibration import calibrated
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, Size, TextTask
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
-from traces.schema import Fate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +155,7 @@ def _step(
     revealed = chosen | to_device(row.carried(position), probs.device)
     token, kept = torch.where(speculated, draft, token), revealed | speculated
     rank = branches.ranked(best, ~kept)
-    fate = torch.where(revealed, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
-    fate = torch.where(chosen & ~passed, FATE_CODES[Fate.FALLBACK], fate)
+    fate = unmasking.fates(revealed, chosen & ~passed)
     counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
     decision = Decision(
         place - row.prompt_length,

@@ -144,8 +144,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     carried = to_device(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
-    fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
-    fate = torch.where(ruled & (confidence <= config.threshold), FATE_CODES[Fate.FALLBACK], fate)
+    fate = unmasking.fates(chosen, ruled & (confidence <= config.threshold))
     repaired, _, edited = repair(all_probs[count:], row.tokens[written], config.edit)
     after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
     answer = yield Decision(

@@ -24,10 +24,11 @@ from torch.nn.functional import one_hot
 from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
 from engines.config import ConfigError, Knob
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, Task, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, Decision, Decoder, ForwardRequest, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, residual, verify
 from engines.sampling.distributions import GuidedSampling
+from engines.sampling.verification import fates_and_bonus
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -102,7 +103,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         drawn = chance.categorical(missing, Draw("residual", iteration, position), where=slot == r)
         after = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
 
-        gain, over, fate = cut_at_end(task, after, r + 1, _fates(slot, r, W))
+        gain, over, fate = cut_at_end(task, after, r + 1, fates_and_bonus(r, W))
         answer = yield Decision(
             position,
             after,
@@ -160,11 +161,3 @@ def _look_up(context: Sequence[int], most: int, task: Task, least: int) -> tuple
             break
     x = to_device(torch.tensor(list(repeated), dtype=torch.long), task.device)
     return x, one_hot(x, task.vocabulary).to(torch.float64)
-
-
-def _fates(slot: Tensor, r: Tensor, W: int) -> Tensor:
-    """Codes [W + 1]: accepted left of r, what the target put at r, and what fell with the first rejection."""
-    code = FATE_CODES
-    alone = code[Fate.BONUS] if W else code[Fate.SAMPLED]
-    fate = torch.where(slot < r, code[Fate.ACCEPTED], torch.where(slot < W, code[Fate.DISCARDED], NO_ENTRY))
-    return torch.where(slot == r, torch.where(r < W, code[Fate.RESAMPLED], alone), fate)

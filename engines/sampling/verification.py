@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.protocol import FATE_CODES
+from engines.protocol import FATE_CODES, NO_ENTRY
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, redraw
 from traces.schema import Fate
@@ -56,9 +56,20 @@ def verify(
         at = Draw("residual", draw.iteration, draw.position)
         lost = slot == r
         best = redraw(q, p, chance, at, lost) if rule == "ratio" else chance.categorical(p, at, where=lost)
+    return Verdict(torch.where(slot == r, best, x), fates(r, len(x)), r, accept_prob, coin)
+
+
+def fates(r: Int[Tensor, ""], W: int) -> Int[Tensor, " W"]:
+    """Of W drafts: accepted before the first rejection r, resampled there, discarded behind it."""
+    slot = torch.arange(W, device=r.device)
     fate = torch.where(slot < r, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.DISCARDED])
-    fate = torch.where(slot == r, FATE_CODES[Fate.RESAMPLED], fate)
-    return Verdict(torch.where(slot == r, best, x), fate, r, accept_prob, coin)
+    return torch.where(slot == r, FATE_CODES[Fate.RESAMPLED], fate)
+
+
+def fates_and_bonus(r: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
+    """And of the target's own token behind the drafts, which there is where none was rejected."""
+    own = FATE_CODES[Fate.BONUS if W else Fate.SAMPLED]
+    return torch.cat([fates(r, W), torch.where(r == W, own, NO_ENTRY)[None]])
 
 
 def divergences(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> dict[str, Tensor]:
