@@ -10,7 +10,7 @@ Batching, timing, recording, pausing and stopping are the driver's business.
 import math
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -145,8 +145,11 @@ class Decision:
     and their squared distance, at x_T .. x_0."""
 
 
-Decoder: TypeAlias = Generator[ForwardRequest | Decision, Any, Tensor]
-"""Is sent the answer to a request, of a type that its family fixes, and to a Decision its `readback` as integers."""
+T = TypeVar("T")
+Part: TypeAlias = Generator[ForwardRequest | Decision, Any, T]
+"""Some passes of a method. It is sent the answer to a request, of a type that its family fixes, and to a Decision its
+`readback` as integers."""
+Decoder: TypeAlias = Part[Tensor]
 
 
 def ask_probs(answer: Any) -> Tensor:

@@ -1,8 +1,7 @@
 """Drafting continuous tokens: what methods with a small model share, up to the verification of a block."""
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -13,7 +12,7 @@ from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noi
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.paths import Continuation, DenoiseRequest, Paths, PathVerification, join
 from engines.continuous.request import PathForward, ask_paths
-from engines.protocol import FATE_CODES, Decision
+from engines.protocol import FATE_CODES, Decision, Part
 from engines.sampling.chance import Chance, Draw
 from traces.schema import Fate
 
@@ -114,7 +113,7 @@ def next_block(
     return Block(done, W, position, noise, config.guidance_at(position, task), iteration, prefilled, pick)
 
 
-def alone(block: Block, cached: int) -> Generator[PathForward | Decision, Any, Tensor]:
+def alone(block: Block, cached: int) -> Part[Tensor]:
     """Let the target draw the token of a block without drafts, in one forward pass; `cached`: see `PathForward`."""
     request = PathForward(block.done, len(block.done), cached, block.noise.path, block.guidance)
     distribution = ask_paths((yield request)).last
@@ -132,9 +131,7 @@ def own_path(block: Block) -> PathVerification:
     return Continuation(row, left, denoised.states, noise.new_zeros(1), torch.zeros_like(row, dtype=torch.bool))
 
 
-def draft(
-    block: Block, cached: int, *, mean: bool = False
-) -> Generator[PathForward | Decision, Any, tuple[Tensor, Paths]]:
+def draft(block: Block, cached: int, *, mean: bool = False) -> Part[tuple[Tensor, Paths]]:
     """Draft the block's tokens one by one, one forward pass each: drafts [W, D] and the paths they came by.
 
     `cached` is that of the first pass; with `mean` a token is the last step's mean instead of a draw.

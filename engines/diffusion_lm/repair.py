@@ -3,16 +3,14 @@
 A position that holds a token is read like an open one: the model is given the token and says what should stand there.
 """
 
-from collections.abc import Generator
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import Row
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Part, ask_numbers, ask_probs
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -27,7 +25,7 @@ def repair(probs: Tensor, held: Tensor, threshold: float) -> tuple[Tensor, Tenso
     return token, confidence, torch.where(edited, FATE_CODES[Fate.EDITED], NO_ENTRY)
 
 
-def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Generator[BlockForward | Decision, Any, None]:
+def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Part[None]:
     """Passes over a block with nothing left to fill, until one of them edits nothing."""
     position = row.written
     for _ in range(passes if threshold < 1 and len(position) else 0):

@@ -10,9 +10,8 @@ is revealed: its own probability, and the certainty about the rest that it would
 serve the next step. k = 1 is decoding by confidence.
 """
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from torch import Tensor
@@ -20,9 +19,8 @@ from torch import Tensor
 from engines.config import Knob
 from engines.diffusion_lm import branches, unmasking
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, rivals
-from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
-from engines.protocol import Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import Decision, Decoder, Part, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
 
@@ -63,7 +61,7 @@ def _decode(row: Row, config: Config) -> Decoder:
 
 def _step(
     row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
-) -> Generator[BlockForward | Decision, Any, tuple[branches.RankedDrafts | None, Graph]]:
+) -> Part[tuple[branches.RankedDrafts | None, Graph]]:
     """One pass over the block, or over its candidate states: what is left to draft, and the candidates."""
     position = row.open
     probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))

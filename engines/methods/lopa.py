@@ -6,18 +6,16 @@ reveals what reaches tau, or its best position, and is the next B_0. The draft o
 winning is all it takes.
 """
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 
 from engines.config import Knob
 from engines.diffusion_lm import branches, unmasking
 from engines.diffusion_lm.draft_graphs import star
-from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
-from engines.protocol import Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import Decision, Decoder, Part, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
 
@@ -59,7 +57,7 @@ def _decode(row: Row, config: Config) -> Decoder:
 
 def _step(
     row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
-) -> Generator[BlockForward | Decision, Any, branches.RankedDrafts | None]:
+) -> Part[branches.RankedDrafts | None]:
     """One pass over all branches."""
     position = row.open
     probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))

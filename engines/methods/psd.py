@@ -7,9 +7,8 @@ says whether what a draft adds to its parent is what the policy would have revea
 one token a step this is Spiffy (arXiv 2509.18085).
 """
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 
@@ -17,9 +16,8 @@ from engines.config import Knob
 from engines.diffusion_lm import branches, unmasking
 from engines.diffusion_lm.calibration import calibrated
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
-from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, Size, TextTask
-from engines.protocol import NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import NO_ENTRY, Decision, Decoder, Part, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
 
@@ -130,7 +128,7 @@ def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
 
 def _step(
     row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
-) -> Generator[BlockForward | Decision, Any, branches.RankedDrafts | None]:
+) -> Part[branches.RankedDrafts | None]:
     """One pass over the root state and its drafts: accept (stage 3), reveal (stage 1), rank what is left (stage 2).
 
     The stages begin with the third: the pass that shows whether the drafts of the step before hold is also the one by

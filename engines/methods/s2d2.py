@@ -5,9 +5,8 @@ distributions and drafts x^ for all open positions M_t (`token`). A router decid
 (`span`) is verified by the same model with block size 1 (eq. 3); else what exceeds tau is revealed (Alg. 3, 27 to 29).
 """
 
-from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 from jaxtyping import Float, Int
@@ -17,7 +16,7 @@ from engines.config import ConfigError, Knob
 from engines.diffusion_lm import routing, s2d2_layouts, unmasking
 from engines.diffusion_lm.repair import polish, repair
 from engines.diffusion_lm.sequence import Row, TextTask, propose
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Part, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import divergences, verify
 from engines.to_device import to_device
@@ -95,9 +94,6 @@ class FilledSpan:
     estimate: Float[Tensor, " L"]
 
 
-Part = Generator[ForwardRequest | Decision, Any, Any]
-
-
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Draft, and verify where the router says so.
 
@@ -128,7 +124,9 @@ def _decode(row: Row, config: Config, chance: Chance) -> Decoder:
     return row.tokens[row.prompt_length :]
 
 
-def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, iteration: int, least: int) -> Part:
+def _draft(
+    row: Row, config: Config, chance: Chance, memory: routing.Memory, iteration: int, least: int
+) -> Part[tuple[FilledSpan | None, routing.Route, Tensor]]:
     """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
     position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
@@ -167,7 +165,7 @@ def _draft(row: Row, config: Config, chance: Chance, memory: routing.Memory, ite
     return drafts, route, chosen.sum()
 
 
-def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iteration: int, least: int) -> Part:
+def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iteration: int, least: int) -> Part[Tensor]:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
     p = ask_probs((yield row.feed(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))

@@ -8,10 +8,9 @@ That is an approximation (section 4.4): M_k sees the copies of later positions, 
 single draft is judged exactly. The `exact` verifier asks with one row a draft; `2L` sees no copy but its own.
 """
 
-from collections.abc import Generator
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import torch
 from torch import Tensor
@@ -19,7 +18,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
-from engines.protocol import FATE_CODES, Decision, Decoder, ForwardRequest, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, Decision, Decoder, ForwardRequest, Part, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import divergences, verify
 from engines.to_device import to_device
@@ -84,9 +83,6 @@ def deviation(config: Config) -> str:
     return ANY_ORDER if config.size > 1 else ""
 
 
-Part = Generator[ForwardRequest | Decision, Any, Any]
-
-
 @dataclass(frozen=True, slots=True)
 class Pick:
     """How pass `number` puts a token at one position: as draft `order` of its round, or as a final token with None."""
@@ -118,8 +114,8 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         while len(drafts) < gamma and len(open_ := _wanted(row, held)):
             pick = Pick(config.mode, chance, next(passes), len(drafts))
             drafts.append((yield from _draft(row, held, open_, pick)))
-        position, token, q = zip(*drafts, strict=True)
-        made = Drafts(torch.tensor(position), torch.tensor(token), torch.stack(q))
+        position, tokens, q = zip(*drafts, strict=True)
+        made = Drafts(torch.tensor(position), torch.tensor(tokens), torch.stack(q))
         yield from _verify(row, made, config, chance, next(passes))
     return row.tokens[row.prompt_length :]
 
@@ -132,7 +128,7 @@ def _wanted(row: Row, held: Tensor) -> Tensor:
     return open_[open_ < before]
 
 
-def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part:
+def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part[tuple[int, int, Tensor]]:
     """One pass of the drafter over the block as `held` has it; the surest of the open positions takes a token.
 
     The position is chosen by its distribution, not by the token drawn there: a choice that favours likely draws would
@@ -149,7 +145,7 @@ def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part:
     return place, token, q
 
 
-def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> Part:
+def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> Part[tuple[int, int, Tensor]]:
     """Ask, and put a token at the position whose distribution is surest: (position, token, distribution)."""
     probs = ask_probs((yield request))
     position = to_device(position, probs.device)
@@ -171,7 +167,7 @@ def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> 
     return place, taken, probs[0]
 
 
-def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: int) -> Part:
+def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: int) -> Part[None]:
     """One pass of the target over all drafts (eq. 2)."""
     gamma = len(drafts.token)
     probs = ask_probs((yield row.feed(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))

@@ -13,9 +13,9 @@ so far, in which the longest repeated end is looked up and continued (prompt loo
 x_i).
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from torch.nn.functional import one_hot
 from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
 from engines.config import ConfigError, Knob
-from engines.protocol import FATE_CODES, Decision, Decoder, ForwardRequest, Task, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, Decision, Decoder, Part, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, residual, verify
 from engines.sampling.distributions import GuidedSampling
@@ -125,9 +125,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
     return done
 
 
-def _draft(
-    task: Task, done: Tensor, count: int, kept: int, chance: Chance
-) -> Generator[ForwardRequest | Decision, Any, tuple[Tensor, Tensor]]:
+def _draft(task: Task, done: Tensor, count: int, kept: int, chance: Chance) -> Part[tuple[Tensor, Tensor]]:
     """Draw at most `count` drafts [W] from the drafter one pass each, with their distributions [W, V].
 
     A draft that ends the text is the last one. `kept` final tokens went through the drafter before.
