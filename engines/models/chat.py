@@ -1,6 +1,6 @@
-"""How a prompt is put to a causal language model."""
+"""How a prompt is put to a language model, and which prompts are refused."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -59,13 +59,12 @@ class Chat:
         """
         begun = ({"role": "system", "content": self.system},) if self.system else ()
         turns = [*begun, *(self.messages or ({"role": "user", "content": prompt},))]
-        if not turns[-1]["content"].strip():
-            raise ValueError("prompt: is empty; ask a question.")
+        refuse_empty(turns[-1]["content"], "ask a question")
         if self.chat is False:
             return prompt, False
         special = [token.content for token in getattr(tokenizer, "added_tokens_decoder", {}).values() if token.special]
-        for held in (token for token in special if any(token in turn["content"] for turn in turns)):
-            raise ValueError(f"prompt: holds {held!r}, which {name} keeps for itself; leave it out.")
+        for turn in turns:
+            refuse_special(turn["content"], special, name)
         template = getattr(tokenizer, "chat_template", None)
         if not (template or self.chat or self.messages or self.system):
             return prompt, False
@@ -79,6 +78,43 @@ class Chat:
                 f"chat: the chat template of {name} refuses these turns ({problem}); change them, or use chat=False."
             ) from error
         return str(text), True
+
+
+def refuse_empty(prompt: str, remedy: str) -> None:
+    """Raise ValueError for a prompt without a word, saying what to do."""
+    if not prompt.strip():
+        raise ValueError(f"prompt: is empty; {remedy}.")
+
+
+def refuse_special(prompt: str, special: Iterable[str], name: str) -> None:
+    """Raise ValueError for a prompt that holds one of the special tokens of the model `name`."""
+    for token in special:
+        if token in prompt:
+            raise ValueError(f"prompt: holds {token!r}, which {name} keeps for itself; leave it out.")
+
+
+def refuse_guidance(guided: bool, name: str, needed: str = "prompt") -> None:
+    """Raise ValueError where the model `name`, which cannot run without its prompt, is to be guided."""
+    if guided:
+        raise ValueError(f"guidance: {name} cannot run without its {needed}, as guidance does; use 1.")
+
+
+def refuse_too_long(count: int, length: int, longest: int, name: str, field: str = "prompt") -> None:
+    """Raise ValueError where `length` tokens behind a prompt of `count` are more than the `longest` text of a model.
+
+    Messages call the model `name`, and what the prompt was given as `field`.
+    """
+    room = longest - length
+    if room < 1:
+        raise ValueError(
+            f"length: {length} is too much for {name}, which has room for {longest} tokens, the prompt's included; use "
+            "a smaller one."
+        )
+    if count > room:
+        raise ValueError(
+            f"{field}: the prompt has {count} tokens, and {name} has room for {room} beside an answer of {length}; "
+            "shorten it or lower length."
+        )
 
 
 def _is_turn(turn: object) -> bool:

@@ -1,4 +1,4 @@
-"""Language models on networks of transformers: what all of them do with texts, and diffusion language models."""
+"""Diffusion language models on networks of transformers."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,9 +9,10 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from engines.diffusion_lm.sequence import BlockSettings, TextTask, text_canvas
+from engines.models.chat import refuse_empty, refuse_guidance, refuse_special, refuse_too_long
 from engines.models.lean import lean
 from engines.models.memory import cached_numbers, check_cache
-from engines.models.networked import Networked, count_parameters
+from engines.models.networked import Networked, count_parameters, hidden_states
 from engines.models.sessions.block import BlockSession, Network
 from engines.models.sessions.left_to_right import TokenSession
 from engines.protocol import Family, Task
@@ -24,10 +25,10 @@ _WHOLE_VOCABULARY: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What sets a family of language models apart from another one of the same class."""
+    """What sets a family of diffusion language models apart from another one."""
 
-    mask: int | None
-    """Id of an open position; None for a causal model, which has none."""
+    mask: int
+    """Id of an open position."""
     ends: tuple[int, ...]
     """Ids that the text is cut at."""
     shift: bool = False
@@ -46,22 +47,29 @@ class Traits:
     """Whether a finished block is stored as a causal model would store it."""
 
 
-class TextModel(Networked):
-    """A network of transformers with its tokenizer; what the two families of language models share."""
-
-    families: tuple[Family, ...]
+class DiffusionLM(Networked):
+    """A model of the family diffusion-lm; with blocks of one token a block-causal one is a causal one, too."""
 
     def __init__(
         self, network: nn.Module, tokenizer: Tokenizer, kind: Traits, card: ModelCard, device: torch.device
     ) -> None:
-        """Wrap a network; `device` is where prompts go to and distributions come from."""
+        """Wrap a causal-LM class of transformers, whose own attention mask is always overruled.
+
+        Prompts go to `device`, and distributions come from there. A network that lies on several devices, of which
+        this is the first, stays there.
+        """
         self.card, self.device, self.kind = card, device, kind
+        self.families: tuple[Family, ...] = ("diffusion-lm",) if kind.full else ("diffusion-lm", "discrete-ar")
         self.parameters = count_parameters(network)
         self._network = network.eval()
+        if len({weight.device for weight in network.parameters()}) == 1:
+            self._network.to(device)
+            self._network.model = lean(self._network.model)
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
         self._width = max(tokenizer.get_vocab().values()) + 1
         self._special = {i: token.content for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
+        self._special[kind.mask] = tokenizer.id_to_token(kind.mask) or ""
 
     @property
     def tokens(self) -> Mapping[str, int]:
@@ -73,37 +81,17 @@ class TextModel(Networked):
         """The ids of a text."""
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
-    def left_to_right(self, prompt: str, config: GuidedSampling) -> Task:
-        """A text to decode token by token; ValueError for a prompt or setting that the model refuses."""
-        if config.guided:
-            raise ValueError(f"guidance: {self.card.id} cannot run without its prompt, as guidance does; use 1.")
-        canvas = Canvas(kind="text", shape=(config.length,))
-        return Task(canvas, self._width, self.device, prompt=self.read(prompt, config.length), ends=self.kind.ends)
-
     def read(self, prompt: str, length: int) -> tuple[int, ...]:
         """The ids of a prompt in the form that the model was taught, with room behind it for `length` tokens.
 
         Raises:
             ValueError: for a prompt that is empty, too long or holds special tokens.
         """
-        if not prompt.strip():
-            raise ValueError("prompt: is empty; ask a question.")
-        for name in filter(None, self._special.values()):
-            if name in prompt:
-                raise ValueError(f"prompt: holds {name!r}, which {self.card.id} keeps for itself; leave it out.")
+        refuse_empty(prompt, "ask a question")
+        refuse_special(prompt, filter(None, self._special.values()), self.card.id)
         before, behind = self.kind.asks
         ids = self.kind.begins + self.encode(before + self.kind.read(prompt) + behind)
-        room = self.kind.longest - length
-        if room < 1:
-            raise ValueError(
-                f"length: {length} is too much for {self.card.id}, which has room for {self.kind.longest} tokens, the "
-                "prompt's included; use a smaller one."
-            )
-        if len(ids) > room:
-            raise ValueError(
-                f"prompt: has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer of "
-                f"{length}; shorten it or lower length."
-            )
+        refuse_too_long(len(ids), length, self.kind.longest, self.card.id)
         return ids
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
@@ -115,9 +103,8 @@ class TextModel(Networked):
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """The text up to its end."""
-        kept = list(tokens)
-        kept = kept[: next((i for i, token in enumerate(kept) if token in self.kind.ends), len(kept))]
-        text = self._tokenizer.decode([token for token in kept if token is not None])
+        stop = next((i for i, token in enumerate(tokens) if token in self.kind.ends), len(tokens))
+        text = self._tokenizer.decode([token for token in tokens[:stop] if token is not None])
         return Output(tokens=tuple(tokens), text=text)
 
     def _piece(self, token: int) -> str:
@@ -126,36 +113,19 @@ class TextModel(Networked):
         name = self._tokenizer.id_to_token(token) or ""
         return name if name.startswith("<") and name.endswith(">") else self._tokenizer.decode([token])
 
-
-class DiffusionLM(TextModel):
-    """A model of the family diffusion-lm; with blocks of one token a block-causal one is a causal one, too."""
-
-    def __init__(
-        self, network: nn.Module, tokenizer: Tokenizer, kind: Traits, card: ModelCard, device: torch.device
-    ) -> None:
-        """Wrap a causal-LM class of transformers, whose own attention mask is always overruled.
-
-        A network that lies on several devices, the first of them `device`, stays there.
-        """
-        super().__init__(network, tokenizer, kind, card, device)
-        assert kind.mask is not None
-        self.families = ("diffusion-lm",) if kind.full else ("diffusion-lm", "discrete-ar")
-        if len({weight.device for weight in network.parameters()}) == 1:
-            self._network.to(device)
-            self._network.model = lean(self._network.model)
-        self._mask = kind.mask
-        self._special[kind.mask] = tokenizer.id_to_token(kind.mask) or ""
-
     def make_task(self, prompt: str, config: BlockSettings | GuidedSampling) -> Task:
         """See `engines.protocol.Model.make_task`."""
+        kind = self.kind
         if isinstance(config, GuidedSampling):
-            return self.left_to_right(prompt, config)
-        ids, kind = self.read(prompt, config.length), self.kind
+            refuse_guidance(config.guided, self.card.id)
+            line = Canvas(kind="text", shape=(config.length,))
+            return Task(line, self._width, self.device, prompt=self.read(prompt, config.length), ends=kind.ends)
+        ids = self.read(prompt, config.length)
         if kind.sizes and config.size not in kind.sizes:
             sizes = ", ".join(map(str, kind.sizes[:-1])) + f" or {kind.sizes[-1]}"
             raise ValueError(f"block: {self.card.id} knows no blocks of {config.size}; use {sizes}.")
         canvas = text_canvas(config.length, config.size, 0 if kind.full or kind.causal else len(ids))
-        traits = (self._mask, kind.shift, kind.full, self.card, kind.causal)
+        traits = (kind.mask, kind.shift, kind.full, self.card, kind.causal)
         return TextTask(canvas, self._width, self.device, None, ids, kind.ends, *traits)
 
     def start(self, tasks: Sequence[Task], guided: bool) -> BlockSession | TokenSession:
@@ -165,20 +135,14 @@ class DiffusionLM(TextModel):
         if not self.kind.full:
             needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
             check_cache(self.card.id, needed, str(self.device), len(tasks))
-        network = Network(self._hidden, self._logits, layers, self._mask, self.device)
+        network = Network(self._hidden, self._logits, layers, self.kind.mask, self.device)
         blocks = BlockSession(network, len(tasks), slots + 1)
         if isinstance(tasks[0], TextTask):
             return blocks
-        return TokenSession(blocks, [task.prompt for task in tasks], self._mask, shift=self.kind.shift)
+        return TokenSession(blocks, [task.prompt for task in tasks], self.kind.mask, shift=self.kind.shift)
 
     def _hidden(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: Any) -> Tensor:
-        states: Tensor = self._network.model(
-            input_ids=ids,
-            position_ids=positions,
-            attention_mask=mask.to(self.dtype),
-            past_key_values=cache,
-            use_cache=True,
-        ).last_hidden_state
+        states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
         return states.to(self.device)  # where it has several
 
     def _logits(self, states: Tensor) -> Tensor:

@@ -141,7 +141,7 @@ def test_decoding_stops_at_an_end_with_nothing_open_before_it() -> None:
     ("values", "prompt", "said"),
     [
         ({}, " ", "prompt: is empty"),
-        ({}, "a" * 300, "prompt: has 301 tokens"),
+        ({}, "a" * 300, "prompt: the prompt has 301 tokens"),
         ({"block": "16"}, PROMPT, "block: tiny knows no blocks of 16"),
     ],
 )

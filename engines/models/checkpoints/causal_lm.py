@@ -20,7 +20,7 @@ from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, DynamicCac
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
 from engines.ar.request import Forward
-from engines.models.chat import Chat
+from engines.models.chat import Chat, refuse_guidance, refuse_too_long
 from engines.models.checkpoints.assembling import card_of, native_config, native_network, parameters
 from engines.models.checkpoints.table import type_of
 from engines.models.devices import split
@@ -75,22 +75,12 @@ class CausalText(Networked):
 
     def make_task(self, prompt: str, config: GuidedSampling) -> Task:
         """See `engines.protocol.Model.make_task`."""
-        if config.guided:
-            raise ValueError(f"guidance: {self.card.id} cannot run without its prompt, as guidance does; use 1.")
+        refuse_guidance(config.guided, self.card.id)
         field, ids, text = "ids", self._ids, ""
         if ids is None:
             field, (text, ids) = "prompt", self._read(prompt)
-        room = self._longest - config.length
-        if self._longest and room < 1:
-            raise ValueError(
-                f"length: {config.length} is too much for {self.card.id}, which has room for {self._longest} tokens, "
-                "the prompt's included; use a smaller one."
-            )
-        if self._longest and len(ids) > room:
-            raise ValueError(
-                f"{field}: the prompt has {len(ids)} tokens, and {self.card.id} has room for {room} beside an answer "
-                f"of {config.length}; shorten it or lower length."
-            )
+        if self._longest:
+            refuse_too_long(len(ids), config.length, self._longest, self.card.id, field)
         canvas = Canvas(kind="text", shape=(config.length,))
         return Task(canvas, self._width, self.device, prompt=ids, ends=self.ends, rendered=text)
 

@@ -20,6 +20,7 @@ from PIL import Image
 from torch import Tensor
 
 from engines.config import ConfigError
+from engines.models.chat import refuse_guidance
 from engines.models.clip_files import read_clip
 from engines.models.networked import Networked, count_parameters
 from engines.models.pictures import Pictures, as_uri, frames, shrunk
@@ -135,8 +136,7 @@ class ClipModel(Networked, ABC):
 
     def make_task(self, prompt: str, config: Sampling) -> Task:
         """See `engines.protocol.Model.make_task`; a prompt is never a path."""
-        if config.guided:
-            raise ValueError(f"guidance: {self.card.id} cannot run without its clip, as guidance does; use 1.")
+        refuse_guidance(config.guided, self.card.id, "clip")
         given = self.given_by(prompt)
         canvas = Canvas(kind="video", shape=self.shape.canvas)
         return Task(canvas, self.shape.codes, self.device, self.embedding, given, drawing=self._drawing(given))

@@ -39,6 +39,7 @@ from engines.models.checkpoints.conversion import Converted, Request, read_pickl
 from engines.models.checkpoints.mar import MAR, AnyOrder, MARSize, native_state, size_of
 from engines.models.checkpoints.picture_model import TextPrompts
 from engines.models.memory import Needs
+from engines.models.networked import hidden_states
 from engines.models.sessions.denoising import ContinuousSession
 from engines.models.text import QWEN_CHAT, read_tokenizer
 from engines.models.weights import Source
@@ -106,12 +107,9 @@ class Harmon(nn.Module):
         """The Qwen2 over rows of which only some places are there."""
         places = torch.arange(x.shape[1], device=x.device)
         seen = there[:, None] & (places <= places[:, None]) | torch.eye(len(places), dtype=torch.bool, device=x.device)
-        mask = torch.zeros(seen.shape, dtype=x.dtype, device=x.device).masked_fill_(~seen, torch.finfo(x.dtype).min)
+        mask = torch.zeros(seen.shape, device=x.device).masked_fill_(~seen, torch.finfo(torch.float32).min)
         positions = (there.cumsum(1) - 1).clamp(min=0)
-        out: Tensor = self.qwen(
-            inputs_embeds=x, attention_mask=mask[:, None], position_ids=positions, use_cache=False
-        ).last_hidden_state
-        return out
+        return hidden_states(self.qwen, positions, None, mask[:, None], inputs_embeds=x)
 
 
 def stretch(mar: MAR, side: int) -> None:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from engines.continuous.denoising import ContinuousTask
+from engines.models.chat import refuse_empty, refuse_special
 from engines.models.errors import ModelError
 from engines.models.memory import cached_numbers, check_cache
 from engines.models.networked import Networked, count_parameters, hidden_states
@@ -56,11 +57,8 @@ class TextPrompts:
         Raises:
             ValueError: where it is not like that.
         """
-        if not prompt.strip():
-            raise ValueError("prompt: is empty; say what to draw.")
-        for name in sorted(self._reserved):
-            if name in prompt:
-                raise ValueError(f"prompt: holds {name!r}, which {self.owner} keeps for itself; leave it out.")
+        refuse_empty(prompt, "say what to draw")
+        refuse_special(prompt, sorted(self._reserved), self.owner)
         return prompt.strip()
 
 
