@@ -74,13 +74,13 @@ def test_only_things_of_the_sea_need_one_and_a_prompt_has_the_article_of_its_thi
     assert [prompt for prompt in said if "owl" in prompt] == [f"an owl {where}" for where in SCENES.values()]
 
 
-def test_the_tokenizer_has_a_code_for_every_patch_and_the_transformer_takes_other_conditions() -> None:
-    model = Tokenizer(codes=32, encoder=(8, 8), decoder=(8, 8, 8))
+def test_the_tokenizer_has_a_code_for_every_patch_and_the_transformer_an_id_for_every_condition() -> None:
+    model = Tokenizer(codes=32)
     image = torch.rand(2, 3, SIZE, SIZE) * 2 - 1
     codes = model.encode(image)
     assert codes.shape == (2, SIZE // STEP, SIZE // STEP) and model.decode(codes).shape == image.shape
-    network = Transformer(TransformerSize(16, 1, 2, 16), conditions=(5, 8), codes=1024)
-    ids = condition_ids(torch.tensor([[0, 0], [4, 7], [-1, -1]]), network.conditions, network.codes)
+    network = Transformer(TransformerSize(16, 1, 2, 16))
+    ids = condition_ids(torch.tensor([[0, 0], [4, 7], [-1, -1]]))
     assert len(ids.flatten().unique()) == 6 and ids.min() == 1024
     assert ids.max() == network.backbone.embed_tokens.num_embeddings - 1
     assert network(ids, torch.arange(2).expand(3, 2)).shape == (3, 2, 1024)

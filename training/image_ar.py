@@ -48,7 +48,7 @@ def float32_attention(
 
 def inputs(model: Transformer, codes: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Input ids [B, C + 143] of C conditions and all codes but the last, and positions; slots C - 1.. predict codes."""
-    ids = torch.cat([condition_ids(labels, model.conditions, model.codes), codes[:, :-1]], 1).to(device())
+    ids = torch.cat([condition_ids(labels), codes[:, :-1]], 1).to(device())
     return ids, torch.arange(ids.shape[1], device=ids.device).expand_as(ids)
 
 

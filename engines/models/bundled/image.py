@@ -46,13 +46,7 @@ class StudioImage(PictureModel):
 
     limits = Pictures()
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        transformer: Transformer,
-        device: torch.device,
-        card: ModelCard,
-    ) -> None:
+    def __init__(self, tokenizer: Tokenizer, transformer: Transformer, device: torch.device, card: ModelCard) -> None:
         book, shape = tokenizer.codebook.detach().to(device), PictureShape(GRID, GRID, CODES)
         super().__init__(transformer.to(device).eval(), transformer.backbone, book, shape, card)
         self._decoder = transformer.backbone = lean(transformer.backbone)
@@ -101,9 +95,7 @@ def load_weights(network: nn.Module, name: str, owner: str = "") -> dict[str, st
     """
     script = name.replace("patch-", "patch ") if name.startswith("patch-") else name.replace("-", "_")
     remedy = f"Restore assets/models from the repository, or retrain it with: python -m training.{script}"
-    others = {file: model_id for model_id, (file, _) in _MODELS.items()}
-    usual = name if name.startswith("patch-") else "studio-video" if name.startswith("video-") else others.get(name, ID)
-    owner = owner or usual
+    owner = owner or (name if name.startswith("patch-") else ID)
     entry = entry_of(FOLDER, name, owner)
     shards: dict[str, str] = entry.get("files", {})
     listed = {f"{name}/{file}": digest for file, digest in shards.items()}
@@ -125,5 +117,5 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
     """
     file, size = _MODELS[model_id]
     tokenizer, transformer = Tokenizer(), Transformer(size)
-    card = card_of(model_id, load_weights(tokenizer, _TOKENIZER) | load_weights(transformer, file))
+    card = card_of(model_id, load_weights(tokenizer, _TOKENIZER) | load_weights(transformer, file, model_id))
     return StudioImage(tokenizer, transformer, torch.device(device), card)

@@ -35,28 +35,15 @@ class _Residual(nn.Module):
 
 
 class Tokenizer(nn.Module):
-    """Pictures of 96x96 pixels to 12x12 codes and back, without norms; resolution changes by pixel-(un)shuffles.
+    """Pictures of 96x96 pixels to 12x12 codes and back, without norms; resolution changes by pixel-(un)shuffles."""
 
-    Args:
-        codes: how many there are.
-        code_dim: of the code vectors.
-        encoder: widths at 4 and at 8 pixels a position.
-        decoder: widths at 8, 4 and 2 pixels a position; drawing is the harder half.
-    """
-
-    def __init__(
-        self,
-        codes: int = CODES,
-        code_dim: int = 12,
-        encoder: tuple[int, int] = (64, 128),
-        decoder: tuple[int, int, int] = (192, 96, 32),
-    ) -> None:
+    def __init__(self, codes: int = CODES, code_dim: int = 12) -> None:
         super().__init__()
-        fine, coarse = encoder
+        fine, coarse = 64, 128  # widths at 4 and at 8 pixels a position
         into = [nn.PixelUnshuffle(4), nn.Conv2d(48, fine, 3, padding=1), _Residual(fine)]
         into += [nn.PixelUnshuffle(2), nn.Conv2d(4 * fine, coarse, 1), _Residual(coarse)]
         self.encoder = nn.Sequential(*into, nn.SiLU(), nn.Conv2d(coarse, code_dim, 1))
-        coarse, middle, fine = decoder
+        coarse, middle, fine = 192, 96, 32  # at 8, 4 and 2 pixels; drawing is the harder half
         out = [nn.Conv2d(code_dim, coarse, 3, padding=1), _Residual(coarse), _Residual(coarse)]
         out += [nn.SiLU(), nn.Conv2d(coarse, 4 * middle, 1), nn.PixelShuffle(2), _Residual(middle), _Residual(middle)]
         out += [nn.SiLU(), nn.Conv2d(middle, 4 * fine, 1), nn.PixelShuffle(2), _Residual(fine)]
@@ -129,23 +116,17 @@ class Transformer(nn.Module):
     The input is one id a condition (thing, scene; the last id of each table means "not said") and then
     the codes in raster order. Output slot i is the distribution of the code that follows input slot i, so slots before
     the last condition's are unused.
-
-    Args:
-        size: width and depth.
-        conditions: how many values each condition has.
-        codes: of the tokenizer.
     """
 
-    def __init__(
-        self, size: TransformerSize | None = None, conditions: tuple[int, ...] = CONDITIONS, codes: int = CODES
-    ) -> None:
+    prefix = len(CONDITIONS)
+
+    def __init__(self, size: TransformerSize | None = None) -> None:
         super().__init__()
         size = size or TransformerSize()
-        self.conditions, self.codes, self.prefix = conditions, codes, len(conditions)
         length = self.prefix + GRID**2
-        self.backbone = backbone(codes + sum(n + 1 for n in conditions), length, size)
+        self.backbone = backbone(CODES + sum(n + 1 for n in CONDITIONS), length, size)
         self.position = nn.Embedding(length, size.width)
-        self.head = nn.Linear(size.width, codes, bias=False)
+        self.head = nn.Linear(size.width, CODES, bias=False)
         nn.init.normal_(self.position.weight, std=0.02)
         nn.init.normal_(self.head.weight, std=0.02)
 

@@ -5,27 +5,27 @@ and anything else is refused with the words that can be said. A slot left empty 
 """
 
 import re
-from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 Place = Literal["land", "air", "sea"]
 """Where a thing belongs: it stands on the ground, flies above the horizon or swims in the sea."""
 
-_LAND: Final = """
+_TABLES: Final[dict[Place, str]] = {
+    "land": """
 🐒 monkey, 🦍 gorilla, 🐕 dog, 🐈 cat, 🐅 tiger, 🐎 horse, 🦌 deer, 🐄 cow, 🐖 pig, 🐏 ram, 🐪 camel, 🦒 giraffe,
 🐘 elephant, 🦏 rhinoceros, 🐇 rabbit, 🦔 hedgehog, 🐓 rooster, 🐤 baby chick, 🐧 penguin, 🦆 duck, 🦉 owl,
 🦩 flamingo, 🦚 peacock, 🦜 parrot, 🐊 crocodile, 🐢 turtle, 🐍 snake, 🐉 dragon, 🦖 T-Rex, 🐌 snail, 🦀 crab,
 🌷 tulip, 🌴 palm tree, 🌵 cactus, 🍄 mushroom, 🍎 red apple, 🍓 strawberry, 🍍 pineapple, 🍉 watermelon,
 🎃 jack-o-lantern, 🍔 hamburger, 🍦 soft ice cream, 🧁 cupcake, 🎂 birthday cake, 🍩 doughnut, 🚕 taxi, 🚌 bus,
 🚓 police car, 🚒 fire engine, 🚜 tractor, 🏍 motorcycle, 🚲 bicycle, 🚂 locomotive, 🏠 house, 🏰 castle,
-🎪 circus tent, 🎡 ferris wheel, ⛄ snowman, 🧸 teddy bear, 🥁 drum, 🎁 wrapped gift, ⚽ soccer ball"""
-_AIR: Final = """
+🎪 circus tent, 🎡 ferris wheel, ⛄ snowman, 🧸 teddy bear, 🥁 drum, 🎁 wrapped gift, ⚽ soccer ball""",
+    "air": """
 🦅 eagle, 🦇 bat, 🦋 butterfly, 🐝 honeybee, 🚁 helicopter, ✈ airplane, 🚀 rocket, 🛸 flying saucer, 🎈 balloon,
-🪂 parachute"""
-_SEA: Final = """
+🪂 parachute""",
+    "sea": """
 🐳 spouting whale, 🐬 dolphin, 🦈 shark, 🐠 tropical fish, 🐡 blowfish, 🐙 octopus, 🦢 swan, ⛵ sailboat,
-🛳 passenger ship"""
-_TABLES: Final[dict[Place, str]] = {"land": _LAND, "air": _AIR, "sea": _SEA}
+🛳 passenger ship""",
+}
 THINGS: Final[dict[str, tuple[str, Place]]] = {
     name: (emoji, place)
     for place, table in _TABLES.items()
@@ -88,7 +88,7 @@ SLOTS: Final = {
     slot: {name: (name.lower(), *_SYNONYMS.get(name, ())) for name in table}
     for slot, table in (("thing", THINGS), ("scene", SCENES))
 }
-_FILLER: Final = "a an the in on at by over under of and"
+_FILLER: Final = ("a", "an", "the", "in", "on", "at", "by", "over", "under", "of", "and", "something")
 
 
 class PromptError(ValueError):
@@ -118,21 +118,14 @@ PROMPTS: Final = [
 
 
 def parse_prompt(text: str) -> Prompt:
-    """Read a prompt such as "an owl in the forest"; raises `PromptError` as `read_slots` does."""
-    return Prompt(**read_slots(text, SLOTS, _FILLER + " something", "an owl in the forest"))
-
-
-def read_slots(
-    text: str, slots: Mapping[str, Mapping[str, tuple[str, ...]]], filler: str, example: str
-) -> dict[str, int]:
-    """What a prompt says of each slot, as indices into its table of names and phrases.
+    """Read a prompt such as "an owl in the forest".
 
     Raises:
         PromptError: for an empty prompt, a word outside the vocabulary, or two values for one slot.
     """
     phrases = {
         tuple(phrase.split()): (slot, index)
-        for slot, table in slots.items()
+        for slot, table in SLOTS.items()
         for index, said in enumerate(table.values())
         for phrase in said
     }
@@ -145,15 +138,15 @@ def read_slots(
         phrase = next((start for start in starts if start in phrases), None)
         if phrase is None:
             word = words.pop(0)
-            unknown += [] if word in filler.split() else [word]
+            unknown += [] if word in _FILLER else [word]
             continue
         slot, index = phrases[phrase]
         if found.setdefault(slot, index) != index:
-            names = [list(slots[slot])[k] for k in (found[slot], index)]
+            names = [list(SLOTS[slot])[k] for k in (found[slot], index)]
             raise PromptError(f"prompt: it names two {slot}s, {names[0]!r} and {names[1]!r}; keep one.")
         del words[: len(phrase)]
     if unknown or not found:
         problem = f"{', '.join(map(repr, unknown))} cannot be drawn" if unknown else "it is empty"
-        words_of = "; ".join(f"{slot}: {', '.join(table)}" for slot, table in slots.items())
-        raise PromptError(f'prompt: {problem}. Say "{example}". {words_of}.')
-    return found
+        words_of = "; ".join(f"{slot}: {', '.join(table)}" for slot, table in SLOTS.items())
+        raise PromptError(f'prompt: {problem}. Say "an owl in the forest". {words_of}.')
+    return Prompt(**found)

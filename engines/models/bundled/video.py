@@ -130,6 +130,6 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioVideo:
         ModelError: when files are missing or are not those in the manifest.
     """
     tokenizer, transformer = Tokenizer(), VideoTransformer()
-    weights = load_weights(tokenizer, "image-tokenizer", ID) | load_weights(transformer, "video-ar")
+    weights = load_weights(tokenizer, "image-tokenizer", ID) | load_weights(transformer, "video-ar", ID)
     held_out = _held_out(entry_of(FOLDER, "video-ar", ID))
     return StudioVideo(tokenizer, transformer, held_out, torch.device(device), card_of(model_id, weights))
