@@ -17,7 +17,7 @@ import imageio_ffmpeg
 import numpy as np
 import torch
 from jaxtyping import UInt8
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor
 
 from engines.config import ConfigError
@@ -53,7 +53,8 @@ def read_clip(data: bytes, frames: int, height: int, width: int) -> UInt8[Tensor
         raise ConfigError(f"clip: the file is neither a GIF nor an MP4; {_REMEDY}.")
     if len(pictures) < frames:
         raise ConfigError(f"clip: the file has {len(pictures)} frames; give one with at least {frames}.")
-    return torch.from_numpy(np.stack([_fitted(frame, height, width) for frame in pictures]))
+    fitted = [ImageOps.fit(picture, (width, height), Image.Resampling.BILINEAR) for picture in pictures]
+    return torch.from_numpy(np.stack([np.asarray(picture) for picture in fitted]))
 
 
 def _gif(data: bytes, wanted: int) -> Iterator[Image.Image]:
@@ -118,11 +119,3 @@ def _check(width: int, height: int) -> None:
         raise ConfigError(f"clip: a frame has {width} x {height} pixels; shrink it to at most {MOST_PIXELS:,} in all.")
     if min(width, height) < SHORTEST_SIDE:
         raise ConfigError(f"clip: a frame has {width} x {height} pixels; give at least {SHORTEST_SIDE} each way.")
-
-
-def _fitted(frame: Image.Image, height: int, width: int) -> UInt8[np.ndarray, "H W 3"]:
-    share = min(frame.width / width, frame.height / height)
-    across, down = share * width, share * height
-    left, top = (frame.width - across) / 2, (frame.height - down) / 2
-    box = (left, top, min(left + across, frame.width), min(top + down, frame.height))
-    return np.asarray(frame.resize((width, height), Image.Resampling.BILINEAR, box=box))

