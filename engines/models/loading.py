@@ -6,8 +6,6 @@ causal language model of transformers needs no row there.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -29,17 +27,8 @@ _PICKLES: Final = (".pt", ".pth", ".ckpt", ".bin", ".jit")
 """How files end that are converted, if anything is done with them."""
 _ON_SEVERAL: Final = ("causal_lm", "diffusion_lm")
 """Modules whose networks may lie on several devices."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Request:
-    """A checkpoint, and how it is to be held."""
-
-    source: Source
-    device: str
-    dtype: torch.dtype | None
-    room: Room = field(compare=False)
-    """What is to be decoded first; the same model serves for more and for less."""
+_LOADED: Final[dict[tuple[Source, str, torch.dtype], Model]] = {}
+"""Models by what they were made of, device and number format, whatever they were first to decode."""
 
 
 def load(place: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
@@ -55,7 +44,10 @@ def load(place: Path | str, device: str = "cpu", dtype: torch.dtype | None = Non
         ModelError: when it was not fetched or is not all there, of no family that can be read, or too large.
     """
     source = _local(place) if isinstance(place, Path) else cached_source(place)
-    return _load(_Request(source, device, dtype, room or Room()))
+    held = source, device, dtype or usual(device)
+    if held not in _LOADED:
+        _LOADED[held] = _load(*held, room or Room())
+    return _LOADED[held]
 
 
 def source_of(name: str) -> Source:
@@ -141,13 +133,11 @@ def _module(source: Source, settings: Mapping[str, Any]) -> Any:
     return import_module(f"engines.models.checkpoints.{row.module}")
 
 
-@cache
-def _load(request: _Request) -> Model:
-    source, device, dtype = request.source, request.device, request.dtype or usual(request.device)
+def _load(source: Source, device: str, dtype: torch.dtype, room: Room) -> Model:
     settings = _settings(source)
     module = _module(source, settings)
     if len(split(device)) > 1 and module.__name__.rpartition(".")[2] not in _ON_SEVERAL:
         raise source.unsupported(f"runs on one device, and {device!r} names several; name one of them")
-    check_room(source, module.needs(source, settings), dtype, device, request.room)
+    check_room(source, module.needs(source, settings), dtype, device, room)
     model: Model = module.load(source, settings, device, dtype)
     return model

@@ -73,7 +73,7 @@ def test_a_checkpoint_is_refused_before_it_is_read(tmp_path: Path, name: str, mo
         (folder / "model.safetensors").write_bytes(b"nobody reads this")
     else:
         assert needs.positions >= model.shape.rows * model.shape.columns
-    loading._load.cache_clear()
+    loading._LOADED.clear()
     both = needs.weights(torch.float32) + needs.cache(torch.float32, room)
     monkeypatch.setattr(memory, "free_bytes", lambda _: both - 1)
     with pytest.raises(ModelError, match=f"{name}: its weights take .* --dtype bfloat16 takes 0.0 GB, or use a device"):

@@ -112,7 +112,7 @@ def test_a_drafter_that_reads_a_text_otherwise_is_refused(tmp_path: Path) -> Non
 @pytest.mark.parametrize("apart", [("cpu", elsewhere.NAME), (elsewhere.NAME, "cpu")])
 def test_a_drafter_may_live_on_another_device(tmp_path: Path, family: str, method: str, apart: tuple[str, str]) -> None:
     def tokens(*devices: str) -> Any:
-        loading._load.cache_clear()
+        loading._LOADED.clear()
         target, small = pair(tmp_path, family, *devices)
         run = Run(job(target, method, small=small, length=8, gamma=2, top_k=1))
         assert {step.call.role for step in islice(run, 60)} == {"target", "draft"}

@@ -70,7 +70,7 @@ def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str,
     assert (model.kind.shift, model.kind.full) == (family in SHIFTED, family in FULL)
     assert model.kind.longest == checkpoints.LONGEST
     assert model.card.weights == {"model.safetensors": sha256(folder / "model.safetensors")}
-    loading._load.cache_clear()
+    loading._LOADED.clear()
     (folder / "tokenizer_config.json").unlink()  # no chat template: it goes on from the prompt
     plain: Any = job(load(folder)).task
     begins = "<s>" if family == "PanguEmbedded" else ""
@@ -105,7 +105,7 @@ def test_sequences_do_not_disturb_each_other_and_half_precision_decodes(tmp_path
 def test_the_head_of_a_tied_checkpoint_is_not_used(tmp_path: Path) -> None:
     folder = write(tmp_path / "it", "Fast_dLLM_Qwen", tied=True)
     plain = decoded(job(load(folder), block="8"))
-    loading._load.cache_clear()
+    loading._LOADED.clear()
     weighted("lm_head.weight", torch.ones(PADDED, 32))(folder)
     assert decoded(job(load(folder), block="8")) == plain
 
@@ -251,7 +251,7 @@ def test_a_model_is_read_from_the_cache_of_the_hub(hub: Path) -> None:
     assert load_model(name) is model
     cached(hub, other, "gpt2")
     assert open_model(other).card.id == other, "any causal model of transformers"
-    loading._load.cache_clear()
+    loading._LOADED.clear()
     blob.unlink()
     with pytest.raises(ModelError, match=f"model.safetensors is missing .*: hf download {name} --force-download"):
         load_model(name)
