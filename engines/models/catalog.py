@@ -126,7 +126,8 @@ def _offer(folder: Path) -> str:
         ValueError: for a folder that cannot be offered; the message goes on where the folder was named.
     """
     try:
-        settings = json.loads((_readable(folder) / "config.json").read_text(encoding="utf-8"))
+        readable = _readable(folder)
+        settings = json.loads((readable / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError("has no config.json that can be read; name the folder of a checkpoint.") from error
     except ModelError as error:
@@ -144,7 +145,7 @@ def _offer(folder: Path) -> str:
         raise ValueError("goes by a name that is taken or has other characters than A-Z a-z 0-9 . _ -; rename it.")
     info = _info(row.kind if row else "causal", name, name, "nothing: it is in a folder of one's own")
     group = row.name if row and row.examples else str(model_type)
-    size = sum(file.stat().st_size for file in _readable(folder).glob("*.safetensors"))
+    size = sum(file.stat().st_size for file in readable.glob("*.safetensors"))
     MODELS[name] = replace(info, group=group, gigabytes=size / 1e9, terms=terms_of(name))
     _OWN[name] = folder
     return name
@@ -255,9 +256,7 @@ def sampling_of(model: Any) -> dict[str, object]:
         from engines.models.loading import source_of  # brings transformers
 
         place = folder_of(model) if model in MODELS and MODELS[model].fetched else _OWN.get(model, model)
-        source = None if ships(model) else source_of(str(place))
-        there = source and (source.folder / f"{GENERATION}.json").is_file()
-        named: dict[str, Any] = source.read_json(f"{GENERATION}.json") if source and there else {}
+        named = {} if ships(model) else source_of(str(place)).read_json_if_any(f"{GENERATION}.json")
     else:
         config = getattr(model, GENERATION, None)
         named = {} if config is None else config.to_dict()

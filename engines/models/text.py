@@ -20,6 +20,7 @@ _CHATS: Final[Mapping[str, ChatForm]] = {
     ),
 }
 """By a token of the tokenizer."""
+_SETTINGS: Final = "tokenizer_config.json"
 
 
 def read_tokenizer(source: Source) -> Tokenizer:
@@ -35,10 +36,10 @@ def read_tokenizer(source: Source) -> Tokenizer:
 
 def read_chat_tokenizer(source: Source, kind: Any = AutoTokenizer) -> Any:
     """The tokenizer of a folder with its chat template, by a class of transformers; code of its own is not run."""
-    whole, settings = _whole(source), "tokenizer_config.json"
-    if whole and (source.folder / settings).is_file() and "auto_map" in source.read_json(settings):
+    whole = _whole(source)
+    if whole and "auto_map" in source.read_json_if_any(_SETTINGS):
         kind = PreTrainedTokenizerFast
-    files = f"{'tokenizer.json' if whole else 'vocab.json, merges.txt'} or {settings}"
+    files = f"{'tokenizer.json' if whole else 'vocab.json, merges.txt'} or {_SETTINGS}"
     given = {"local_files_only": True, "trust_remote_code": False}
     return _read(source, files, lambda: kind.from_pretrained(source.folder, **given))
 
@@ -74,8 +75,7 @@ def chat_form(source: Source, tokenizer: Tokenizer, own: ChatForm | None = None)
     The template is only looked for. `own` is the form of a family whose checkpoints all have the same; else a token
     of the tokenizer tells.
     """
-    name = "tokenizer_config.json"
-    beside = (source.folder / name).is_file() and "chat_template" in source.read_json(name)
+    beside = "chat_template" in source.read_json_if_any(_SETTINGS)
     if not beside and not (source.folder / "chat_template.jinja").is_file():
         return "", ""
     known = (form for token, form in _CHATS.items() if tokenizer.token_to_id(token) is not None)
@@ -84,8 +84,7 @@ def chat_form(source: Source, tokenizer: Tokenizer, own: ChatForm | None = None)
 
 def named_token(source: Source, *fields: str) -> str | None:
     """The token of the first of some fields of tokenizer_config.json that has one; None where none has."""
-    name = "tokenizer_config.json"
-    settings = source.read_json(name) if (source.folder / name).is_file() else {}
+    settings = source.read_json_if_any(_SETTINGS)
     tokens = (settings.get(field) for field in fields)
     contents = (token.get("content") if isinstance(token, dict) else token for token in tokens)
     return next((token for token in contents if isinstance(token, str)), None)
@@ -101,8 +100,7 @@ def token_id(source: Source, tokenizer: Tokenizer, token: str) -> int:
 
 def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int, ...]:
     """Ids behind which nothing counts, as generation_config.json and config.json have them."""
-    name = "generation_config.json"
-    generation = source.read_json(name) if (source.folder / name).is_file() else {}
+    generation = source.read_json_if_any("generation_config.json")
     ends: dict[int, None] = {}
     for value in (generation.get("eos_token_id"), settings.get("eos_token_id")):
         for end in value if isinstance(value, list) else [] if value is None else [value]:

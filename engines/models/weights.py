@@ -82,6 +82,10 @@ class Source:
             raise self.incomplete(f"{name} holds no JSON object")
         return value
 
+    def read_json_if_any(self, name: str) -> dict[str, Any]:
+        """The same; empty where there is no such file."""
+        return self.read_json(name) if (self.folder / name).is_file() else {}
+
     def inside(self, name: str) -> "Source":
         """A folder inside a checkpoint's."""
         return replace(self, folder=self.folder / name, name=f"{self.name}/{name}")
