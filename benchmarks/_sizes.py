@@ -89,7 +89,7 @@ def sdar(name: str, fields: Mapping[str, Any]) -> Build:
     def build(device: torch.device, dtype: torch.dtype) -> Built:
         network, words = _qwen3(fields, 1e6, device, dtype), fields["vocab_size"]
         tokenizer = _words(words, _MASK, _END)
-        kind = Traits(tokenizer.token_to_id(_MASK), (words,), longest=2048)
+        kind = Traits(tokenizer.get_vocab()[_MASK], (words,), longest=2048)
         plain = Qwen3ForCausalLM.__new__(Qwen3ForCausalLM)  # the wrapper puts a lean decoder into its own object
         plain.__dict__ = {**network.__dict__, "_modules": dict(network._modules)}
         return Built(DiffusionLM(network, tokenizer, kind, _card(name), device), "How many are left?", plain)

@@ -19,7 +19,7 @@ from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMS
 
 from engines.ar.request import Forward
 from engines.models.bundled.image import load_weights
-from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalLMSession, CausalText
+from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalLMSession
 from engines.models.errors import ModelError
 from engines.models.lean import HalfLinear, LeanCausalLM, Linear, causal_mask, laid_out, least_of, normed, packs
 from engines.models.networked import count_parameters
@@ -153,18 +153,13 @@ class EagleSession:
         return len(ids)
 
 
-class EagleDrafter(CausalText):
+class EagleDrafter(CausalCheckpoint):
     """The drafter of a model. It decodes beside its target alone."""
 
     def __init__(self, network: LeanEagle, target: CausalCheckpoint, card: ModelCard, parameters: int) -> None:
         """For a target whose prompts and tokens it shares."""
         vars(self).update(vars(target))
-        self._eagle, self._target, self.card, self.parameters = network, target, card, parameters
-
-    @property
-    def tokens(self) -> Mapping[str, int]:
-        """See `CausalCheckpoint.tokens`."""
-        return self._target.tokens
+        self._eagle, self.card, self.parameters = network, card, parameters
 
     def beside(self, session: CausalLMSession, tasks: Sequence[Task]) -> EagleSession:
         """A session beside the target's own."""

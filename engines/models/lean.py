@@ -7,7 +7,7 @@ oneDNN: a pass over a few tokens then costs hardly more than a pass over one, as
 They are the same weights; results differ by rounding.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, NamedTuple, cast
@@ -60,7 +60,7 @@ class Lean(nn.Module):
         config = model.config
         self.linear = linear
         self.embed_tokens = model.embed_tokens
-        self.layers = tuple(laid_out(layer, config, self.linear) for layer in _taken(model.layers))
+        self.layers = tuple(laid_out(model.layers.pop(0), config, linear) for _ in range(len(model.layers)))
         width, self._least = config.hidden_size, least_of(config.hidden_size, config.rms_norm_eps, model.norm.weight)
         self._norm = model.norm.weight.detach() * width**0.5
         steps = torch.arange(config.max_position_embeddings, device=self._norm.device)
@@ -166,11 +166,6 @@ def causal_mask(start: int, place: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"
     hidden = torch.arange(start + len(place), device=place.device) > place[:, None]
     mask = torch.zeros(hidden.shape, device=place.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
     return mask[None, None]
-
-
-def _taken(layers: Any) -> Iterator[Any]:
-    while len(layers):
-        yield layers.pop(0)
 
 
 def _forget(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:

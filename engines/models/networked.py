@@ -16,8 +16,12 @@ class Networked:
     @property
     def dtype(self) -> torch.dtype:
         """What the network computes in."""
-        dtype: torch.dtype = next(self._network.parameters()).dtype  # transformers' own walks all modules, every pass
-        return dtype
+        return _dtype_of(self._network)
+
+
+def _dtype_of(network: Any) -> torch.dtype:
+    dtype: torch.dtype = next(network.parameters()).dtype  # transformers' own walks all modules, every pass
+    return dtype
 
 
 def count_parameters(*networks: nn.Module) -> int:
@@ -30,7 +34,7 @@ def hidden_states(decoder: Any, positions: Tensor, cache: Any, mask: Tensor | No
     out = decoder(
         **inputs,
         position_ids=positions,
-        attention_mask=None if mask is None else mask.to(decoder.dtype),
+        attention_mask=None if mask is None else mask.to(_dtype_of(decoder)),
         past_key_values=cache,
         use_cache=cache is not None,
     )

@@ -285,13 +285,9 @@ def _cache(network: Any, positions: int) -> Any:
     """An empty cache for a text; None for a network whose memory cannot be cut."""
     if isinstance(network, LeanCausalLM):
         return SlotCache(len(network.model.layers), positions)
-    return DynamicCache() if can_cut(network) else None
-
-
-def can_cut(network: Any) -> bool:
-    """Whether rejected drafts can be cut off the network's memory."""
     layers = getattr(network.config.get_text_config(), "layer_types", None) or ()
-    return not getattr(network, "_is_stateful", False) and set(layers) <= _CUT
+    can_be_cut = set(layers) <= _CUT and not getattr(network, "_is_stateful", False)
+    return DynamicCache() if can_be_cut else None
 
 
 def check_network(given: object, field: str) -> None:

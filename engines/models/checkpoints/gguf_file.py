@@ -4,7 +4,7 @@ import hashlib
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
@@ -18,7 +18,6 @@ from engines.models.checkpoints.causal_lm import is_causal
 from engines.models.errors import ModelError
 from engines.models.weights import Source
 
-ENDING: Final = ".gguf"
 modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a bar whatever it is told
 
 
@@ -28,7 +27,7 @@ def converted(source: Source) -> Source:
     Raises:
         ModelError: where there are several, or the file cannot be read.
     """
-    files = sorted(source.folder.glob(f"*{ENDING}"))
+    files = sorted(source.folder.glob("*.gguf"))
     if len(files) > 1:
         raise source.unsupported(f"has {len(files)} GGUF files; keep one, in a folder of its own")
     about = files[0].stat()

@@ -127,8 +127,6 @@ class MAR(nn.Module):
 class StackedRows:
     """The backbone session: a row for every prefix that is asked about, twice that with guidance."""
 
-    prefix = 0
-
     def __init__(
         self,
         network: Callable[[Tensor, Tensor, Tensor], Tensor],

@@ -178,8 +178,6 @@ class CellSession:
     What a cell's flow is conditioned on is the row that it lies in and how many clean cells it sees: two numbers.
     """
 
-    prefix = 0
-
     def __init__(self, network: XAR, labels: Int[Tensor, "B R"], cell: int) -> None:
         """Sequences of one network; `labels` of all rows, and how many tokens there are to a cell."""
         self.rows, self._network, self._cell = labels.shape[1], network, cell

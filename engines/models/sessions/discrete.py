@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -10,15 +10,6 @@ from torch import Tensor
 
 from engines.protocol import Answer, Lap
 from engines.sampling.distributions import Sampling, to_probs
-
-
-@runtime_checkable
-class ProbsRequest(Protocol):
-    """A request that is answered with distributions."""
-
-    def cut(self, probs: Tensor) -> Tensor:
-        """The distributions that were asked for, out of padded ones."""
-        ...
 
 
 class DiscreteSession(ABC):
@@ -39,7 +30,7 @@ class DiscreteSession(ABC):
         """
 
     @torch.inference_mode()
-    def answer(self, requests: Mapping[int, ProbsRequest], sampling: Sampling, lap: Lap) -> dict[int, Answer]:
+    def answer(self, requests: Mapping[int, Any], sampling: Sampling, lap: Lap) -> dict[int, Answer]:
         """See `engines.protocol.Session.answer`; values are distributions [*K, W, V]."""
         logits = self.logits(requests)
         lap("forward", logits)
