@@ -48,11 +48,8 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #skip { position: absolute; overflow: visible !important; }
-#problem:not(:has(.notice)), #outcome:not(:has(.facts)),
-#watcher, #tour:not(:has(section)), #repeat-facts:not(:has(.facts)),
-#grid:not(:has(table)),
-#upload-problem:not(:has(.notice)), #experiment-progress:not(:has(.notice)), .panel-problem:not(:has(.notice)) {
-  display: none; }
+.notice-box:not(:has(.notice)), #outcome:not(:has(.facts)), #tour:not(:has(section)), #grid:not(:has(table)),
+#watcher { display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
 #calculator-answer h1 { margin: 0; font-size: 64px; line-height: 1.1; }

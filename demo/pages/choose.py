@@ -146,7 +146,7 @@ class ChoosePage:
                     ".gz",
                 )
             with gr.Column(scale=4, min_width=320):
-                self.problem = notice_box(elem_id="choose-problem", elem_classes="panel-problem")
+                self.problem = notice_box(elem_id="choose-problem")
                 self.panel = Panel(self.site, "choose")
         self.points = component([], _LIST_JS, _LIST_CSS, elem_id="choose-points")
         with gr.Accordion("Accuracy and speed of many runs", open=False, elem_id="results") as accordion:

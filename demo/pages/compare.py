@@ -65,7 +65,7 @@ class ComparePage:
         """What is drawn: the runs that are ticked, or where there are none those at hand."""
         gr.Markdown(_LEAD, elem_classes="lead")
         self.box = tray_box(chips(self.recorded, Tray()), elem_id="tray")
-        self.problem = notice_box(elem_id="tray-problem", elem_classes="panel-problem")
+        self.problem = notice_box(elem_id="tray-problem")
         self.wanted = gr.State(())
         """Runs that an address names, until they are there."""
         with gr.Row():

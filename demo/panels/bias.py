@@ -36,7 +36,7 @@ class BiasPanel:
             self.controls = controls.build(settings(Plane))
         with gr.Row():
             self.buttons = StartStop(site, "run-bias", "stop-bias", "Draw tokens")
-        self.progress = notice_box(elem_id="bias-progress", elem_classes="panel-problem")
+        self.progress = notice_box(elem_id="bias-progress")
         self.table = data_table("What was counted of every mode", elem_id="bias-table")
         self.panel = Panel(site, "bias")
         form: set[Any] = {site.look, *self.controls.of.values()}

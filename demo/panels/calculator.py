@@ -47,7 +47,7 @@ class CalculatorPanel:
         self.measured = {str(pair): pair for pair in drafted()}
         """By their names in the form."""
         self.answer = gr.Markdown(told(_FIRST), elem_id="calculator-answer")
-        self.problem = notice_box(elem_id="calculator-problem", elem_classes="panel-problem")
+        self.problem = notice_box(elem_id="calculator-problem")
         names: dict[str, Any] = {"allow_custom_value": True, "info": "Or parameters, such as 7e9."}
         with gr.Row():
             self.target = _choice("Target", SIZES, _FIRST.target.name, **names)

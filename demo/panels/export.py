@@ -71,7 +71,7 @@ class FileOut:
     def __init__(self, name: str, label: str) -> None:
         """Lay it out; `name` sets its ids on the page apart from others."""
         self.name = name
-        self.problem = notice_box(elem_id=f"{name}-progress", elem_classes="panel-problem")
+        self.problem = notice_box(elem_id=f"{name}-progress")
         self.file = gr.File(label=label, visible=False, interactive=False, elem_id=f"{name}-file")
         self.parts: list[Any] = [self.file, self.problem]
         """What `ready` and `cleared` change."""

@@ -183,8 +183,8 @@ class GridPanel:
                 1, MOST_ROWS, 1, step=1, label="Seeds for each prompt", scale=0, min_width=320, elem_id="grid-seeds"
             )
             self.buttons = StartStop(site, "grid-run", "grid-stop", "Decode the grid")
-        self.plan = notice_box(elem_id="grid-plan", elem_classes="panel-problem")
-        self.problem = notice_box(elem_id="grid-problem", elem_classes="panel-problem")
+        self.plan = notice_box(elem_id="grid-plan")
+        self.problem = notice_box(elem_id="grid-problem")
         self.box = grid_box(elem_id="grid")
         self.kept = gr.State(Shown())
         self.files = Panel(site, "grid-figure", files_alone=True)

@@ -43,13 +43,13 @@ class RepeatPanel:
         self.site, self.tray = site, tray
         self.repeated = gr.State(Shown())
         gr.Markdown(_LEAD, elem_classes="lead")
-        self.what = notice_box(elem_id="repeat-what", elem_classes="panel-problem")
+        self.what = notice_box(elem_id="repeat-what")
         with gr.Row(elem_classes="aligned"):
             self.seeds = gr.Slider(
                 FEWEST, MOST, 8, step=1, label="Seeds", scale=0, min_width=280, elem_id="repeat-seeds"
             )
             buttons = StartStop(site, "repeat-run", "repeat-stop", "Repeat")
-        self.problem = notice_box(elem_id="repeat-problem", elem_classes="panel-problem")
+        self.problem = notice_box(elem_id="repeat-problem")
         self.table = data_table("What the seeds came to", elem_id="repeat-table")
         self.rows = gr.DownloadButton("Download results (.jsonl)", size="sm", visible=False, elem_id="repeat-rows")
         self.chooser = FigureChooser(site, "repeated", self.repeated, self._files, "seeds")

@@ -68,10 +68,10 @@ class ResultsPanel:
             with gr.Column(scale=1, min_width=240):
                 self._build_choices()
             with gr.Column(scale=4, min_width=320):
-                self.problem = notice_box(elem_id="results-problem", elem_classes="panel-problem")
+                self.problem = notice_box(elem_id="results-problem")
                 self.panel = Panel(self.site, "results")
                 self.panel.words.value = _LOADING if self.shipped else ""
-                self.place = notice_box(elem_classes="panel-problem")
+                self.place = notice_box()
         self.table = data_table("Accuracy and speed of every setting", elem_id="results-table")
         with gr.Row(visible=False) as self.files:
             self.csv = gr.DownloadButton("Download table (.csv)", size="sm", elem_id="results-csv")

@@ -36,7 +36,7 @@ class TimingsPanel:
                 self.figure = gr.Radio(figures, value=figures[0][1], label="Figure", elem_classes="vertical")
                 self.upload = upload_file("timings-upload", "Open timings (.json)", ".json")
             with gr.Column(scale=4, min_width=320):
-                self.problem = notice_box(elem_id="timings-problem", elem_classes="panel-problem")
+                self.problem = notice_box(elem_id="timings-problem")
                 self.panel = Panel(site, "timings")
         self.table = data_table("Every setting", elem_id="timings-table")
         self.inputs: set[Any] = {self.figure, self.opened, site.look}

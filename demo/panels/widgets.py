@@ -236,8 +236,8 @@ def chosen_index(event: gr.EventData, count: int, what: str) -> int:
 
 
 def notice_box(value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
-    """A place for one message to the visitor; see `notice`."""
-    return component(value or {}, _NOTICE_JS, _NOTICE_CSS, **options)
+    """A place for one message to the visitor, which takes no room without one; see `notice`."""
+    return component(value or {}, _NOTICE_JS, _NOTICE_CSS, elem_classes="notice-box", **options)
 
 
 def notice(
