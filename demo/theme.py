@@ -112,10 +112,8 @@ def theme() -> gr.themes.Base:
         font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "monospace"],
     )
     return base.set(
-        button_primary_background_fill="#0072b2",
-        button_primary_background_fill_hover="#005f95",
-        button_primary_background_fill_dark="#0072b2",
-        button_primary_background_fill_hover_dark="#005f95",
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
         button_primary_text_color="#ffffff",
         button_primary_text_color_dark="#ffffff",
         body_text_color_subdued="*neutral_600",
@@ -123,9 +121,7 @@ def theme() -> gr.themes.Base:
         block_info_text_color="*neutral_600",
         block_info_text_color_dark="*neutral_300",
         block_title_text_color="*neutral_700",
-        block_title_text_color_dark="*neutral_200",
         block_label_text_color="*neutral_700",
-        block_label_text_color_dark="*neutral_200",
         body_background_fill_dark="#16171a",
         background_fill_primary_dark="#16171a",
         checkbox_border_color="*neutral_500",
