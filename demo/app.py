@@ -109,9 +109,8 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         component("Skip to the run form", _SKIP_JS, _SKIP_CSS, elem_id="skip")
         gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
         offered = pairs(recordings)
-        at_hand = Shown(offered[0].recording.paths, "a recorded run") if offered else Shown()
         turned = watcher()
-        site = Site(visitors, gr.State(at_hand), gr.Textbox("", visible=False), turned)
+        site = Site(visitors, gr.State(Shown()), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Watch", id=WATCH) as watch_tab:
                 watch = WatchPage(site, offered, scenes(recordings, offered), recordings, gone)

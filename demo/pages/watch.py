@@ -105,7 +105,7 @@ class WatchPage:
         self.trace = TracePanel(site)
         self._connect()
         for pair in self.pairs[:1]:
-            begin_with(self.as_recorded(pair.recording.traces))
+            begin_with(self._about(pair.recording.traces, Shown(pair.recording.paths, _RECORDED)))
 
     def _build_form(self, model: ModelInfo) -> None:
         with gr.Row(elem_id="ask"):
@@ -175,11 +175,9 @@ class WatchPage:
         self.length.visible = model.text
 
     def _build_outcome(self) -> None:
-        self.caption = gr.Markdown(_CAPTION_EMPTY, visible=not self.pairs, elem_classes="lead")
-        first = self.pairs[0].recording if self.pairs else None
-        traces, paths = (first.traces, first.paths) if first else ((), ())
-        self.outcome = OutcomePanel("outcome", "why", traces)
-        self.again = AgainRow(traces, paths)
+        self.caption = gr.Markdown(_CAPTION_EMPTY, elem_classes="lead")
+        self.outcome = OutcomePanel()
+        self.again = AgainRow()
         self.moving = self.buttons.clears = MovingPanel(self.site, "watch-moving")
 
     def _connect(self) -> None:

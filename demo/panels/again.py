@@ -42,20 +42,19 @@ class AtHand:
 class AgainRow:
     """Buttons, one a setting that can be changed."""
 
-    def __init__(self, traces: Sequence[Trace] = (), paths: Sequence[Path] = ()) -> None:
-        """Lay them out for the runs that are shown first."""
-        at_hand = _at_hand(traces, paths)
-        self.at_hand = gr.State(at_hand)
+    def __init__(self) -> None:
+        self.at_hand = gr.State(AtHand())
         self.wanted = gr.State(())
         """Files of the runs that the next one is to stand beside."""
-        self.row = choice_row("again", "Compare with another setting", [one.label for one in at_hand.variations])
+        self.row = choice_row("again", "Compare with another setting")
         self.parts: list[Any] = [self.at_hand, self.row]
         """What `show` and `cleared` change."""
 
     def show(self, traces: Sequence[Trace], paths: Sequence[Path]) -> Update:
         """These runs are shown now."""
-        at_hand = _at_hand(traces, paths)
-        return {self.at_hand: at_hand, self.row: choices([one.label for one in at_hand.variations])}
+        request = request_of(traces[-1])
+        offered = variations(request) if request else ()
+        return {self.at_hand: AtHand(tuple(paths), offered), self.row: choices([one.label for one in offered])}
 
     def cleared(self) -> Update:
         """Runs are on their way."""
@@ -65,11 +64,6 @@ class AgainRow:
         """The run of the button that was pressed, or a gr.Error for a button that there is not."""
         offered: tuple[Variation, ...] = values[self.at_hand].variations
         return offered[chosen_index(event, len(offered), "setting")].request
-
-
-def _at_hand(traces: Sequence[Trace], paths: Sequence[Path]) -> AtHand:
-    request = request_of(traces[-1]) if traces else None
-    return AtHand(tuple(paths), variations(request) if request else ())
 
 
 def variations(request: Request) -> tuple[Variation, ...]:

@@ -274,15 +274,13 @@ def upload_file(name: str, label: str, *endings: str) -> gr.File:
     return gr.File(label=label, file_types=list(endings), type="binary", height=150, elem_id=name)
 
 
-def choice_row(name: str, label: str, options: Sequence[str] = ()) -> gr.Dataset:
-    """Buttons after a few words; the event `select` carries the index. `name` is its id on the page."""
-    return gr.Dataset(
-        label=label, components=["textbox"], samples=[[one] for one in options], visible=bool(options), elem_id=name
-    )
+def choice_row(name: str, label: str) -> gr.Dataset:
+    """A place for buttons after a few words; the event `select` carries the index. `name` is its id on the page."""
+    return gr.Dataset(label=label, components=["textbox"], samples=[], visible=False, elem_id=name)
 
 
 def choices(options: Sequence[str]) -> dict[str, Any]:
-    """Other buttons of a row of choices; without any nothing shows."""
+    """The buttons of a row of choices; without any nothing shows."""
     return gr.update(samples=[[one] for one in options], visible=bool(options))
 
 
