@@ -26,16 +26,16 @@ def scroll_to(part: str) -> str:
   behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' }})"""
 
 
-PRESS: Final = """(button, unless) => {
+PRESS: Final = """(what, unless) => {
   const press = (tries) => {
-    const there = document.getElementById(button);
+    const there = document.querySelector(what);
     if (unless && document.querySelector(unless)) return;
     if (there) there.click();
     else if (tries) setTimeout(press, 100, tries - 1);
   };
   press(100);
 }"""
-"""Script that presses the button of an id once it is there, if the page has nothing that `unless` selects."""
+"""Script that presses what a selector finds once it is there, if the page has nothing that `unless` selects."""
 
 
 def in_turn(name: str) -> dict[str, Any]:

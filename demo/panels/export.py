@@ -17,7 +17,7 @@ from demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, current
 from demo.server.log import for_visitors
 from demo.server.queue import queued
 from demo.server.sessions import file_name
-from demo.site import DARK, QUIET, Site, Update
+from demo.site import DARK, PRESS, QUIET, Site, Update
 from traces.schema import Trace
 from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
 from visualizers.export import BrowserMissing
@@ -29,13 +29,6 @@ KINDS: Final = ("gif", "mp4")
 _SAID_EVERY: Final = 8
 """Frames from one word of progress to the next."""
 _NOTHING_MOVES: Final = "There is no run to show in motion yet; press Run or choose a recorded run."
-
-
-_SAVE_JS = """() => {
-  const find = () => document.querySelector('#FILE a[download]');
-  const save = (tries) => (find() ? find().click() : tries && setTimeout(save, 100, tries - 1));
-  save(50);
-}"""
 
 
 class _GivenUp(Exception):
@@ -102,7 +95,7 @@ class FileOut:
 
     def save_after(self, event: Any) -> None:
         """Let the browser save what the event wrote."""
-        event.then(None, js=_SAVE_JS.replace("FILE", f"{self.name}-file"), **QUIET)
+        event.then(None, js=f"() => ({PRESS})('#{self.name}-file a[download]')", **QUIET)
 
 
 def in_words(error: Exception) -> str:

@@ -50,7 +50,7 @@ class StartStop:
 
     def press_at(self, event: Any, unless: str) -> None:
         """Begin at an event, too, where the page has nothing yet that `unless` selects."""
-        event(None, js=f"() => ({PRESS})('{self.start.elem_id}', '{unless}')", **QUIET)
+        event(None, js=f"() => ({PRESS})('#{self.start.elem_id}', '{unless}')", **QUIET)
 
     def begin(self, request: gr.Request) -> Update:
         """Make ready."""
