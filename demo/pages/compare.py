@@ -89,7 +89,7 @@ class ComparePage:
         self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
         with gr.Tabs(overflow_behavior="wrap") as self.views:
             with gr.Tab("Play", id=_PLAY):
-                self.viewer = trace_viewer("compare-viewer", address=False, visible=False)
+                self.viewer = trace_viewer("compare-viewer")
             with gr.Tab("Figures") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
             with gr.Tab("Grid: prompts by settings", id=_GRID) as self.grid_tab:

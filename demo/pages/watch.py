@@ -98,7 +98,7 @@ class WatchPage:
         self.opening = gr.State(None)
         """The address that is being opened, until its run is over."""
         tour(toured, elem_id="tour")
-        self.viewer = trace_viewer("viewer", offered(self.pairs, _INVITE if toured else ""), brief=True)
+        self.viewer = trace_viewer("viewer", offered(self.pairs, _INVITE if toured else ""), first=True)
         self._build_form(_USUAL)
         self._build_outcome()
         self.gallery = GalleryPanel(recordings, gone)

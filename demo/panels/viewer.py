@@ -29,7 +29,7 @@ _CHIPS: Final = {"continuous": "continuous tokens"}
 
 _BRIDGE = """
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
-  data: JSON.parse(DATA), hash: HASH, brief: BRIEF,
+  data: JSON.parse(DATA), hash: FIRST, brief: FIRST,
   emit: (name, detail) => {
     const tour = { invited: 'begin', explored: 'end' }[name];
     if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));
@@ -39,9 +39,9 @@ const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
 // Drawing a loop while the first passes of a run arrive would let gradio merge them. A refused run leaves the picture.
-if (BRIEF) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
+if (FIRST) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
 // What is shown is named in the address; the player adds the place.
-const called = (text, placed) => HASH && draftscopeAddress.name('watch', text, placed);
+const called = (text, placed) => FIRST && draftscopeAddress.name('watch', text, placed);
 let race = null;
 let due = [];  // the next pass of each lane: most arrive several times
 const act = {
@@ -88,30 +88,21 @@ take();
 """
 
 
-def trace_viewer(
-    name: str,
-    value: Message | None = None,
-    *,
-    address: bool = True,
-    brief: bool = False,
-    visible: bool = True,
-) -> gr.HTML:
+def trace_viewer(name: str, value: Message | None = None, *, first: bool = False) -> gr.HTML:
     """A component that shows one trace, two side by side, or up to six compared. Its value is the last message.
 
     Args:
         name: Its id on the page; scripts find the player as `draftscopePlayers[name]`.
-        value: The first message, usually from `recorded`.
-        address: Whether the place in the trace shows in the page's address; one viewer a page can have it.
-        brief: Whether it starts with what one screen holds.
-        visible: Whether it shows from the start.
+        value: The first message.
+        first: Whether it is the one of the first screen: it starts with what one screen holds, and the place in its
+            trace shows in the page's address. Others show once they have something to play.
     """
     known = {
         "DATA": json.dumps(json.dumps(player.data())),
-        "HASH": json.dumps(address),
-        "BRIEF": json.dumps(brief),
+        "FIRST": json.dumps(first),
         "NAME": json.dumps(name),
     }
-    bridge = re.sub(r"\b(DATA|HASH|BRIEF|NAME)\b", lambda match: known[match.group()], _BRIDGE)
+    bridge = re.sub(r"\b(DATA|FIRST|NAME)\b", lambda match: known[match.group()], _BRIDGE)
     # Not a subclass: gradio would write a stub file beside this module.
     return gr.HTML(
         value,
@@ -120,7 +111,7 @@ def trace_viewer(
         js_on_load=player.script() + bridge,
         apply_default_css=False,
         elem_id=name,
-        visible=visible,
+        visible=first,
     )
 
 
@@ -169,9 +160,9 @@ def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[st
     return message | ({"at": dict(at)} if at else {})
 
 
-def recorded(paths: Sequence[Path]) -> Message | None:
+def recorded(paths: Sequence[Path]) -> Message:
     """The message to show finished traces."""
-    return {"kind": "load", "urls": [url(path) for path in paths]} if paths else None
+    return {"kind": "load", "urls": [url(path) for path in paths]}
 
 
 def replayed(recording: Recording, placed: bool = False) -> Message:
