@@ -10,7 +10,7 @@ import torch
 from demo.panels import controls
 from demo.panels.figure import Panel
 from demo.panels.start_stop import StartStop
-from demo.panels.widgets import data_table, notice, notice_box, table
+from demo.panels.widgets import data_table, formulas, notice, notice_box, table
 from demo.server.limits import Deadline, current
 from demo.site import Site, Update
 from engines.config import settings
@@ -30,8 +30,7 @@ class BiasPanel:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        dollars: list[dict[str, str | bool]] = [{"left": "$", "right": "$", "display": False}]
-        gr.Markdown(_TEXT.read_text(encoding="utf-8"), latex_delimiters=dollars, elem_classes="reading")
+        formulas(_TEXT.read_text(encoding="utf-8"))
         with gr.Row():
             self.controls = controls.build(settings(Plane))
         with gr.Row():

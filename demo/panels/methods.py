@@ -10,17 +10,13 @@ from typing import Final
 
 import gradio as gr
 
-from demo.panels.widgets import data_table, table
+from demo.panels.widgets import data_table, formulas, table
 from demo.runs.measured import measured
 from engines.methods import METHODS
 from engines.methods.method import Method
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "methods"
 IN_THE_CODE: Final = "\n## In the code\n"
-_DELIMITERS: Final[list[dict[str, str | bool]]] = [
-    {"left": "$$", "right": "$$", "display": True},
-    {"left": "$", "right": "$", "display": False},
-]
 _REPORTED: Final = "\n### Reported"
 """What follows in a text are numbers of others; they stand beside those measured here, never in one table with them."""
 _HEADING: Final = "### Measured here"
@@ -30,17 +26,16 @@ _NOTE: Final = "± is a standard error, brackets hold the quartiles."
 
 def build() -> None:
     """Lay the list out: one accordion a method."""
-    if True:
-        for name, method in METHODS.items():
-            with gr.Accordion(f"{method.title}: {method.summary}", open=False, elem_id=f"method-{name}"):
-                text, heading, reported = described(method).partition(_REPORTED)
-                gr.Markdown(text, latex_delimiters=_DELIMITERS, elem_classes="reading")
-                with gr.Row():
-                    if reported:
-                        with gr.Column(min_width=360):
-                            gr.Markdown(heading + reported, latex_delimiters=_DELIMITERS, elem_classes="reading")
+    for name, method in METHODS.items():
+        with gr.Accordion(f"{method.title}: {method.summary}", open=False, elem_id=f"method-{name}"):
+            text, heading, reported = described(method).partition(_REPORTED)
+            formulas(text)
+            with gr.Row():
+                if reported:
                     with gr.Column(min_width=360):
-                        _build_measured(name)
+                        formulas(heading + reported)
+                with gr.Column(min_width=360):
+                    _build_measured(name)
 
 
 def _build_measured(name: str) -> None:

@@ -269,6 +269,15 @@ def cards(values: Sequence[Card]) -> list[dict[str, str]]:
     return [value._asdict() for value in values]
 
 
+def formulas(text: str) -> gr.Markdown:
+    """A text with formulas between dollar signs."""
+    signs: list[dict[str, str | bool]] = [
+        {"left": "$$", "right": "$$", "display": True},
+        {"left": "$", "right": "$", "display": False},
+    ]
+    return gr.Markdown(text, latex_delimiters=signs, elem_classes="reading")
+
+
 def upload_file(name: str, label: str, *endings: str) -> gr.File:
     """A place for a file of a visitor's own, whose bytes are its value."""
     return gr.File(label=label, file_types=list(endings), type="binary", height=150, elem_id=name)
