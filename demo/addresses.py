@@ -17,7 +17,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from demo.server.limits import PROMPT_CHARACTERS
-from engines.config import ConfigError, as_values, make_config, settings
+from engines.config import ConfigError, as_values, make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.runtime.request import Request
@@ -102,8 +102,7 @@ def read_address(fragment: str) -> Address | None:
 
 def fragment_of(request: Request, beside: bool) -> str:
     """What stands behind the # of the address of a run; settings that are the defaults are left out."""
-    config = METHODS[request.method].config
-    usual = {setting.name: setting.default for setting in settings(config)}
+    usual = as_values(METHODS[request.method].config())
     parts: dict[str, Any] = {
         "method": request.method,
         "model": request.model,

@@ -108,12 +108,7 @@ def repeated(chosen: Sequence[Entry]) -> dict[Request, tuple[str, str]]:
     """
     requests: dict[Request, tuple[str, str]] = {}
     for entry in chosen:
-        if entry.request is None:
-            raise ConfigError(
-                f"runs: {entry.title} ({entry.note}) came as a file whose model or settings are not here, so it cannot "
-                "be decoded again; untick it."
-            )
-        requests.setdefault(replace(entry.request, seed=0), (entry.title, entry.prompt))
+        requests.setdefault(replace(entry.again("again"), seed=0), (entry.title, entry.prompt))
     if not requests:
         raise ConfigError("runs: none is ticked; tick those that are to be repeated.")
     return requests

@@ -31,12 +31,7 @@ def columns_of(chosen: Sequence[Entry]) -> tuple[Entry, ...]:
     """
     columns: dict[Request, Entry] = {}
     for entry in chosen:
-        if entry.request is None:
-            raise ConfigError(
-                f"runs: {entry.title} ({entry.note}) came as a file whose model or settings are not here, so it cannot "
-                "be decoded with another prompt; untick it."
-            )
-        columns.setdefault(replace(entry.request, prompt="", seed=0), entry)
+        columns.setdefault(replace(entry.again("with another prompt"), prompt="", seed=0), entry)
     if not 1 <= len(columns) <= MOST_COLUMNS:
         many = f"have {len(columns)} different settings" if columns else "are not there yet"
         raise ConfigError(f"runs: those that are ticked {many}; tick runs of 1 to {MOST_COLUMNS} settings.")

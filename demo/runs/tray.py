@@ -1,7 +1,5 @@
 """The tray: runs to choose from, and those that are chosen to stand beside one another. Knows nothing of the page."""
 
-import hashlib
-import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,11 +9,12 @@ from typing import Any, Final, Literal
 
 from demo.addresses import FILE, MOST_COMPARED, fragment_of, fragment_of_tray, request_of
 from demo.runs.recordings import Recording, kind_of
-from engines.config import settings
+from engines.config import ConfigError, as_values
 from engines.methods import METHODS
 from engines.runtime.request import Request
 from traces import read
 from traces.naming import name_of, numbered, settings_of
+from traces.results import digest
 from traces.schema import Trace
 
 Source = Literal["yours", "opened", "recorded"]
@@ -58,6 +57,15 @@ class Entry:
     """What decodes it again; None where its method, model or settings are not here."""
     seconds: float
     """What it took."""
+
+    def again(self, how: str) -> Request:
+        """What decodes it again. Raises ConfigError where that cannot be; `how` says what it was wanted for."""
+        if self.request is None:
+            raise ConfigError(
+                f"runs: {self.title} ({self.note}) came as a file whose model or settings are not here, so it cannot "
+                f"be decoded {how}; untick it."
+            )
+        return self.request
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +110,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     request = request_of(trace)
     own = FILE if request is None else fragment_of(request, beside=True)
     return Entry(
-        id=hashlib.sha256(json.dumps([*what, *sizes], sort_keys=True, default=str).encode()).hexdigest()[:16],
+        id=digest([*what, *sizes])[:16],
         source=source,
         path=path,
         title=", ".join([name_of(trace), *_unusual(trace)]),
@@ -120,7 +128,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
 def _unusual(trace: Trace) -> list[str]:
     """The settings in which a run differs from its method's defaults, as far as there is room."""
     method = METHODS.get(trace.method)
-    usual = {setting.name: setting.default for setting in settings(method.config)} if method else {}
+    usual = as_values(method.config()) if method else {}
     told = settings_of(trace).items()
     unusual = [words for name, words in told if name in usual and trace.config[name] != usual[name]]
     return unusual if len(unusual) <= _SETTINGS_SAID else [*unusual[:_SETTINGS_SAID], "..."]
