@@ -152,7 +152,7 @@ class ComparePage:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
         traces = values[self.set].traces()
         there = {figure.name for figure in supported(traces)} if traces else set()
-        options = Options(width="column", extra=files(beside(traces)))
+        options = Options(width="column", extra=files(traces))
         figures = [name for name in _ZIPPED if name in there]
         yield from self.out.zip(traces, figures, None, options, request)
 

@@ -191,7 +191,6 @@ class ExportPanel:
 
     def __init__(self, site: Site, name: str, shown: gr.State) -> None:
         """Lay them out; `name` sets their ids on the page apart from others."""
-        self.site = site
         self.shown = shown
         with gr.Row(elem_classes=["aligned", "packing"], visible=False) as self.row:
             widths = [(preset.title, preset_name) for preset_name, preset in PRESETS.items()]
@@ -209,7 +208,7 @@ class ExportPanel:
 
     def connect(self, chosen: set[Any], figure: Callable[[Update], tuple[str, int | None]], extra: Extra) -> None:
         """Export the figure, name and moment, that `figure` reads off the values of `chosen`; and further files."""
-        given = {self.width, self.every, self.traces, self.shown, self.site.look, *chosen}
+        given = {self.width, self.every, self.traces, self.shown, *chosen}
 
         def export(values: Update, request: gr.Request) -> Iterator[Update]:
             """Write the zip and say how far it is."""

@@ -99,17 +99,17 @@ class FigureChooser:
         self,
         site: Site,
         name: str,
-        shown: gr.State | None = None,
+        shown: gr.State,
         extra: Extra = lambda values: {},
         first: str = "",
     ) -> None:
         """Lay them out; `name` sets their ids on the page apart from others.
 
-        They draw the traces of `shown`, by default those that all pages speak of; a zip holds `extra` files, too. The
-        figure `first` is drawn where none was chosen yet.
+        They draw the traces of `shown`; a zip holds `extra` files, too. The figure `first` is drawn where none was
+        chosen yet.
         """
         self.site = site
-        self.shown = shown or site.shown
+        self.shown = shown
         self.first = first
         with gr.Row():
             with gr.Column(scale=1, min_width=240):
@@ -122,7 +122,7 @@ class FigureChooser:
         self.inputs: set[Any] = {self.name, self.scope, self.step, self.shown, site.look}
         outputs = [self.scope, self.step, *self.panel.parts]
         self.parts: list[Any] = [self.name, *outputs, *self.export.parts]
-        self.export.connect({self.name, self.scope, self.step, self.shown}, self.chosen, extra)
+        self.export.connect({self.name, self.scope, self.step}, self.chosen, extra)
         # `input` hears the mouse, the keys and a typed number, and nothing that a handler sets.
         for control in (self.name, self.scope, self.step):
             control.input(self.choose, self.inputs, outputs, **LATEST)

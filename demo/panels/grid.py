@@ -14,7 +14,7 @@ from demo.panels.export import ExportPanel
 from demo.panels.figure import Panel
 from demo.panels.start_stop import StartStop, progress
 from demo.panels.widgets import choice_row, choices, chosen_index, component, notice, notice_box
-from demo.runs.beside import beside, files
+from demo.runs.beside import files
 from demo.runs.grid import MOST_COLUMNS, MOST_ROWS, Row, columns_of, fill, planned, rows_of
 from demo.runs.tray import Entry, Tray, entries_of
 from demo.server.sessions import Shown
@@ -202,7 +202,7 @@ class GridPanel:
         self.examples.select(self.add, form, [self.prompts, *says], **AT_ONCE)
         shows = [self.problem, self.box, self.grid, self.kept, *self.files.parts, *self.export.parts]
         self.buttons.connect("grid", self.conduct, {*form, self.site.look}, shows, self.problem)
-        self.export.connect({self.kept}, lambda values: (_FIGURE, None), lambda values: _table(values[self.kept]))
+        self.export.connect(set(), lambda values: (_FIGURE, None), lambda values: files(values[self.kept].traces()))
 
     def offer(self, values: Update) -> Update:
         """Runs were ticked: offer prompts that their models know."""
@@ -299,7 +299,3 @@ def _others(model: str, prompts: str) -> list[str]:
     """The examples that do not stand in the prompts yet."""
     there = {line.strip() for line in prompts.splitlines()}
     return [one for one in _examples(MODELS[model]) if one not in there] if model in MODELS else []
-
-
-def _table(shown: Shown) -> dict[str, bytes]:
-    return files(beside(shown.traces()))

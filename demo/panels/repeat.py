@@ -87,7 +87,7 @@ class RepeatPanel:
 
     def _files(self, values: Update) -> dict[str, bytes]:
         traces = values[self.repeated].traces()
-        return {"results.jsonl": rows_of(traces), **files(beside(traces))}
+        return {"results.jsonl": rows_of(traces), **files(traces)}
 
     def _result(self, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """The figures and the files of what was decoded."""

@@ -74,9 +74,9 @@ def beside(traces: Sequence[Trace]) -> dict[str, Any]:
     return table(heads, rows, note=words + means) | {"files": taken("runs", heads, rows) | {"runs.csv": _csv(groups)}}
 
 
-def files(value: Mapping[str, Any]) -> dict[str, bytes]:
-    """The files of a table, for a zip."""
-    return {name: text.encode() for name, text in value.get("files", {}).items()}
+def files(traces: Sequence[Trace]) -> dict[str, bytes]:
+    """The files of their table, for a zip."""
+    return {name: text.encode() for name, text in beside(traces).get("files", {}).items()}
 
 
 def ordinary_first(traces: Sequence[Trace]) -> list[int]:
