@@ -92,10 +92,10 @@ class ComparePage:
                 self.viewer = trace_viewer("compare-viewer")
             with gr.Tab("Figures") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
-            with gr.Tab("Grid: prompts by settings", id=_GRID) as self.grid_tab:
+            with gr.Tab("Grid: prompts by settings", id=_GRID):
                 self.grid = GridPanel(site, self.tray)
             with gr.Tab("Repeat with many seeds"):
-                self.repeat = RepeatPanel(site, self.tray)
+                RepeatPanel(site, self.tray)
             with gr.Tab("Experiments") as tab:
                 ExperimentsPanel(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
         own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]

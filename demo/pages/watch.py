@@ -181,14 +181,13 @@ class WatchPage:
         self.moving = self.buttons.clears = MovingPanel(self.site, "watch-moving")
 
     def _connect(self) -> None:
-        form: set[Any] = {self.prompt, self.method, self.model, self.seed, self.beside}
-        for some in (*self.own.values(), *self.sampling.values()):
-            form |= set(some.of.values())
-        self.form: frozenset[Any] = frozenset(form)
+        every = [some.of.values() for some in (*self.own.values(), *self.sampling.values())]
+        fields = {self.prompt, self.method, self.model, self.seed, self.beside}
+        self.form: set[Any] = fields.union(*every)
         """What `requests` reads."""
         about = {self.site.shown, self.caption, *self.outcome.parts, *self.again.parts}
         done = {self.problem, self.viewer, self.opening, *about}
-        self.over = self.buttons.connect("run", self.decode, form | {self.opening}, done, self.problem)
+        self.over = self.buttons.connect("run", self.decode, self.form | {self.opening}, done, self.problem)
         self.follows: list[Any] = [
             self.model,
             self.prompt,
@@ -213,7 +212,7 @@ class WatchPage:
         self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE)
         self.clips.connect(self.model)
         if self.folders is not None:
-            self.folders.connect(self.method, self.model, self.follows, self._for_model)
+            self.folders.connect(self.method, self.follows, self._for_model)
         for name, preset in self.presets.items():
             self._connect_preset(METHODS[name], preset)
 

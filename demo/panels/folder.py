@@ -58,12 +58,11 @@ class FolderPanel:
     def connect(
         self,
         method: gr.Dropdown,
-        model: gr.Dropdown,
         follows: Sequence[Any],
         offered: Callable[[ModelInfo, Method], Update],
     ) -> None:
         """Put the folder among the models; `offered` chooses it, which changes what `follows`."""
-        self.method, self.model, self.offered = method, model, offered
+        self.method, self.offered = method, offered
         events, changes = [self.add.click, self.folder.submit], [*follows, self.problem, self.folder]
         gr.on(events, self.open, {self.folder, self.method}, changes, **QUIET)
 

@@ -6,7 +6,7 @@ Reported numbers stand in reported.json beside this module, each with its table.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import hypot
 from pathlib import Path
 from statistics import median, quantiles
@@ -40,10 +40,10 @@ def measured_tradeoffs(folder: Path = FOLDER) -> tuple[Tradeoff, ...]:
     return tuple(one for reader in readers for one in reader(folder) if one.height is not None)
 
 
-@lru_cache(maxsize=4)
-def reported_tradeoffs(path: Path = REPORTED) -> tuple[Tradeoff, ...]:
+@cache
+def reported_tradeoffs() -> tuple[Tradeoff, ...]:
     """What papers report, with their models and machines: ratios as printed, or of two latencies or rates that are."""
-    entries = json.loads(path.read_text(encoding="utf-8"))
+    entries = json.loads(REPORTED.read_text(encoding="utf-8"))
     ratios = [entry.pop("ratio", None) or (entry.pop("speed"), 1) for entry in entries]
     return tuple(
         Tradeoff(**{"batch": None, **entry}, speed=above / below, reported=True)
