@@ -28,7 +28,7 @@ def started(monkeypatch: pytest.MonkeyPatch, *flags: str, steps: int = 4) -> Run
     run.resume(options)
     for _ in run.steps():
         run.update(model(torch.ones(2, 3)).square().mean())
-    export(run, "A line", {}, options)
+    export(run, "A line", {}, options, "numbers")
     return run
 
 

@@ -106,6 +106,6 @@ class PatchTransformer(nn.Module):
         return hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)
 
 
-def condition_vectors(values: Int[Tensor, "B 2"]) -> Float[Tensor, "B 3 D"]:
+def condition_vectors(values: Int[Tensor, "B 2"]) -> Float[Tensor, "B 2 D"]:
     """Inputs that say (thing, scene); -1 stands for "not said"."""
     return F.pad(condition_ids(values, CONDITIONS, codes=0)[..., None].float(), (0, WIDTH - 1))
