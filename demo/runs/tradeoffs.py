@@ -157,8 +157,9 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
             draft_passes=row["draft_calls"],
             cost=network / (row["seconds_ordinary"] / tokens),
         )
-        settings = {name: row[name] for name in ("gamma", "drafter", "verdict") if row.get(name)}
-        setting = ", ".join(f"{name} {value}" for name, value in settings.items())
+        chosen = {name: row[name] for name in ("gamma", "drafter", "verdict") if row.get(name)}
+        setting = ", ".join(f"{name} {value}" for name, value in chosen.items())
+        settings = {**dict(MODELS[row["model"]].opens), **chosen}
         about = {"kind": "continuous", "model": row["model"], "batch": row["batch"], "drafting": drafting}
         yield result.of(row, row["method"], settings, setting=setting, **about, **beside)
 

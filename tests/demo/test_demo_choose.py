@@ -85,13 +85,15 @@ def test_continuous_tokens_are_graded_without_guidance_as_they_were_timed(alone:
 
 
 def test_the_answer_says_where_nothing_pays_what_is_lost_and_what_is_predicted(alone: list[Tradeoff]) -> None:
-    best = max((one for one in alone if one.kind == "continuous"), key=lambda one: one.speed)
-    assert best.speed < 1 and best.setting == "gamma 1, drafter small, verdict block"
-    assert answer(alone, "continuous", 0, 1) == (
+    small = [one for one in alone if one.kind == "continuous" and "drafter small" in one.setting]
+    best = max(small, key=lambda one: one.speed)
+    assert best.speed < 1
+    assert answer(small, "continuous", 0, 1) == (
         "Nothing here is faster than ordinary decoding for continuous tokens within the noise of the quality: "
         f"the fastest, CSpD, whole paths with {best.setting}, "
         f"comes to {best.speed:.2f} × ({best.speed_low:.2f} to {best.speed_high:.2f})."
     )
+    assert answer(alone, "continuous", 0, 1).startswith("Use CSpD, whole paths with gamma ")
     together = [one for one in measured_tradeoffs() if one.batch == 16]
     assert (
         answer(together, "video", 0, 16) == "Nothing was measured for videos under these conditions, in batches of 16."
