@@ -67,5 +67,5 @@ def test_the_manifest_counts_weights_as_the_model_was_made(monkeypatch: pytest.M
     run = started(monkeypatch)
     run.model = nn.Module()  # a lean form, whose weights are buffers
     run.model.register_buffer("weight", torch.zeros(3, 3))
-    export(run, "", {}, parse("", PRESETS)[0])
+    export(run, "", {}, parse("", PRESETS)[0], "numbers")
     assert json.loads((loop.MODELS / "MANIFEST.json").read_text(encoding="utf-8"))["line"]["parameters"] == 12

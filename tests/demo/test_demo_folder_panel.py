@@ -67,14 +67,14 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
             monkeypatch.setitem(known, model, None)  # type: ignore[arg-type]
             monkeypatch.delitem(known, model)  # type: ignore[arg-type]
         update = panel.open({panel.folder: f" {folder} ", panel.method: method}, asker())
-        assert update[panel.model]["value"] == model and model in [name for _, name in update[panel.model]["choices"]]
+        assert update[run.model]["value"] == model and model in [name for _, name in update[run.model]["choices"]]
         assert at_hand(model) and update[panel.problem]["kind"] == "info" and str(tmp_path) not in str(update)
         assert terms_of(model) in update[panel.problem]["text"]
         assert run.choose_model({run.model: model})[run.model]["info"] == (terms_of(model) or None)
-        assert panel.open({panel.folder: str(folder), panel.method: method}, asker())[panel.model]["value"] == model
+        assert panel.open({panel.folder: str(folder), panel.method: method}, asker())[run.model]["value"] == model
     assert "Built with Llama" in terms_of(llama) and not terms_of("mine")
     update = panel.open({panel.folder: str(folders[llama]), panel.method: "cspd"}, asker())
-    assert panel.model not in update and "Choose a method of the family discrete-ar" in str(update)
+    assert run.model not in update and "Choose a method of the family discrete-ar" in str(update)
     for bad, said in (("", "is empty"), (str(tmp_path), "has no config.json"), ("\0", "cannot be a path")):
         update = panel.open({panel.folder: bad, panel.method: "ar"}, asker())
         assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]
