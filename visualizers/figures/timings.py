@@ -1,6 +1,5 @@
 """What drafting gains in passes and time, and where the time goes, from what a benchmark measured."""
 
-import statistics
 from collections.abc import Sequence
 from functools import partial
 from typing import Final
@@ -10,7 +9,7 @@ import plotly.graph_objects as go
 from traces.breakeven import acceptance_for
 from traces.timings import Timing, Timings, Windows, read_timings, read_windows
 from visualizers.figure import FileFigure
-from visualizers.plot import axes, bars, curve, dots, error_bars, guide, plain, side_by_side
+from visualizers.plot import axes, bars, curve, dots, error_bars, guide, in_panel, plain, side_by_side
 from visualizers.style import Look, series
 
 PARTS: Final = {
@@ -21,7 +20,7 @@ PARTS: Final = {
 }
 _DASHES: Final = ("solid", "dot", "dash", "dashdot")
 _POINTS: Final = 60
-_WIDEST: Final = 1.2
+_WIDEST: Final = 0.5
 """The draft cost at which the axis of `break-even` ends, unless a point lies beyond."""
 
 
@@ -97,28 +96,30 @@ def _shares(timings: Timings) -> go.Figure:
 
 
 def _break_even(timings: Timings) -> go.Figure:
-    figure = go.Figure().update_layout(title_subtitle_text=plain(timings.title))
     rows = [row for row in timings.rows if row.costed]
     if not rows:
         problem = "These rows do not say what a draft costs; measure again with benchmarks.continuous."
-        return figure.add_annotation(text=problem, showarrow=False)
+        return go.Figure().add_annotation(text=problem, showarrow=False)
+    batch = min(row.batch for row in rows)
+    rows = [row for row in rows if row.batch == batch]
+    ways = list(dict.fromkeys(row.way for row in rows))
+    figure = side_by_side([plain(way) for way in ways], horizontal_spacing=0.05, shared_yaxes=True)
     widest = max(_WIDEST, *(1.1 * row.draft_cost for row in rows))
-    for i, gamma in enumerate(sorted({row.gamma for row in rows})):
-        own = [row for row in rows if row.gamma == gamma]
-        verify = statistics.median(row.verify_cost for row in own)
+    gammas = sorted({row.gamma for row in rows})
+    for row in rows:
+        gamma, panel = row.gamma, ways.index(row.way) + 1
+        i = gammas.index(gamma)
+        place = in_panel(panel, i) | {"showlegend": next(r for r in rows if r.gamma == gamma) is row}
         costs = [widest * k / _POINTS for k in range(_POINTS + 1)]
-        line = [(cost, rate) for cost in costs if (rate := acceptance_for(verify + gamma * cost, gamma)) is not None]
-        points = [cost for cost, _ in line], [rate for _, rate in line]
+        needed = [(cost, acceptance_for(row.verify_cost + gamma * cost, gamma)) for cost in costs]
+        points = [cost for cost, rate in needed if rate is not None], [rate for _, rate in needed if rate is not None]
         hover = f"γ {gamma}: a draft of cost %{{x:.2f}} is faster above %{{y:.2f}}<extra></extra>"
-        curve(figure, i, f"γ {gamma}, break-even", points, hover, mode="lines")
-        points = [row.draft_cost for row in own], [row.acceptance for row in own]
-        hover = "%{text}, batch %{customdata[0]}: acceptance %{y:.2f}, %{customdata[1]:.2f} × as fast<extra></extra>"
-        ways = [row.way or f"batch {row.batch}" for row in own]
-        text: Look = {"mode": "markers+text", "textposition": "top center", "text": ways}
-        beside = [(row.batch, row.faster_median) for row in own]
-        dots(figure, i, f"γ {gamma}, measured", points, hover, customdata=beside, **text)
-    y = "Acceptance rate of judged drafts"
-    axes(figure, "Cost of a draft (tokens of ordinary decoding)", y, height=520, bounds=(0, 1))
+        curve(figure, i, f"γ {gamma}, break-even", points, hover, **place, mode="lines")
+        hover = f"γ {gamma}: acceptance %{{y:.2f}}, %{{customdata:.2f}} × as fast<extra></extra>"
+        points = [row.draft_cost], [row.acceptance]
+        dots(figure, i, f"γ {gamma}, measured", points, hover, **place, customdata=[row.faster_median])
+    title = f"{timings.title}, batch {batch}"
+    axes(figure, "Cost of a draft", "Acceptance rate", height=520, bounds=(0, 1), title_subtitle_text=plain(title))
     return figure.update_xaxes(range=[0, widest])
 
 
@@ -159,7 +160,8 @@ FIGURES: Final = (
         paper="CSpD, Eq. 51",
         caption="Lines: the acceptance rate α at which drafting is as fast as ordinary decoding, given the cost c of a "
         "draft, from (1 − α^(γ+1)) / (1 − α) = v + γ c with the measured cost v of a verification; above a line it is "
-        "faster. Points: what was measured, by drafter and verdict. Costs are in tokens of ordinary decoding.",
+        "faster. Points: what was measured in the smallest batch, a panel for each drafter and verdict. Costs are in "
+        "tokens of ordinary decoding.",
         drawing=_break_even,
     ),
 )
