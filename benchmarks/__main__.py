@@ -31,7 +31,7 @@ BRIEF: Final[Mapping[str, str]] = {
     "speed": "--images 3 --windows 8 16 32 64",
     "text": "--problems 16",
     "quality": "--images 32",
-    "patches": "--images 16 --guidance 3",
+    "patches": "--images 16",
     "lean": "--images 2 --repeats 2",
     "smollm2": "--rounds 5",
     "drafting": "--images 3 --problems 8",

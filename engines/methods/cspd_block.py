@@ -1,7 +1,9 @@
 """CSpD with whole paths, judged by block verification (arXiv 2411.11925 and 2403.10444) or coupled maximally.
 
-CSpD judges a draft by its last denoising step, which is so narrow that two models hardly overlap in it. Here the target
-follows the draft's whole path x_T .. x_0: at each of its states both distributions of the next one are known. Symbols:
+CSpD judges a draft by its last denoising step, which is often so narrow that two models hardly overlap in it. Here the
+target follows the draft's whole path x_T .. x_0: at each of its states both distributions of the next are known.
+
+Symbols:
 
     p_k, q_k  the target's and the draft's distribution of the state after step k, both given the draft's states before
     n         drafts accepted, up to the first whose path is not accepted as a whole
