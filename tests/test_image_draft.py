@@ -2,7 +2,10 @@
 
 import torch
 
-from engines.models.bundled.networks import Transformer, TransformerSize
+from engines.models.bundled.networks import Transformer, TransformerSize, condition_ids
+from engines.models.bundled.patch_networks import PatchSize, PatchTransformer, condition_vectors
+from engines.models.networked import hidden_states
+from training import patch
 from training.image_ar import inputs
 from training.image_draft import compare, draw, inherit
 
@@ -41,3 +44,13 @@ def test_a_drafter_as_deep_as_the_target_starts_out_equal_to_it() -> None:
     with torch.inference_mode():
         assert compare(same, codes, LABELS, logits)[1].max() < 1e-2
         assert compare(small, codes, LABELS, logits)[1].mean() > 0.05
+
+
+def test_a_patch_transformer_starts_out_equal_to_the_one_it_is_copied_from() -> None:
+    codes, grown = tiny(1), PatchTransformer(PatchSize("", TransformerSize(32, 3, 2, 48), 16, 1)).eval()
+    patch.inherit(grown, codes)
+    positions = torch.arange(2).expand(2, -1)
+    with torch.inference_mode():
+        embedded = codes.backbone.embed_tokens(condition_ids(LABELS)) + codes.position(positions)
+        wanted = hidden_states(codes.backbone, positions, None, None, inputs_embeds=embedded)
+        torch.testing.assert_close(grown(condition_vectors(LABELS), positions), wanted)

@@ -208,7 +208,7 @@ def align(model: PatchTransformer, codes: Transformer, tokenizer: PatchTokenizer
         loss.backward()
         optimizer.step()
         if step % 50 == 49:
-            print(f"{step + 1} steps of the projection, loss {float(loss):.3f}", flush=True)
+            print(f"{step + 1} steps of the projection, loss {float(loss.detach()):.3f}", flush=True)
 
 
 def train_transformer(
@@ -276,7 +276,7 @@ def main() -> None:
     model = PatchTransformer(size).to(device())
     inherit(model, codes)
     run = Run(f"patch-{options.name}", model, muon(model, model.backbone.layers, preset.lr), preset)
-    if not run.path.exists():
+    if options.fresh or not run.path.exists():
         align(model, codes, tokenizer, options.seed)
     run.carry_out(options, lambda: train_transformer(run, model, tokenizer, options.seed, teacher))
     export(run, size.title, measure_transformer(model, tokenizer, teacher), options, SCENES_LICENCE)

@@ -88,6 +88,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
 def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
+    tied = config.tied if config.mode == "exact" else 0
     while (start := len(done)) < task.length:
         block, iteration = next_block(task, config, chance, done, iteration), iteration + 1
         if not (W := block.W):
@@ -105,7 +106,7 @@ def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             noise=noise.path,
             guidance=block.guidance,
             mode="verify",
-            steer=tying(block, drawn, config.tied, config.tries, chance) if config.mode == "exact" else None,
+            steer=tying(block, drawn, tied, config.tries, chance) if tied else None,
         )
         paths = ask_paths((yield request))
         y = noise.draw(paths.last)  # what the target alone would draw

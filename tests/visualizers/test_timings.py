@@ -41,7 +41,8 @@ def test_shares_stack_up_to_the_whole() -> None:
 
 def test_drafters_and_verdicts_are_told_apart_beside_what_drafts_may_cost() -> None:
     costed = {"acceptance": 0.5, "draft_cost": 0.25, "verify_cost": 1.25, "gamma": 1, "drafter": "mixture"}
-    timings = read_timings(written([ROW | costed | {"verdict": verdict} for verdict in ("block", "maximal")]))
+    ways = [{"verdict": "block"}, {"verdict": "maximal"}, {"verdict": "block", "batch": 32}]
+    timings = read_timings(written([ROW | costed | way for way in ways]))
     speed = TIMING_FIGURES["speed-up"].draw(timings)
     assert {mark.name for mark in speed.data} >= {"batch 1, mixture, block", "batch 1, mixture, maximal"}
     needed, measured, *others = TIMING_FIGURES["break-even"].draw(timings).data
