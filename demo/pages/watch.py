@@ -13,6 +13,7 @@ from demo.panels import controls
 from demo.panels.again import AgainRow
 from demo.panels.clip import ClipPanel
 from demo.panels.export import MovingPanel
+from demo.panels.fetch import FetchPanel
 from demo.panels.folder import FolderPanel, local
 from demo.panels.gallery import GalleryPanel
 from demo.panels.outcome import OutcomePanel
@@ -124,6 +125,7 @@ class WatchPage:
             self.buttons = StartStop(self.site, "run", "stop", "Run", scale=1, min_width=110)
             self.buttons.triggers.append(self.prompt.submit)
         self.problem = notice_box(elem_id="problem")
+        self.fetching = FetchPanel(self.site, self.problem) if local(os.environ) else None
         self.examples = {
             own: gr.Examples(
                 [[text] for text in texts],
@@ -194,6 +196,7 @@ class WatchPage:
             self.words,
             *self._settings_for(_USUAL),
             *self.examples.values(),
+            *(self.fetching.parts if self.fetching else ()),
         ]
         self.follows += [self.beside, *self.groups.values(), *self.samplings.values()]
         """What the choice of a method or a model changes."""
@@ -213,6 +216,8 @@ class WatchPage:
         self.clips.connect(self.model)
         if self.folders is not None:
             self.folders.connect(self.method, self.follows, self._for_model)
+        if self.fetching is not None:
+            self.fetching.connect(self.method, self.follows, self._fetched)
         for name, preset in self.presets.items():
             self._connect_preset(METHODS[name], preset)
 
@@ -344,8 +349,10 @@ class WatchPage:
             form = self.opened(Address(request=request, beside=len(traces) > 1))
             return form | {self.opening: None, self.problem: {}}
         model = MODELS.get(trace.model.id)
-        missing = model is not None and model.fetched and not at_hand(model.id)
-        return {self.problem: notice("info", how_to_fetch(trace.model.id)) if missing else {}}
+        if model is None or not model.fetched or at_hand(model.id):
+            return {self.problem: {}}
+        offered = self.fetching.shows(model) if self.fetching else {}
+        return offered | {self.problem: {} if offered else notice("info", how_to_fetch(model.id))}
 
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on; a model that fits stays."""
@@ -357,6 +364,11 @@ class WatchPage:
     def choose_model(self, values: Update) -> Update:
         """Say what the model can be asked."""
         return self._for_model(MODELS[values[self.model]])
+
+    def _fetched(self, model: ModelInfo, name: str) -> Update:
+        """The form for a model that was fetched, with the method that is chosen where it can run that."""
+        method = METHODS[name if METHODS[name].family in model.families else "speculative"]
+        return self._for_model(model, method) | {self.method: method.name}
 
     def _for_method(self, method: Method) -> Update:
         """Show the settings of one method and none of the others, and the models it can run on."""
@@ -376,6 +388,7 @@ class WatchPage:
         value, interactive = model.default_prompt, bool(model.default_prompt)
         update[self.prompt] = gr.update(value=value, placeholder=_placeholder(model), interactive=interactive)
         update[self.words] = gr.update(visible=value == DRAWS)
+        update |= self.fetching.shows(model) if self.fetching else {}
         return update | {examples: gr.update(visible=own == value) for own, examples in self.examples.items()}
 
     def _settings_for(self, model: ModelInfo) -> Update:

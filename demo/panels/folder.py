@@ -31,7 +31,7 @@ def _loopback(name: str) -> bool:
         return False
 
 
-def _from_here(request: gr.Request) -> bool:
+def from_here(request: gr.Request) -> bool:
     """Whether somebody on this machine asks, and nobody through a proxy that the environment does not tell of."""
     headers, client = request.headers, request.client
     through = any(name in headers for name in ("x-forwarded-for", "forwarded", "x-real-ip"))
@@ -68,7 +68,7 @@ class FolderPanel:
 
     def open(self, values: Mapping[Any, Any], request: gr.Request) -> Update:
         """Offer a folder; its weights are read when it is run."""
-        if not _from_here(request):
+        if not from_here(request):
             why = "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
             return {self.problem: notice("error", why, "This folder cannot be offered.")}
         method = METHODS[values[self.method]]

@@ -77,7 +77,11 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     monkeypatch.setattr("demo.addresses.at_hand", lambda _: False)
     assert page.form.isdisjoint(page.choose_pair(event)), "what cannot be asked for leaves the form as it is"
     fetched = replace(made, model=replace(made.model, id="smollm2"))
-    monkeypatch.setattr("demo.pages.watch.at_hand", lambda _: False)
+    for name in ("demo.pages.watch.at_hand", "demo.panels.fetch.at_hand"):
+        monkeypatch.setattr(name, lambda _: False)
+    told, panel = page.as_recorded([fetched]), page.fetching
+    assert panel and told[panel.row]["visible"] and told[panel.name] == "smollm2" and told[page.problem] == {}
+    monkeypatch.setattr(page, "fetching", None)  # others reach the server
     told = page.as_recorded([fetched])
     assert told.keys() == {page.problem} and "engines fetch smollm2" in str(told[page.problem])
     begin_with(told | {page.seed: 7, page.prompt: gr.update(value="a boot")})
