@@ -8,24 +8,25 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
+from random import Random
 from typing import Final
 
 from benchmarks._results import Row, standard_error
 from benchmarks._runs import Decoded
-from engines.models.bundled.snakes import held_out_games
+from engines.models.bundled.tally import held_out_stories, read
 from engines.protocol import Model
 
 PATH: Final = Path(__file__).parents[1] / "assets" / "problems.json"
 _MARK: Final = "####"
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 """A number as people write it: with a sign, commas between thousands and decimals, or without."""
-_GAMES: Final = 600
+_STORIES: Final = 600
 """As many as there are maths problems."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A question, a right solution, and what makes another one right: the number in which it ends, or all of it."""
+    """A question, a right solution, and what `Exam.solved` compares others with."""
 
     question: str
     solution: str
@@ -44,17 +45,17 @@ class Exam:
 
 
 def exam(model: str) -> Exam:
-    """The exam of a model, by its id: games for those that play, maths problems for all others."""
-    return _games() if model.startswith("snakes-") else Exam(held_out(), solved, given)
+    """The exam of a model, by its id: stories for those that keep a tally, maths problems for all others."""
+    return _stories() if model.startswith("tally-") else Exam(held_out(), solved, given)
 
 
 @cache
-def _games() -> Exam:
-    """Right is the simulation, to the last character; the answer that a text gives is its last line."""
-    games = held_out_games(_GAMES)
+def _stories() -> Exam:
+    """Right is any text whose totals are right and whose parts agree; the answer that a text gives is its last line."""
+    stories = [(story.prompt, story.tell(Random(story.prompt))) for story in held_out_stories(_STORIES)]
     return Exam(
-        tuple(Problem(game.prompt, game.answer, game.answer) for game in games),
-        lambda text, answer: text == answer,
+        tuple(Problem(prompt, told, prompt) for prompt, told in stories),
+        lambda text, prompt: read(prompt).is_told_by(text),
         lambda text: text.rstrip("\n").rpartition("\n")[2],
     )
 

@@ -113,7 +113,7 @@ class TestGrids:
     @pytest.mark.parametrize(
         ("changed", "message"),
         [
-            ({"model": "studio-image"}, r"^model: 'studio-image' is not valid; name one of smollm2, text-target"),
+            ({"model": "studio-image"}, r"^model: 'studio-image' is not valid; name one of smollm2, tally-target"),
             ({"problems": 10**4}, r"^problems: 10000 is not valid; give a whole number from 1 to \d"),
             ({"seeds": [1, 1]}, r"^seeds: \(1, 1\) is not valid; give a list of different"),
             ({"length": 7}, r"^configurations\[0\]\.config: length: 7 is not allowed; use a whole number from 8"),

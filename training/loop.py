@@ -37,8 +37,6 @@ class Preset:
     batch: int
     lr: float
     minutes: float = math.inf
-    keep: int = 0
-    """A checkpoint is kept every so many steps, so that one of them can be shipped; 0 keeps the last alone."""
     linear: float = 0.0
     """The learning rate falls linearly to zero over this last part of the budget; 0 for a cosine over all of it."""
 
@@ -58,9 +56,7 @@ def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tu
         help="without a checkpoint, go on from exported weights",
     )
     parser.add_argument("--export-only", action="store_true", help="measure and export the last checkpoint")
-    parser.add_argument("--at", type=int, metavar="STEP", help="measure and export the checkpoint kept at this step")
     options = parser.parse_args()
-    options.export_only |= options.at is not None
     preset = presets[options.preset]
     if options.minutes is not None:
         preset = replace(preset, minutes=options.minutes)
@@ -92,17 +88,12 @@ class Run:
         self._recent: list[float] = []
 
     def resume(self, options: argparse.Namespace) -> None:
-        """Continue from the checkpoint of an earlier run of the same name, or as the command line says.
-
-        Raises:
-            FileNotFoundError: where none was kept at the step that is asked for.
-        """
-        path = self.path if options.at is None else self._kept(options.at)
-        if options.fresh or (options.at is None and not path.exists()):
+        """Continue from the checkpoint of an earlier run of the same name, or as the command line says."""
+        if options.fresh or not self.path.exists():
             if options.from_exported and not options.fresh:
                 self._go_on_from_exported()
             return
-        saved = torch.load(path, map_location=device(), weights_only=True)
+        saved = torch.load(self.path, map_location=device(), weights_only=True)
         self.model.load_state_dict(saved["model"])
         for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
             optimizer.load_state_dict(state)
@@ -131,11 +122,7 @@ class Run:
             yield self.step
             now = time.monotonic()
             self.step, self.seconds, clock = self.step + 1, self.seconds + now - clock, now
-            if self.preset.keep and self.step % self.preset.keep == 0:
-                self.save()
-                shutil.copyfile(self.path, self._kept(self.step))
-                saved = now
-            elif now - saved > 120:
+            if now - saved > 120:
                 self.save()
                 saved = now
         self.save()
@@ -177,9 +164,6 @@ class Run:
             partial,
         )
         os.replace(partial, self.path)
-
-    def _kept(self, step: int) -> Path:
-        return self.path.with_name(f"{self.name}-{step}.pt")
 
     def _scale(self) -> float:
         warm = min(1.0, (self.step + 1) / 100)
@@ -317,8 +301,7 @@ def with_reads(folder: Path, name: str, manifest: Mapping[str, Any]) -> dict[str
 def _command(name: str, options: argparse.Namespace) -> str:
     """The command that repeats a run."""
     minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
-    at = "" if options.at is None else f" --at {options.at}"
     exported = " --from-exported" if options.from_exported else ""
     family, _, member = name.partition("-")
-    script = f"{family} {member}" if family in ("text", "patch", "snakes") else name.replace("-", "_")
-    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}{at}{exported}"
+    script = f"{family} {member}" if family in ("text", "patch", "tally") else name.replace("-", "_")
+    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}{exported}"

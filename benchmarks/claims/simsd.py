@@ -15,14 +15,14 @@ def conclusions() -> list[Conclusion]:
         Conclusion(
             "Table 1, against S2D2",
             "Faster than S2D2",
-            [against("snakes", "SimSD, block 8", "S2D2, always, block 8", per_second, "tokens a second, game")],
+            [against("tally", "SimSD, block 8", "S2D2, always, block 8", per_second, "tokens a second, tally")],
         ),
         Conclusion(
             "Table 2",
             "Drafts do not cost accuracy, but gain some",
             [
                 against(pair, "SimSD, gamma 8", "one token a pass", solved, "accuracy, maths, blocks of 8"),
-                against("snakes", "SimSD, gamma 8", "one token a pass, block 32", solved, "game, blocks of 32"),
+                against("tally", "SimSD, gamma 8", "one token a pass, block 32", solved, "tally, blocks of 32"),
             ],
         ),
         Conclusion(

@@ -51,10 +51,10 @@ EXAMPLES: Final = {
         "a taxi at sunset",
         "a castle in the sky",
     ),
-    MODELS["snakes-target"].default_prompt: (
-        MODELS["snakes-target"].default_prompt,
-        "from 38 roll 551264236141",
-        "from 97 roll 621534152463",
+    MODELS["tally-target"].default_prompt: (
+        MODELS["tally-target"].default_prompt,
+        "42: Fay +3 Bob -2 Mia +2 Cem +2 Ann -3",
+        "74: Ned -3 Jim -1 Oda +4 Cem -4 Ned -3 Mia +2 Ned +1",
     ),
     MODELS["text-target"].default_prompt: (
         "Tommy finished half of a 150 piece puzzle, and then started and finished another 558 piece puzzle within an "
@@ -431,7 +431,7 @@ def vocabulary() -> str:
 
 
 def _placeholder(model: ModelInfo) -> str:
-    verb = "A question or a game" if model.text else "What to draw"
+    verb = "A question or a tally" if model.text else "What to draw"
     return f"{verb}, such as: {model.default_prompt}" if model.default_prompt else model.prompt_help
 
 

@@ -30,7 +30,7 @@ _LOADING: Final = "The results are loading."
 _NONE: Final = "none"
 _TIGHT: Final = "\N{NO-BREAK SPACE}"
 TITLES: Final = {
-    "snakes": "Snakes and ladders, where haste costs",
+    "tally": "Tally: many right wordings",
     "text": "S2D2 and ordinary decoding",
     "psd": "PSD and its baselines",
     "text-pair": "SimSD",

@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from engines.config import ConfigError, make_config, settings
 from engines.methods import METHODS, SHARED
+from engines.models.bundled import tally
 from engines.runtime.driver import Run
 from engines.runtime.request import Request
 from traces import TraceError, read, write
@@ -91,10 +92,17 @@ def listed(folder: Path) -> list[dict[str, Any]]:
     return named if isinstance(entries, list) else []
 
 
-def answers_to(prompts: Iterable[str | None]) -> dict[str, str]:
-    """The right answers to those prompts that are problems with a known one."""
-    known = _answers()
-    return {prompt: known[prompt] for prompt in prompts if prompt is not None and prompt in known}
+def answers_to(prompts: Iterable[str | None]) -> dict[str, str | list[str]]:
+    """What is right for those prompts where it is known: a number, or a regular expression a line."""
+    found = {prompt: _answer(prompt) for prompt in prompts if prompt}
+    return {prompt: right for prompt, right in found.items() if right}
+
+
+def _answer(prompt: str) -> str | list[str] | None:
+    try:
+        return _answers().get(prompt) or tally.read(prompt).lines()
+    except ValueError:  # no story, nor a problem
+        return None
 
 
 @cache

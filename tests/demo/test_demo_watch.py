@@ -14,7 +14,7 @@ from demo.pages.watch import WatchPage
 from demo.panels.controls import CUSTOM, DEFAULTS
 from demo.server.queue import queued
 from engines.methods import METHODS
-from engines.models.bundled.snakes import EXAMPLE, LINE, read
+from engines.models.bundled.tally import EXAMPLE, LINE, read
 from engines.models.errors import ModelError
 from engines.runtime.request import Request
 
@@ -84,8 +84,8 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     texts = opened("text-target")
     assert texts[block]["value"] == "32" and texts[length]["value"] == 64
     assert texts[page.presets["s2d2"]] == CUSTOM and texts[page.presets["psd"]] == DEFAULTS
-    game = opened("snakes-target")
-    assert game[page.prompt]["value"] == EXAMPLE and game[length]["value"] > LINE * len(read(EXAMPLE).rolls)
+    story = opened("tally-target")
+    assert story[page.prompt]["value"] == EXAMPLE and story[length]["value"] > LINE * len(read(EXAMPLE).events)
     published = opened("JetLM/SDAR-8B-Chat")
     assert published[block]["value"] == "8" and published[page.presets["s2d2"]] == DEFAULTS
     asked = Request("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
@@ -101,4 +101,4 @@ def test_a_method_leaves_a_model_that_fits(page: WatchPage) -> None:
         return dict(page.choose_method({page.method: method, page.model: "studio-video"})[page.model])
 
     assert "value" not in chosen("ar")  # another may have been chosen meanwhile
-    assert chosen("blockwise")["value"] == "text-target"
+    assert chosen("blockwise")["value"] == "tally-target"

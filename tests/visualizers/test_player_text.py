@@ -11,6 +11,7 @@ from support.handmade import make, step
 from support.playing import chips, go, harness, pixels, plain, settle, show, snapshot
 from support.synthetic import written
 
+from demo.runs.recordings import answers_to
 from traces.replay import PENDING, state_after
 from traces.schema import Call, Canvas, Fate, Legend, Mask, Output, Step, Trace
 from traces.stats import summarise
@@ -95,6 +96,21 @@ def test_a_wrong_answer_is_flagged_where_the_right_one_is_known(page: Page) -> N
     page.evaluate("player.set(0)")
     settle(page)
     expect(page.locator(".ds-passes").last).to_have_text("0 passes")
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "told"),
+    [("makes four", "made four", "wrong in line 1"), ("44 overall\n", "44 overall\nlater\n", "wrong in line 3")],
+)
+def test_the_line_in_which_a_story_is_wrong_is_named(page: Page, right: str, wrong: str, told: str) -> None:
+    harness(page)
+    prompt = "45: Ann +2 Hal -3 Ann +1 Ann +1 Ann +1"
+    known = {prompt: answers_to([prompt, "How many?", None])[prompt][:2]}
+    text = "then Ann adds two more which makes four seven now\nlater Hal took 3 away and left 44 overall\n"
+    runs = [plain(said(each)) | {"prompt": prompt} for each in (text, text.replace(right, wrong))]
+    page.evaluate("([runs, known]) => { Object.assign(player.answers, known); player.load(runs); }", [runs, known])
+    settle(page)
+    expect(page.locator(".ds-passes")).to_have_text(["✓ in 1 pass", f"✗ {told}, in 1 pass"])
 
 
 def test_a_stopped_run_says_how_far_it_came_of_what_was_asked_for(page: Page) -> None:

@@ -127,7 +127,7 @@ class PassTable {
 
 /** A trace with everything that shows it. */
 class Lane {
-  /** `answers` has the right answer of every prompt whose answer is known. */
+  /** `answers` has what is right for every prompt where that is known: a number, or a regular expression a line. */
   constructor(meta, theme, redraw, answers) {
     Object.assign(this, { theme, redraw, answers });
     this.running = true;
@@ -139,7 +139,6 @@ class Lane {
     const { grid } = this.replay;
     this.picture = new PictureView(grid, this.redraw);
     this.clip = new ClipView(grid, this.redraw);
-    this.board = new BoardView();
     const paths = new PathsView();
     this.readout = new Readout(this.theme, paths);
     this.table = new PassTable();
@@ -148,7 +147,7 @@ class Lane {
     const [pass, timeline, agreement] = [new PassView(), new TimelineView(), new AgreementView()];
     const few = [new GraphView(), new RoutingView(), new MaskView(this.redraw)];
     this.views = [...cells, pass, paths, ...few, timeline, agreement]; // with a cursor on a token
-    this.shown = [...this.views, this.board, this.clip];
+    this.shown = [...this.views, this.clip];
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
     this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
@@ -158,7 +157,7 @@ class Lane {
     const outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map((value, index) => make("div", {}, make("dt", {}, ...names[index]), value)));
     this.verdict = make("p", { class: "ds-lead" });
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), outcome, this.progress, this.verdict);
-    const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure), this.board.figure);
+    const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure));
     this.tokens = make("b", {});
     [this.of, this.unit, this.count, this.pass, this.spent] = [make("span", {}), term("token", "tokens"), make("span", {}), term("pass", "passes"), make("i", {})];
     const passes = make("span", { class: "ds-passes" }, this.count, this.pass, this.spent);
@@ -213,7 +212,6 @@ class Lane {
    * changes it: paint all lanes, then write them.
    */
   paint(scene) {
-    scene.wrong = this.board.wrongIn(scene);
     this.scene = scene;
     for (const view of this.shown) if (view !== this.text) view.draw(scene);
   }
@@ -255,15 +253,20 @@ class Lane {
 
   /** What is wrong with the answer, once it is there and the right one is known; empty otherwise. */
   wrongInWords() {
-    const { replay, scene, board, answers } = this;
+    const { replay, scene, answers } = this;
     if (!replay.whole || scene.count < replay.length) return "";
-    if (board.game) return scene.wrong === null ? "" : `wrong from ${replay.placeText(scene.wrong)} on`;
     const { prompt, output } = replay.meta;
     if (replay.grid.kind !== "text" || !Object.hasOwn(answers, prompt)) return "";
+    const right = answers[prompt];
+    if (Array.isArray(right)) {
+      const lines = (output?.text ?? "").replace(/\n$/, "").split("\n");
+      const wrong = Array.from({ length: Math.max(right.length, lines.length) }).findIndex((_, i) => !new RegExp(`^${right[i] ?? "$."}$`).test(lines[i] ?? ""));
+      return wrong < 0 ? "" : `wrong in line ${wrong + 1}`;
+    }
     const number = (text) => Number(text.trim().replaceAll(",", "") || NaN);
     const given = output?.text?.split(ANSWER_MARK).slice(1).at(-1) ?? "";
-    if (number(given) === number(answers[prompt])) return "";
-    return given.trim() ? `wrong: ${given.trim()}, not ${answers[prompt]}` : `no answer, though ${answers[prompt]} is right`;
+    if (number(given) === number(right)) return "";
+    return given.trim() ? `wrong: ${given.trim()}, not ${right}` : `no answer, though ${right} is right`;
   }
 
   sentence() {

@@ -100,7 +100,6 @@ class TextView extends View {
     if (SIGN.test(text ?? "")) names.push("is-sign");
     if (ended) names.push("is-behind");
     if (scene.position === position) names.push("is-cursor");
-    if (scene.wrong === position) names.push("is-wrong");
     if (framed.has(position)) names.push("is-framed");
     if (framed.has(position) && !framed.has(position - 1)) names.push("is-framed-first");
     if (framed.has(position) && !framed.has(position + 1)) names.push("is-framed-last");

@@ -1,4 +1,4 @@
-"""The studio language models: they solve grade-school maths problems, or play a game. Weights ship in assets/models."""
+"""The studio language models: they solve maths problems, or keep a tally. Weights ship in assets/models."""
 
 from functools import cache
 from pathlib import Path
@@ -8,7 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from engines.models.bundled import snakes
+from engines.models.bundled import tally
 from engines.models.bundled.image import FOLDER
 from engines.models.bundled.manifest import READS, entry_of, verify
 from engines.models.checkpoints.assembling import native_network
@@ -44,6 +44,6 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM:
     tokenizer = Tokenizer.from_file(str(FOLDER / tokens))
     card = ModelCard(id=model_id, title=entry["title"], weights=entry["files"], files=files)
     sizes = (8, 16, 32) if entry["full"] else _SIZES
-    ids, read = tokenizer.get_vocab(), (lambda prompt: snakes.read(prompt).prompt) if family == "snakes" else str.strip
+    ids, read = tokenizer.get_vocab(), (lambda prompt: tally.read(prompt).prompt) if family == "tally" else str.strip
     traits = Traits(ids[MASK], (ids[END],), entry["shift"], entry["full"], sizes, read=read)
     return DiffusionLM(network, tokenizer, traits, card, torch.device(device))

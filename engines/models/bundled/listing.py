@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from engines.models.bundled import snakes
+from engines.models.bundled import tally
 from engines.models.bundled.prompts import SCENES, THINGS
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
@@ -18,16 +18,17 @@ _SOLVES: Final = (
     "calories did he consume?",
     "Solves short grade-school maths problems of ten kinds.",
 )
-_PLAYS: Final = (
+_COUNTS: Final = (
     _SHIPS,
-    snakes.EXAMPLE,
-    f"Plays snakes and ladders: a square from {snakes.FIRST} to {snakes.LAST}, and {snakes.FEWEST} to {snakes.MOST} "
-    f"rolls of a die. An answer has {snakes.LINE} tokens for every roll.",
+    tally.EXAMPLE,
+    f"Keeps a tally: a number from {tally.FIRST} to {tally.LAST}, and {tally.FEWEST_EVENTS} to {tally.MOST_EVENTS} "
+    f"events, each a name and 1 to {tally.MOST} more or fewer. Names: {', '.join(tally.NAMES)}. An answer has a line "
+    f"of up to {tally.LINE} tokens for every event.",
 )
 """What is needed, a prompt, and what to write in its place."""
 _LARGE_BLOCKS: Final = (("block", "32"),)
 """The largest that the studio models know: what tells the methods apart hardly shows in blocks of 8."""
-_ROLLS: Final = (*_LARGE_BLOCKS, ("length", 104))
+_STORY: Final = (*_LARGE_BLOCKS, ("length", 104))
 _NAMED: Final = (("guidance", 2.0), ("top_k", 50))
 """With which nearly all pictures show what was asked; without, a third do not."""
 _PATCHES: Final = (("last", 150),)
@@ -76,14 +77,12 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
         ModelInfo("toy-field-small", "Toy field, small model", _VECTORS, *_TOY),
     ),
     "engines.models.bundled.language": (
+        ModelInfo("tally-target", "Tally, many right wordings", _BLOCKS, *_COUNTS, "tally-draft", opens=_STORY),
+        ModelInfo("tally-draft", "Tally, small", _BLOCKS, *_COUNTS, opens=_STORY),
+        ModelInfo("tally-full", "Tally, small and bidirectional", _FULL, *_COUNTS, opens=_STORY),
         ModelInfo("text-target", "Studio language model", _BLOCKS, *_SOLVES, "text-draft", opens=_LARGE_BLOCKS),
         ModelInfo("text-draft", "Studio language model, small", _BLOCKS, *_SOLVES, opens=_LARGE_BLOCKS),
         ModelInfo("text-shift", "Studio language model, small, right-shifted", _BLOCKS, *_SOLVES, opens=_LARGE_BLOCKS),
-        ModelInfo("text-full", "Studio language model, bidirectional", _FULL, *_SOLVES, opens=_LARGE_BLOCKS),
-        ModelInfo(
-            "snakes-target", "Snakes and ladders, where haste costs", _BLOCKS, *_PLAYS, "snakes-draft", opens=_ROLLS
-        ),
-        ModelInfo("snakes-draft", "Snakes and ladders, small", _BLOCKS, *_PLAYS, opens=_ROLLS),
     ),
 }
 """By the module that loads them; the first of a family is the one that pages open with."""

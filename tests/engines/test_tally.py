@@ -1,0 +1,121 @@
+"""The tally task: what a right answer is, its prompts, what is held out, and what a model of it learns from."""
+
+import re
+from random import Random
+
+import pytest
+import torch
+
+from benchmarks._problems import exam
+from engines.methods import METHODS
+from engines.models.bundled.tally import (
+    EXAMPLE,
+    FEWEST_EVENTS,
+    FIRST,
+    LAST,
+    LINE,
+    MOST_EVENTS,
+    Event,
+    Story,
+    draw,
+    held_out_stories,
+    read,
+)
+from engines.models.catalog import MODELS, load_model
+from training import tally_data
+from training.block_diffusion import BLOCK, MASK, Noise, Recipe, token_id
+
+STORY = Story(45, (Event("Ann", "+", 2), Event("Hal", "-", 3)))
+TOLD = "then Ann adds two more which makes four seven now\nlater Hal took 3 away and left 44 overall\n"
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("four seven", "four six"),  # the total
+        ("four seven", "47"),  # spelled as the amount is
+        ("makes", "made"),  # the tense of the verb before
+        ("took", "takes"),
+        ("adds two", "takes two"),  # what the event says
+        ("two more", "two away"),
+        ("Hal", "Ann"),
+        ("now\n", "now \n"),
+        ("overall\n", "overall\nlater Hal took 3 away and left 41 overall\n"),
+        ("then Ann", "then also Ann"),
+    ],
+)
+def test_the_parts_of_a_line_must_agree_and_totals_be_right(right: str, wrong: str) -> None:
+    assert STORY.is_told_by(TOLD) and right in TOLD
+    assert STORY.is_told_by(TOLD.replace("Ann adds", "Ann also brings").replace("which", "that"))
+    assert not STORY.is_told_by(TOLD.replace(right, wrong, 1))
+
+
+def test_what_is_generated_is_right_varied_and_fits() -> None:
+    encoder, told = tally_data.encoder(), set()
+    for seed in range(200):
+        story = draw(Random(seed))
+        text = story.tell(Random(seed))
+        tokens = encoder.encode(text).ids
+        assert story.is_told_by(text) and not story.held_out
+        assert encoder.decode(tokens) == text and len(tokens) <= LINE * len(story.events)
+        assert len(encoder.encode(f"{story.prompt}\n").ids) <= 32  # noise without a window
+        assert all(FIRST <= total <= LAST for _, total in story.totals())
+        told.add(STORY.tell(Random(seed)))
+    assert len(told) > 20
+
+
+def test_training_never_meets_a_held_out_story_and_the_exam_asks_no_other() -> None:
+    stories = held_out_stories(600)
+    assert len({story.prompt for story in stories}) == 600 and all(story.held_out for story in stories)
+    assert {len(story.events) for story in stories} == set(range(FEWEST_EVENTS, MOST_EVENTS + 1))
+    asked = exam("tally-target")
+    assert [one.question for one in asked.problems] == [story.prompt for story in stories]
+    first, second = asked.problems[:2]
+    assert asked.solved(first.solution, first.answer) and not asked.solved(second.solution, first.answer)
+    assert asked.given(first.solution) == first.solution.splitlines()[-1]
+    assert exam("text-target").problems != asked.problems
+
+
+@pytest.mark.parametrize(
+    ("prompt", "told"),
+    [
+        ("Ann +2 Hal -3", "tells no story; write a number and events, such as '49: Hal"),
+        ("19: Ann +2 Hal +3 Ida +1 Jim +1 Kim +1", "a story cannot start from 19; start from 20 to 99"),
+        ("45: Ann +2", "it has 1 events; give 5 to 12"),
+        ("45: Zoe +2", "'Zoe' is nobody the model knows; there are Ann, Bob"),
+        ("45: Ann +5", "+5 is no amount of the model's; use 1 to 4"),
+        ("45: Ann two", "'Ann two' is no event; write them as 'Ann +2 Bob -3'"),
+        ("98: Ann +2 Hal -3 Ida +1 Jim +1 Kim +1", "the total gets to 100; keep it between 20 and 99"),
+        ("\u0664\u0665: Ann +2", "tells no story"),
+    ],
+)
+def test_an_impossible_prompt_is_one_sentence(prompt: str, told: str) -> None:
+    with pytest.raises(ValueError, match=f"^prompt: {re.escape(told)}") as refused:
+        read(prompt)
+    assert str(refused.value).count(". ") == 0 and "\n" not in str(refused.value)
+
+
+def test_a_prompt_may_be_written_loosely() -> None:
+    assert read(" 45 :ann + 2, HAL -3, Mia +1,Bob -4 kim +3 ").prompt == "45: Ann +2 Hal -3 Mia +1 Bob -4 Kim +3"
+    assert read(EXAMPLE).prompt == EXAMPLE and read(EXAMPLE).held_out
+
+
+def test_a_batch_holds_whole_stories_and_noise_hides_answers_alone() -> None:
+    rows, lengths = tally_data.batch(7, 6, 0)
+    again, _ = tally_data.batch(7, 6, 0)
+    assert torch.equal(rows, again) and rows.shape[1] % BLOCK == 0 and len(set(lengths.tolist())) == 1
+    tokenizer = tally_data.encoder()
+    prompt, _, answer = tokenizer.decode(rows[0].tolist()).partition("\n")
+    assert read(prompt).is_told_by(answer)
+    noised = Noise(Recipe("", 32, 1, 32), tokenizer)(rows, lengths, torch.Generator().manual_seed(0))
+    learnt = noised.weight > 0
+    shown = noised.ids[:, rows.shape[1] :]
+    assert torch.equal(noised.target, rows) and torch.equal(learnt, shown == token_id(tokenizer, MASK))
+    assert not learnt[torch.arange(rows.shape[1]) < lengths[:, None]].any() and learnt.any(1).all()
+
+
+def test_the_shipped_models_read_stories() -> None:
+    model = load_model("tally-target")
+    assert model.tokens == load_model(MODELS["tally-target"].small).tokens
+    with pytest.raises(ValueError, match=r"^prompt: a story cannot start from 5;"):
+        model.make_task("5: Ann +2", METHODS["blockwise"].config())
