@@ -46,14 +46,14 @@ PAIRS: Final = (
     Pair("psd", "LoPA, k 3", "Confidence"),
     Pair("psd", "ETE-style, k 3", "Confidence"),
     Pair("psd", "FDM-style, k 3", "Confidence"),
-    Pair("tally", "confidence, block 4, threshold 0.5", "ordinary", task=_TALLY),
+    Pair("tally", "confidence, block 4, threshold 0.3", "ordinary", task=_TALLY),
     Pair("tally", "confidence, block 8, threshold 0.9", "ordinary", task=_TALLY),
-    Pair("tally", "S2D2, always, block 16", "confidence, block 4, threshold 0.5", task=_TALLY),
-    Pair("tally", "S2D2, always, block 32", "confidence, block 4, threshold 0.5", task=_TALLY),
+    Pair("tally", "S2D2, always, block 16", "confidence, block 4, threshold 0.3", task=_TALLY),
+    Pair("tally", "S2D2, always, block 32", "confidence, block 4, threshold 0.3", task=_TALLY),
     Pair("tally", "PSD, block 16, tau 0.9", "confidence, block 16, threshold 0.9", 1.3, task=_TALLY),
     Pair("tally", "PSD, block 32, tau 0.99", "confidence, block 32, threshold 0.99", task=_TALLY),
     Pair("tally", "SimSD, gamma 8", "ordinary", task=_TALLY),
-    Pair("tally", "drawn: S2D2, always, block 16", "drawn: ordinary", task=_TALLY),
+    Pair("tally", "drawn: S2D2, always, block 16", "drawn: confidence, threshold 0.7", task=_TALLY),
 )
 
 
