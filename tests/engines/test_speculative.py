@@ -179,5 +179,5 @@ def test_too_many_drafts_a_missing_drafter_and_another_family_are_refused() -> N
     with pytest.raises(RuntimeError, match=r"--draft-model\), or set .* drafter=lookup"):
         Run(Job(METHODS["speculative"], load_model("toy-raster-small"), "", config))
     config = make_config(METHODS["s2d2"].config, {})
-    with pytest.raises(ConfigError, match=r"model: s2d2 runs on models of the family diffusion-lm.*use text-target"):
+    with pytest.raises(ConfigError, match=r"model: s2d2 runs on models of the family diffusion-lm.*use tally-target"):
         Job(METHODS["s2d2"], load_model("toy-raster"), "", config)
