@@ -187,6 +187,7 @@ def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
             "called": pair.recording.address,
             "truth": pair.truth,
             "why": pair.why,
+            "exact": pair.exact,
         }
         for pair in pairs
     ]

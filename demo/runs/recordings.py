@@ -184,6 +184,8 @@ class Pair:
     truth: str
     """What the second run has in common with the first, in a clause."""
     why: str
+    exact: bool = True
+    """Whether the second run follows the distribution of the first."""
 
 
 def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
@@ -211,7 +213,7 @@ def _merit(one: Recording) -> tuple[bool, bool, bool, float]:
 def _pair(kind: str, one: Recording) -> Pair:
     usual, made = one.traces[0], one.traces[-1]
     if deviation := deviation_of(made):
-        return Pair(kind, one, "Not the model's own distribution", deviation)
+        return Pair(kind, one, "Not the model's own distribution", deviation, exact=False)
     if usual.output.tokens == made.output.tokens:
         return Pair(kind, one, "The same tokens", _SAME)
     return Pair(kind, one, "Same distribution, another draw", _EXACT)

@@ -21,7 +21,7 @@ from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
     *("replay", "paint", "canvases", "text", "charts", "mask", "routing", "graph", "paths", "clip", "lane"),
-    *("rules", "coin", "bars", "worked", "hardware", "controls", "race", "player"),
+    *("rules", "coin", "bars", "worked", "hardware", "controls", "race", "script", "stage", "player"),
 )
 """In one scope, in this order."""
 
@@ -51,7 +51,7 @@ def around() -> str:
 @cache
 def style() -> str:
     """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
-    return "".join(map(_read, ("player.css", "race.css", "worked.css", "many.css")))
+    return "".join(map(_read, ("player.css", "race.css", "worked.css", "stage.css", "many.css")))
 
 
 @cache

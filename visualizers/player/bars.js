@@ -41,20 +41,25 @@ function columns(moment, pictures, rows) {
 }
 
 /**
- * p outlined over q, of the draft, what replaced it and the likeliest tokens by either; the others together keep the totals. In
- * the draft's column the part of q above p is what a coin rejects, and the coin lies where it fell: at its share of q.
+ * The draft, what replaced it and the likeliest tokens by either distribution, at most `most`, as {token, p, q, mark}; the others
+ * together, without a token, keep the totals.
  */
-function ratioColumns(moment, pictures, likely) {
+function ratioRows(moment, likely, most = MOST_COLUMNS) {
   const [draft, taken] = [moment.token("draft"), moment.token("token")];
   const mark = (token) => (token === draft ? "draft" : moment.redrawn && token === taken ? "drawn" : null);
   const weight = ({ token, p, q }) => (mark(token) ? Infinity : Math.max(p, q));
-  const best = [...likely].sort((a, b) => weight(b) - weight(a)).slice(0, MOST_COLUMNS).sort((a, b) => b.p - a.p || b.q - a.q);
-  const rest = (name) => 1 - best.reduce((sum, each) => sum + each[name], 0);
-  const others = likely.length > 1 && Math.max(rest("p"), rest("q")) > LEAST_REST ? [{ token: null, p: Math.max(0, rest("p")), q: Math.max(0, rest("q")) }] : [];
-  const rows = [...best, ...others].map(({ token, p, q }) => {
-    const judged = token === draft && moment.ratioDecided;
+  const best = [...likely].sort((a, b) => weight(b) - weight(a)).slice(0, most).sort((a, b) => b.p - a.p || b.q - a.q);
+  const [p, q] = ["p", "q"].map((name) => Math.max(0, 1 - best.reduce((sum, each) => sum + each[name], 0)));
+  const others = likely.length > 1 && Math.max(p, q) > LEAST_REST ? [{ token: null, p, q }] : [];
+  return [...best, ...others].map((row) => ({ ...row, mark: mark(row.token) }));
+}
+
+/** p outlined over q. In the draft's column the part of q above p is what a coin rejects, and the coin lies where it fell: at its share of q. */
+function ratioColumns(moment, pictures, likely) {
+  const rows = ratioRows(moment, likely).map(({ token, p, q, mark }) => {
+    const judged = mark === "draft" && moment.ratioDecided;
     const parts = [{ kind: "q", to: judged ? Math.min(p, q) : q }, ...(judged && q > p ? [{ kind: "over", from: p, to: q }] : []), { kind: "p", to: p }];
-    return { token, parts, ball: judged ? { at: moment.number("coin") * q, whole: q } : null, number: small(p, 0.001), heard: ` is p, q is ${figure(q, 2)}`, mark: mark(token) };
+    return { token, parts, ball: judged ? { at: moment.number("coin") * q, whole: q } : null, number: small(p, 0.001), heard: ` is p, q is ${figure(q, 2)}`, mark };
   });
   return columns(moment, pictures, rows);
 }
@@ -72,18 +77,23 @@ function topRows(moment, pictures) {
 }
 
 /**
- * max(0, p - q) over its sum, the largest first, with the token that was drawn from it marked. The sum over all tokens is the
- * total variation of p and q; where that is not recorded, it is the sum over the tokens that are.
+ * What is left of p over q, max(0, p - q), the largest first, and its sum over all tokens: their total variation where that is
+ * recorded, else the sum over the tokens that are.
  */
+function residualOf(moment) {
+  const left = (moment.likely ?? []).map(({ token, p, q }) => ({ token, share: Math.max(0, p - q) })).filter(({ share }) => share > 0);
+  left.sort((a, b) => b.share - a.share || a.token - b.token);
+  const known = left.reduce((sum, { share }) => sum + share, 0);
+  return { left, total: Math.max(known, moment.number("residual_mass") ?? moment.number("tv") ?? 0) };
+}
+
+/** The residual scaled to 100 %, with the token that was drawn from it marked. */
 function residualColumns(moment, pictures) {
   const drawn = moment.redrawn ? moment.token("token") : null;
-  const left = moment.likely.map(({ token, p, q }) => ({ token, share: Math.max(0, p - q) })).filter(({ share }) => share > 0);
-  left.sort((a, b) => b.share - a.share || a.token - b.token);
+  const { left, total } = residualOf(moment);
   const largest = left.slice(0, MOST_COLUMNS);
   const own = left.find(({ token }) => token === drawn);
   if (own && !largest.includes(own)) largest.splice(-1, 1, own);
-  const known = left.reduce((sum, { share }) => sum + share, 0);
-  const total = Math.max(known, moment.number("residual_mass") ?? moment.number("tv") ?? 0);
   const rows = largest.map(({ token, share }) => ({ token, parts: [{ kind: "left", to: share / total }], number: `${small((100 * share) / total, 0.1)} %`, mark: token === drawn ? "drawn" : null }));
   return columns(moment, pictures, rows);
 }

@@ -36,7 +36,7 @@ class Controls {
       button("forward", "One pass on", () => player.stride(1)),
       button("last", "Last", () => player.jump(Infinity)),
     );
-    const slide = (value) => player.jump(player.clock === "passes" ? Math.round(value) : value);
+    const slide = (value) => player.jump(player.clock === "passes" && !player.stage.shown ? Math.round(value) : value);
     this.slider = makeSlider({ class: "ds-slider", min: "0", max: "0", step: "any", value: "0", "aria-label": "Position on the clock" }, slide);
     const clocks = Object.entries(CLOCKS).map(([value, [name]]) => make("option", { value }, name));
     this.clock = make("select", { class: "ds-clock", "aria-label": "Clock", change: () => player.useClock(this.clock.value) }, ...clocks);
@@ -46,6 +46,8 @@ class Controls {
       player.useBrief(!player.brief);
       this.whole.focus();
     };
+    const open = () => this.numbers.setAttribute("aria-pressed", String(player.showNumbers()));
+    this.numbers = makeButton({ class: "ds-whole ds-numbers-shown", "aria-pressed": "false", title: "Show this step in numbers" }, open, "Numbers");
     this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
     this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
     this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });
@@ -54,7 +56,7 @@ class Controls {
     this.node = make(
       "div",
       { class: "ds-controls" },
-      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.whole),
+      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.numbers, this.whole),
       make("div", { class: "ds-choices" }, make("label", { class: "ds-speed" }, "Speed ", this.speed), overlay),
       this.hardware.node,
     );

@@ -209,16 +209,16 @@ class Lane {
 
   /**
    * Letters on a canvas make the browser lay out all that has changed on the page, so canvases come before anything that
-   * changes it: paint all lanes, then write them.
+   * changes it: paint all lanes, then write them. What is not `seen` is not drawn.
    */
-  paint(scene) {
+  paint(scene, seen = true) {
     this.scene = scene;
-    for (const view of this.shown) if (view !== this.text) view.draw(scene);
+    if (seen) for (const view of this.shown) if (view !== this.text) view.draw(scene);
   }
 
-  write() {
+  write(seen = true) {
     const { replay, scene } = this;
-    this.text.draw(scene);
+    if (seen) this.text.draw(scene);
     const finals = replay.tokensIn(scene.state);
     const computed = scene.clock === "computed";
     const milliseconds = replay.ends[computed ? "computed" : "milliseconds"][scene.count];

@@ -47,13 +47,14 @@ class Player {
   build() {
     this.race = new Race(this);
     this.worked = new Worked(this);
+    this.stage = new Stage(this);
     this.controls = new Controls(this);
     this.controls.whole.hidden = !this.brief;
     this.controls.useClock(this.clock, this.speed);
     this.key = make("ul", { class: "ds-key", "aria-label": "Key to the colours and glyphs" });
     this.message = make("p", { class: "ds-message", role: "status" });
     const [point, click] = [(event) => this.onPoint(event), (event) => this.onClick(event)];
-    this.stage = make("div", { class: "ds-lanes", pointermove: point, pointerdown: point, click, ...this.race.holding });
+    this.ground = make("div", { class: "ds-lanes", pointermove: point, pointerdown: point, click, ...this.race.holding });
     this.body = make("div", { class: "ds-body" });
     this.live = make("p", { class: "ds-sr", "aria-live": "polite" });
     const help = HELP.map(([keys, does]) => make("span", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "]), does));
@@ -68,11 +69,17 @@ class Player {
   useBrief(brief) {
     this.brief = brief;
     this.root.classList.toggle("is-brief", brief);
-    const { controls, race, message, key, stage, worked, body, help, live } = this;
-    body.replaceChildren(...(brief ? [stage, controls.node, worked.node, key] : [stage, worked.node]));
+    const { controls, race, message, key, stage, ground, worked, body, help, live } = this;
+    body.replaceChildren(...(brief ? [stage.node, ground, controls.node, worked.node, key] : [ground, worked.node]));
     this.root.replaceChildren(...(brief ? [message, race.node, body] : [race.node, controls.node, message, key, body]), help, live);
     controls.whole.setAttribute("aria-pressed", String(!brief));
     this.refresh();
+  }
+
+  /** Show the step that the stage shows in numbers, at the end of its pass, or hide them. Return whether they are shown. */
+  showNumbers() {
+    this.jump(this.clock === "passes" ? Math.ceil(this.now) : this.now);
+    return this.root.classList.toggle("is-numbers");
   }
 
   listen(keys) {
@@ -258,6 +265,7 @@ class Player {
   guide(guided) {
     this.guided = guided;
     this.root.classList.toggle("is-guided", guided);
+    this.refresh();
   }
 
   /** Offer recorded pairs and play the first one in a loop; `invite` are words of a button beside them. */
@@ -424,7 +432,7 @@ class Player {
     this.last = time;
     const { looping } = this.race;
     if (looping && this.seen) this.now = this.race.advance(seconds);
-    else if (!looping) this.now = Math.min(this.extent(), this.until, this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
+    else if (!looping) this.now = Math.min(this.extent(), this.until, this.now + seconds * (this.stage.pace(this.now) ?? this.speed * (this.clock === "passes" ? 1 : 1000)));
     if (!looping && this.now >= Math.min(this.extent(), this.until)) {
       this.pause();
       this.settleSoon();
@@ -438,9 +446,9 @@ class Player {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       if (this.playing || this.gone() || this.present().some(({ running }) => running)) return;
-      say(this.live, [this.controls.words, ...this.present().map((lane) => lane.sentence())].join(". "));
+      say(this.live, [this.controls.words, ...(this.stage.shown ? this.stage.shownFrame.caption : []), ...this.present().map((lane) => lane.sentence())].join(". "));
       const inPasses = this.clock === "passes";
-      const place = { step: inPasses ? Math.floor(this.now) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
+      const place = { step: inPasses ? (this.stage.shown ? Math.round(this.now * 100) / 100 : Math.floor(this.now)) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
       if (this.hash && !this.guided && this.root.checkVisibility()) {
         draftscopeAddress.stand({ ...place, clock: this.clock, on: this.clock === "computed" ? this.controls.hardware.written : null, token: this.pinned ? this.position : null }, this.called);
       }
@@ -582,7 +590,8 @@ class Player {
     this.message.classList.toggle("is-problem", Boolean(this.problem));
     say(this.message, this.problem ?? (empty ? "Nothing to show yet. Start a run, or open a recorded trace: every forward pass will appear here." : ""));
     const nodes = lanes.map(({ node }) => node);
-    if (nodes.some((node, index) => this.stage.children[index] !== node) || this.stage.children.length !== nodes.length) this.stage.replaceChildren(...nodes);
+    if (nodes.some((node, index) => this.ground.children[index] !== node) || this.ground.children.length !== nodes.length) this.ground.replaceChildren(...nodes);
+    this.root.classList.toggle("is-staged", this.stage.use(lanes));
     this.nameLanes(lanes);
     this.race.chips.hidden = this.race.pairs.length < 2 || lanes.some(({ running }) => running);
     this.showKey();
@@ -591,6 +600,7 @@ class Player {
 
   refit() {
     for (const lane of this.present()) lane.fit();
+    this.stage.fit();
     this.schedule();
   }
 
@@ -632,11 +642,13 @@ class Player {
   draw() {
     if (this.follow) this.now = this.newest();
     const extent = this.scale();
-    for (const lane of this.present()) lane.paint(this.sceneOf(lane, extent));
-    for (const lane of this.present()) lane.write();
+    const seen = !this.stage.shown;
+    for (const lane of this.present()) lane.paint(this.sceneOf(lane, extent), seen);
+    for (const lane of this.present()) lane.write(seen);
     const [first, ...others] = this.present();
     for (const lane of this.present()) this.judge(lane, others.includes(lane) ? first : null);
-    this.worked.show(this.subject()?.scene);
+    if (seen || !this.playing || this.root.classList.contains("is-numbers")) this.worked.show(this.subject()?.scene);
+    this.stage.draw();
     if (this.brief) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
     this.controls.show({ playing: this.playing, clock: this.clock, now: this.now, extent: this.extent(), words });

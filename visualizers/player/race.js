@@ -113,8 +113,8 @@ class Race {
       return 0;
     }
     const after = Math.max(speed * AFTER_FINISH.times, (end - finish) / AFTER_FINISH.seconds);
-    const next = now + seconds * (now < finish ? speed : after);
-    if (now < this.stop && next >= this.stop) {
+    const next = now + seconds * (this.player.stage.pace(now) ?? (now < finish ? speed : after));
+    if (!this.player.stage.shown && now < this.stop && next >= this.stop) {
       this.rest = REST_SECONDS.telling;
       return this.stop;
     }
@@ -137,7 +137,7 @@ class Race {
     const lane = lanes.at(-1);
     if (!lane?.scene) return;
     const finished = finishInWords(lanes);
-    const text = finished ?? (lane.scene.count === 0 ? OPENING : passInWords(lane));
+    const text = finished ?? (this.player.stage.shown ? STAGE_HEADLINE : lane.scene.count === 0 ? OPENING : passInWords(lane));
     if (text !== this.sentence.textContent) {
       say(this.sentence, text);
       mark(this.sentence);
