@@ -159,7 +159,7 @@ class Player {
     if (shape !== lane.shape) {
       lane.shape = shape;
       this.refresh();
-    }
+    } else this.stage.fit();
     this.schedule();
   }
 
@@ -446,7 +446,7 @@ class Player {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       if (this.playing || this.gone() || this.present().some(({ running }) => running)) return;
-      say(this.live, [this.controls.words, ...(this.stage.shown ? this.stage.shownFrame.caption : []), ...this.present().map((lane) => lane.sentence())].join(". "));
+      say(this.live, [this.controls.words, ...(this.stage.shown ? this.stage.drawn.caption : []), ...this.present().map((lane) => lane.sentence())].join(". "));
       const inPasses = this.clock === "passes";
       const place = { step: inPasses ? (this.stage.shown ? Math.round(this.now * 100) / 100 : Math.floor(this.now)) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
       if (this.hash && !this.guided && this.root.checkVisibility()) {

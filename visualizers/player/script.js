@@ -1,15 +1,14 @@
 // What the stage shows of a run that drafts ahead: where every word stands, and how each looks at any time of any pass. All of
 // it follows from the trace, the size of the stage and the time, so that a reading of the clock always gives the same picture.
 
-/** Milliseconds: before a pass begins, a draft and the wait behind the last, the bar over a pixel, and after the pass. */
-const PASS_TIMES = { lead: 120, draft: 40, arrive: 300, pixel: 1.4, rest: 130 };
-/** So much slower until the first verdict on a word. */
-const SLOW_START = 2;
-/** The parts of a verdict, in order. What happens in each is said in `lookOf`, `verdictAt` and `captionOf`. */
+/** Milliseconds: before a pass begins, a draft and the wait behind the last, the bar over a pixel, after the pass, the end card. */
+const PASS_TIMES = { lead: 120, draft: 40, arrive: 300, pixel: 1.4, rest: 130, card: 700 };
+/** The parts of a verdict, in order. */
 const VERDICT_TIMES = { grow: 560, look: 620, drop: 680, judge: 720, fall: 440, residual: 800, roll: 600, land: 440, hold: 700 };
-/** How long a verdict takes, of that: the first of a word and the first close call are read, signs to the machine are not. */
+/** How long a verdict takes, of that: the first one on a word and the first close call are read, signs to the machine are not. */
 const VERDICT_PACE = { first: 1, later: 0.5, sign: 0.2 };
-const CARD_MILLISECONDS = 700;
+/** So much slower are drafts until then. */
+const SLOW_START = 2;
 const TRANSLUCENT = 0.4;
 const SIGN_SIZE = 0.89;
 const MOST_STAGED = 4;
@@ -29,212 +28,173 @@ function isStaged(replay) {
 }
 
 class Script {
-  /** `ruler` gives the width of a text; `size` has the letters' `size`, `left`, `right`, `line` and how many `lines` fit. */
+  /** `ruler` gives the width of a text; `size` says where lines begin and end, at `left` and `right`, and how many `lines` fit. */
   constructor(replay, ruler, size) {
-    Object.assign(this, { replay, ruler, size });
-    this.end = replay.endIn(replay.latest);
+    Object.assign(this, { replay, ruler, size, end: replay.endIn(replay.latest), words: [], pending: [], passes: [], read: 0 });
     this.cursor = { x: size.left, line: 0 };
-    this.words = [];
-    this.pending = [];
-    this.passes = [];
-    this.read = { word: false, close: false };
     replay.steps.forEach((step, index) => this.add(step, index));
-    if (replay.complete && this.passes.length) this.passes.at(-1).length += CARD_MILLISECONDS;
+    if (replay.complete && this.passes.length) this.passes.at(-1).length += PASS_TIMES.card;
   }
 
   /** Put a token behind `before`; a word that does not fit begins a line. */
   put(token, before, more) {
-    const [, spaces, text] = /^(\s*)(.*)$/s.exec(this.replay.wordOf(token));
-    const sign = SIGN.test(text);
-    const shown = text.replaceAll("\n", "↵") || "↵".repeat(spaces.split("\n").length - 1);
-    const width = this.ruler(shown) * (sign ? SIGN_SIZE : 1);
-    const { left, right } = this.size;
+    const [, spaces, rest] = /^(\s*)(.*)$/s.exec(this.replay.wordOf(token));
+    const [sign, { left, right }] = [SIGN.test(rest), this.size];
+    const text = rest.replaceAll("\n", "↵") || "↵".repeat(spaces.split("\n").length - 1);
+    const width = this.ruler(text) * (sign ? SIGN_SIZE : 1);
     const gap = (spaces || sign) && before.x > left ? this.ruler(" ") : 0;
-    const breaks = gap > 0 && before.x + gap + width > right;
-    const [x, line] = breaks ? [left, before.line + 1] : [before.x + gap, before.line];
-    const word = { text: shown, sign, width, x, line, before, next: { x: x + width + (sign ? this.ruler(" ") / 2 : 0), line }, ...more };
-    this.words.push(word);
-    return word;
+    const [x, line] = gap && before.x + gap + width > right ? [left, before.line + 1] : [before.x + gap, before.line];
+    this.words.push({ text, sign, width, x, line, before, next: { x: x + width + (sign ? this.ruler(" ") : 0), line }, ...more });
+    return this.words.at(-1);
   }
 
+  /** A pass: drafts arrive that no earlier pass of the drafter made, and the bar crosses them. */
   add(step, index) {
     const { passes, replay, size } = this;
-    const pass = { index, sweep: [], drafts: 0, words: [], verdict: null };
+    const name = (entry) => replay.fates[step.fate[entry]].name;
+    const slow = this.read || SIGN.test(replay.wordOf(step.draft?.[0])) ? 1 : SLOW_START;
+    const pass = { index, sweep: [], verdict: null, drafts: new Map() };
     const entries = [...step.position.keys()].filter((entry) => step.position[entry] < this.end);
-    const slow = this.read.word || SIGN.test(replay.wordOf(step.draft?.[0] ?? -1)) ? 1 : SLOW_START;
-    let time = PASS_TIMES.lead;
-    let behind = this.pending.at(-1)?.next ?? this.cursor;
-    const drafts = new Map();
+    let [time, behind] = [PASS_TIMES.lead, this.pending.at(-1)?.next ?? this.cursor];
     for (const entry of entries) {
-      const [position, drafted] = [step.position[entry], replay.fates[step.fate[entry]].name === "drafted"];
-      const draft = drafted ? step.token[entry] : step.draft?.[entry];
+      const [position, made] = [step.position[entry], name(entry) === "drafted"];
+      const draft = made ? step.token[entry] : step.draft?.[entry];
       if (!Number.isInteger(draft)) continue;
-      const known = drafted ? null : this.pending.find((word) => word.position === position);
-      const word = known ?? this.put(draft, drafted || drafts.size ? behind : this.cursor, { position, born: index, from: time });
+      const known = made ? null : this.pending.find((word) => word.position === position);
+      const word = known ?? this.put(draft, made || pass.drafts.size ? behind : this.cursor, { kind: "draft", position, born: index, from: time });
       if (!known) time += PASS_TIMES.draft * slow;
-      if (drafted) this.pending.push(word);
+      if (made) this.pending.push(word);
       behind = word.next;
-      drafts.set(entry, word);
+      pass.drafts.set(entry, word);
     }
-    pass.drafts = drafts.size;
-    if (time > PASS_TIMES.lead) time += PASS_TIMES.arrive * slow;
-    pass.swept = time;
-    if (entries.some((entry) => replay.fates[step.fate[entry]].final)) time = this.judge(pass, step, entries, drafts, time);
-    pass.words = this.words.filter((word) => word.born === index || word.pass === index);
-    const lowest = Math.max(passes.at(-1)?.lowest ?? 0, this.cursor.line, ...pass.words.map(({ line }) => line));
-    Object.assign(pass, { lowest, top: Math.max(0, lowest - size.lines + 1), over: time, length: time + PASS_TIMES.rest });
-    passes.push(pass);
+    pass.swept = time += time > PASS_TIMES.lead ? PASS_TIMES.arrive * slow : 0;
+    if (entries.some((entry) => replay.fates[step.fate[entry]].final)) time = this.judge(pass, step, entries.map((entry) => [entry, name(entry)]), time);
+    const own = this.words.filter((word) => word.born === index || word.pass === index);
+    pass.lowest = Math.max(passes.at(-1)?.lowest ?? 0, ...own.map(({ line }) => line));
+    passes.push(Object.assign(pass, { top: Math.max(0, pass.lowest - size.lines + 1), over: time, length: time + PASS_TIMES.rest }));
   }
 
   /** Let the bar cross the drafts as far as they are judged, and end with a verdict where one is rejected. */
-  judge(pass, step, entries, drafts, began) {
-    const { index } = pass;
+  judge(pass, step, entries, began) {
     let time = began;
-    const cross = (word) => {
+    for (const [entry, name] of entries) {
+      const word = pass.drafts.get(entry) ?? this.put(step.token[entry], this.cursor, { born: pass.index, from: time });
+      Object.assign(word, { pass: pass.index, kind: { accepted: "accepted", resampled: "rejected", discarded: "dropped" }[name] ?? "placed" });
+      if (word.kind === "dropped") continue;
       const until = time + (word.width + this.ruler(" ")) * PASS_TIMES.pixel;
       pass.sweep.push({ word, from: time, until });
       word.at = mixed(time, until, 0.6);
-      time = until;
-    };
-    for (const entry of entries) {
-      const name = this.replay.fates[step.fate[entry]].name;
-      const word = drafts.get(entry) ?? this.put(step.token[entry], this.cursor, { position: step.position[entry], born: index, from: time });
-      const kind = { accepted: "accepted", resampled: "rejected", discarded: "dropped" }[name] ?? "placed";
-      Object.assign(word, { kind, pass: index });
-      if (kind === "dropped") continue;
-      cross(word);
-      this.cursor = word.next;
-      if (kind !== "rejected") continue;
-      time = this.reject(pass, word, entry, time);
-      this.cursor = pass.verdict.drawn.next;
+      [time, this.cursor] = [until, word.next];
+      if (word.kind === "rejected") time = this.reject(pass, word, entry, until);
     }
-    const fall = pass.verdict?.times.fall ?? time;
-    [...drafts.values()].filter(({ kind }) => kind === "dropped").forEach((word, order) => (word.falls = fall + 26 * order));
+    const dropped = [...pass.drafts.values()].filter(({ kind }) => kind === "dropped");
+    dropped.forEach((word, order) => (word.falls = (pass.verdict?.times.fall ?? time) + 26 * order));
     this.pending = [];
     return time;
   }
 
   reject(pass, word, entry, began) {
-    const { replay, read } = this;
-    const moment = new Moment(replay, pass.index, entry);
-    const close = isTelling(replay, moment.step, entry);
-    const first = !word.sign && (!read.word || (close && !read.close));
-    const pace = VERDICT_PACE[word.sign ? "sign" : first ? "first" : "later"];
-    if (!word.sign) Object.assign(read, { word: true, close: read.close || close });
-    let time = began + 40;
+    const moment = new Moment(this.replay, pass.index, entry);
+    const reading = isTelling(this.replay, moment.step, entry) ? 2 : 1; // `read` is 1 from the first verdict on a word on, 2 from the first close call on
+    const pace = VERDICT_PACE[word.sign ? "sign" : reading > this.read ? "first" : "later"];
+    if (!word.sign) this.read = Math.max(this.read, reading);
     const times = {};
+    let time = began + 40;
     for (const [name, length] of Object.entries(VERDICT_TIMES)) [times[name], time] = [time, time + length * pace];
-    const drawn = this.put(moment.token("token"), word.before, { position: word.position, born: pass.index, pass: pass.index, from: times.land - 60, kind: "drawn" });
     const columns = stagedColumns(moment);
-    pass.verdict = { pass, moment, word, drawn, times, columns, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
-    word.verdict = drawn.verdict = pass.verdict;
+    const verdict = { pass, moment, word, times, columns, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
+    verdict.drawn = this.put(moment.token("token"), word.before, { kind: "drawn", born: pass.index, pass: pass.index, from: times.land - 60, verdict });
+    this.cursor = verdict.drawn.next;
+    word.verdict = pass.verdict = verdict;
     return time;
   }
 
   /** What stands on the stage once `done` passes are over and the next one is at `time`; another `coin` may be supposed. */
-  frame(done, time, coin = null) {
+  frame(done, time, coin) {
     const [now, last] = [this.passes[done], this.passes[done - 1]];
-    const words = this.words.map((word) => lookOf(word, (pass) => (pass < done ? Infinity : pass === done ? time : -Infinity))).filter(Boolean);
-    const current = now?.verdict && time >= now.verdict.times.grow ? now.verdict : null;
-    const faded = last?.verdict && !current ? 1 - progress(time, 0, 350) : 0;
-    const verdict = current ? verdictAt(current, time, coin) : faded > 0 ? { ...verdictAt(last.verdict, Infinity, coin), alpha: faded } : null;
-    const top = mixed(last?.top ?? 0, (now ?? last)?.top ?? 0, now ? swinging(progress(time, 0, 250)) : 1);
-    const ended = this.replay.complete ? (now ? (done === this.passes.length - 1 ? progress(time, now.over, now.length) : 0) : 1) : 0;
-    return { done, words, verdict, bar: now ? barAt(now, time) : null, top, ended, caption: captionOf(now ?? null, last ?? null, time) };
+    const at = (pass) => (pass < done ? Infinity : pass === done ? time : -Infinity);
+    const begun = now?.verdict && time >= now.verdict.times.grow;
+    const faded = last?.verdict && !begun ? { ...verdictAt(last.verdict, Infinity, coin), alpha: 1 - progress(time, 0, 350) } : null;
+    const ended = !now ? 1 : done === this.passes.length - 1 ? progress(time, now.over, now.length) : 0;
+    return {
+      done,
+      words: this.words.map((word) => lookOf(word, at)).filter(Boolean),
+      verdict: begun ? verdictAt(now.verdict, time, coin) : faded?.alpha ? faded : null,
+      bar: now?.sweep.length ? barAt(now, time) : null,
+      top: mixed(last?.top ?? 0, (now ?? last).top, swinging(progress(time, 0, 250))),
+      ended: this.replay.complete ? ended : 0,
+      caption: now && time > 0 ? captionOf(now, time) : last ? captionOf(last, Infinity) : ["", ""],
+    };
   }
 }
 
-/** The draft, what replaced it and the likeliest others as {token, p, q, share of the residual}; the rest keeps the totals. */
+/** The draft, what replaced it, the likeliest others and the rest, as {token, text, p, q, share of the residual}. */
 function stagedColumns(moment) {
-  const [draft, token] = [moment.token("draft"), moment.token("token")];
   const { left, total } = residualOf(moment);
-  const share = (each) => (left.find((one) => one.token === each)?.share ?? 0) / total || 0;
+  const draft = moment.token("draft");
   const rows = ratioRows(moment, moment.likely ?? [{ token: draft, p: moment.number("p"), q: moment.number("q") }], MOST_STAGED);
-  const known = rows.filter((row) => row.token !== null);
-  const rest = Math.max(0, 1 - known.reduce((sum, row) => sum + share(row.token), 0));
-  const columns = rows.map((row) => ({ ...row, share: row.token === null ? rest : share(row.token), text: row.token === null ? "others" : moment.replay.wordOf(row.token).trim().replaceAll("\n", "↵") || "␣" }));
-  const rank = (row) => (row.token === draft ? 0 : row.token === null ? 2 : 1);
-  const worth = (row) => row.token === draft || row.token === token || Math.max(row.p, row.q) >= LEAST_REST;
-  return columns.filter(worth).sort((a, b) => rank(a) - rank(b) || b.p - a.p);
+  const shares = rows.map((row) => (left.find(({ token }) => token === row.token)?.share ?? 0) / total || 0);
+  const rest = Math.max(0, 1 - shares.reduce((sum, share) => sum + share, 0));
+  const text = (token) => (token === null ? "others" : moment.replay.wordOf(token).trim().replaceAll("\n", "↵") || "␣");
+  const columns = rows.map((row, index) => ({ ...row, text: text(row.token), share: row.token === null ? rest : shares[index] }));
+  const rank = ({ token }) => (token === draft ? 0 : token === null ? 2 : 1);
+  return columns.filter(({ mark, p, q }) => mark || Math.max(p, q) >= LEAST_REST).sort((a, b) => rank(a) - rank(b) || b.p - a.p);
 }
 
 /** How a word looks; `at` gives the time within a pass: none before it, without end after it. Null while it is not there. */
 function lookOf(word, at) {
-  const [here, judged] = [at(word.born), at(word.pass ?? Infinity)];
-  const arrived = slowing(progress(here, word.from, word.from + 260));
-  if (arrived === 0) return null;
-  const look = { word, kind: word.kind ?? "draft", alpha: arrived, down: 9 * (1 - arrived), struck: 0, landed: 1, fresh: 0 };
-  const solid = progress(judged, word.at - 70, word.at + 130);
-  const times = word.verdict?.times;
-  if (look.kind === "accepted") look.alpha *= mixed(TRANSLUCENT, 1, solid);
-  else if (look.kind === "draft") look.alpha *= TRANSLUCENT;
-  else if (look.kind === "dropped") {
-    const gone = progress(judged, word.falls, word.falls + 420);
-    Object.assign(look, { alpha: look.alpha * TRANSLUCENT * (1 - gone), down: look.down + 16 * gone });
-  } else if (look.kind === "rejected") {
-    const gone = progress(judged, times.fall, times.residual) ** 2;
-    look.struck = slowing(progress(judged, times.judge + 40, times.judge + 300));
-    Object.assign(look, { alpha: look.alpha * mixed(TRANSLUCENT, 0.95, solid) * (1 - gone), down: look.down + 120 * gone });
-  } else if (look.kind === "drawn") {
-    look.landed = swinging(progress(judged, word.from, times.hold));
-    look.fresh = judged === Infinity ? 1 - progress(at(word.pass + 1), 0, 500) : 1;
-  }
-  return look.alpha > 0.004 ? look : null;
+  const { kind, verdict, falls } = word;
+  const judged = at(word.pass ?? Infinity);
+  const here = slowing(progress(at(word.born), word.from, word.from + 260));
+  const solid = ["placed", "drawn"].includes(kind) ? 1 : kind === "dropped" ? 0 : progress(judged, word.at - 70, word.at + 130);
+  const fallen = kind === "rejected" ? progress(judged, verdict.times.fall, verdict.times.residual) ** 2 : kind === "dropped" ? progress(judged, falls, falls + 420) : 0;
+  const alpha = here * mixed(TRANSLUCENT, 1, solid) * (1 - fallen);
+  if (alpha < 0.004) return null;
+  const look = { word, kind, alpha, down: 9 * (1 - here) + (kind === "rejected" ? 120 : 16) * fallen, struck: 0, landed: 1, fresh: false };
+  if (kind === "rejected") look.struck = slowing(progress(judged, verdict.times.judge + 40, verdict.times.judge + 300));
+  if (kind === "drawn") Object.assign(look, { landed: swinging(progress(judged, word.from, verdict.times.hold)), fresh: at(word.pass + 1) < 250 });
+  return look;
 }
 
-/** A verdict at a time: how far its bars have grown, what is told apart in them, and where the ball is on its way. */
-function verdictAt(verdict, time, coin) {
-  const { times, moment } = verdict;
-  const fallen = times.fall + 0.3 * (times.residual - times.fall);
-  const share = progress(time, times.drop, times.judge - 60);
+/** A verdict at a time: how far its bars have grown, are told apart and turned into the residual, and how far the ball is. */
+function verdictAt(verdict, time, coin = verdict.moment.number("coin")) {
+  const { grow, look, drop, judge, fall, residual, roll, land } = verdict.times;
+  const [fallen, share] = [mixed(fall, residual, 0.3), progress(time, drop, judge - 60)];
   return {
-    verdict,
-    alpha: progress(time, times.grow, times.grow + 160),
-    grown: progress(time, times.grow, times.look),
-    told: progress(time, times.look - 100, times.look + 300),
-    apart: swinging(progress(time, fallen, mixed(times.residual, times.roll, 0.35))),
-    scaled: swinging(progress(time, mixed(times.residual, times.roll, 0.4), times.roll)),
-    coin: coin ?? moment.number("coin"),
+    ...{ verdict, coin, alpha: progress(time, grow, grow + 160), grown: progress(time, grow, look), told: progress(time, look - 100, look + 300) },
+    apart: swinging(progress(time, fallen, mixed(residual, roll, 0.35))),
+    scaled: swinging(progress(time, mixed(residual, roll, 0.4), roll)),
     dropped: share < 0.62 ? (share / 0.62) ** 2 : 1 - Math.sin((Math.PI * (share - 0.62)) / 0.38) * 0.09 * (1 - share),
-    sunk: progress(time, fallen, times.roll) ** 2,
-    rolled: progress(time, times.roll, times.land - 40),
-    seen: progress(time, times.drop - 120, times.drop),
-    judged: time > times.judge - 120,
-    ring: progress(time, times.judge - 60, times.judge + 420),
+    ...{ seen: progress(time, drop - 120, drop), judged: time > judge - 120, ring: progress(time, judge - 60, judge + 420) },
+    ...{ sunk: progress(time, fallen, roll) ** 2, rolled: progress(time, roll, land - 40) },
   };
 }
 
 /** Where the light bar stands, or null. */
 function barAt({ sweep, swept }, time) {
-  if (!sweep.length) return null;
   const end = sweep.at(-1).until;
-  const alpha = progress(time, swept - 160, swept) * (1 - progress(time, end + 20, end + 240));
   const { word, from, until } = sweep.find((each) => time <= each.until) ?? sweep.at(-1);
+  const alpha = progress(time, swept - 160, swept) * (1 - progress(time, end + 20, end + 240));
   const first = sweep.find((each) => each.word.line === word.line).word;
   return alpha ? { alpha, x: mixed(word.x - 4, word.x + word.width + 4, progress(time, from, until)), line: word.line, from: first.x - 4 } : null;
 }
 
-/** What a pass does at a time, in a few words, and a note below them; of the last pass where none is under way. */
-function captionOf(now, last, time) {
-  const passed = now && time > 0 ? null : last;
-  const pass = passed ?? now;
-  const [at, verdict] = [passed ? Infinity : time, pass?.verdict];
-  if (!pass || (pass.index === 0 && at === 0)) return ["", ""];
-  if (verdict && at >= verdict.times.grow) return verdictCaption(verdict, at);
-  const model = "One pass of the model";
-  if (!pass.sweep.length) return ["The drafter proposes a word.", ""];
-  if (!pass.drafts) return [`${model}, without a draft: one word.`, ""];
-  if (at < pass.swept) return [`${counted(pass.drafts, "draft")} at once.`, "not verified yet"];
-  const kept = pass.sweep.filter(({ word }) => word.kind === "accepted").length;
-  return at > pass.over ? [`${kept} of ${counted(pass.drafts, "draft")} accepted in one pass.`, ""] : [`${model} verifies ${pass.drafts > 1 ? "them all" : "it"}.`, ""];
+/** What a pass does at a time, in a few words, and a note below them. */
+function captionOf({ sweep, drafts: { size: drafts }, swept, over, verdict }, time) {
+  if (verdict && time >= verdict.times.grow) return verdictCaption(verdict, time);
+  if (!sweep.length) return ["The drafter proposes a word.", ""];
+  if (!drafts) return ["One pass of the model, without a draft: one word.", ""];
+  if (time < swept) return [`${counted(drafts, "draft")} at once.`, "not verified yet"];
+  if (time < over) return [`One pass of the model verifies ${drafts > 1 ? "them all" : "it"}.`, ""];
+  return [`${sweep.filter(({ word }) => word.kind === "accepted").length} of ${counted(drafts, "draft")} accepted in one pass.`, ""];
 }
 
-function verdictCaption({ times, moment, drawn }, at) {
-  const [draft, p, q] = [moment.replay.tokenText(moment.token("draft")).replace("“ ", "“"), figure(moment.number("p")), figure(moment.number("q"))];
-  const formula = (ruleOf(moment)?.pieces ?? []).map(({ text }) => text).join("");
-  if (at < times.drop) return [`How likely is ${draft}?`, `q = ${q}, drafter; p = ${p}, target`];
-  if (at < times.judge) return [`A coin decides: accept with probability p / q.`, formula.split(";")[0]];
-  if (at < times.residual) return [`The coin fell above p: rejected.`, formula.split("; ")[1] ?? ""];
-  if (at < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q), scaled to 100 %"];
+function verdictCaption({ times, moment, word, drawn }, time) {
+  const formula = ruleOf(moment).pieces.map(({ text }) => text).join("");
+  const [chance, outcome] = formula.split("; ");
+  if (time < times.drop) return [`How likely is “${word.text}”?`, `q = ${figure(moment.number("q"))}, drafter; p = ${figure(moment.number("p"))}, target`];
+  if (time < times.judge) return ["A coin decides: accept with probability p / q.", chance];
+  if (time < times.residual) return ["The coin fell above p: rejected.", outcome ?? ""];
+  if (time < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q), scaled to 100 %"];
   return [`“${drawn.text}” is drawn from the residual.`, formula];
 }
