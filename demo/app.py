@@ -27,7 +27,7 @@ from engines.models.devices import resolve_several, split
 from engines.runtime.environment import device_name
 
 _MASTHEAD = """# Draftscope
-See speculative decoding happen: every draft, every verdict, every forward pass. Models run on {device}.
+See speculative decoding happen: every draft, every verdict.
 """
 _SKIP_JS: Final = """
 const form = (tries) => {
@@ -107,7 +107,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
         device = device_name(torch.device(split(resolve_several())[0]))
         component("Skip to the run form", _SKIP_JS, _SKIP_CSS, elem_id="skip")
-        gr.Markdown(_MASTHEAD.format(device=device), elem_id="masthead")
+        gr.Markdown(_MASTHEAD, elem_id="masthead")
         offered = pairs(recordings)
         turned = watcher()
         site = Site(visitors, gr.State(Shown()), gr.Textbox("", visible=False), turned)
@@ -120,6 +120,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
                 choose = ChoosePage(site, recordings)
             with gr.Tab("Learn", id=LEARN) as learn_tab:
                 LearnPage(site)
+        gr.Markdown(f"Models run on {device}.", elem_id="device", elem_classes="place")
         for tab in (watch_tab, compare_tab, choose_tab, learn_tab):  # before what waits for the server
             tab.select(None, js=_CHOSEN.format(tab=tab.id), **QUIET)
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)

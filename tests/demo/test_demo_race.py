@@ -162,7 +162,7 @@ def test_chips_choose_the_pair_for_all_pages(page: Page) -> None:
     chips = page.get_by_role("group", name="Recorded pairs")
     expect(chips.get_by_role("button", name="picture")).to_have_attribute("aria-pressed", "true")
     chips.get_by_role("button", name="text").click()
-    expect(page.locator("#viewer .ds-tokens").first).to_be_visible()
+    expect(page.locator("#viewer .ds-stage")).to_be_visible()
     expect(page.locator("#viewer h2").first).to_have_text("Ordinary decoding")
     expect(page.locator("#outcome")).to_contain_text("ordinary: 35")
     expect(page.get_by_label("Prompt", exact=True)).to_have_value(re.compile("^Correct the spelling of this text"))

@@ -137,5 +137,5 @@ def test_a_description_opens_in_plain_sentences_and_closes_its_formulas(name: st
 def test_the_page_names_its_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTSCOPE_DEVICE", "cpu")
     page = build(Visitors(), ())
-    (masthead,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "masthead"]
-    assert masthead.rstrip().endswith(f"Models run on {device_name(torch.device('cpu'))}.")
+    (said,) = [block.value for block in page.blocks.values() if getattr(block, "elem_id", "") == "device"]
+    assert said == f"Models run on {device_name(torch.device('cpu'))}."

@@ -47,7 +47,7 @@ class Controls {
       this.whole.focus();
     };
     const open = () => this.numbers.setAttribute("aria-pressed", String(player.showNumbers()));
-    this.numbers = makeButton({ class: "ds-whole ds-numbers-shown", "aria-pressed": "false", title: "Show this step in numbers" }, open, "Numbers");
+    this.numbers = makeButton({ class: "ds-tell", "aria-pressed": "false", title: "Show this step in numbers" }, open, "Numbers");
     this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
     this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
     this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });

@@ -1,19 +1,6 @@
 // The player: two traces on one clock, or up to six that are compared, one cursor, and the controls that move them.
 
 const STRIDES = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1, PageUp: -10, PageDown: 10 };
-const HELP = [
-  [["←", "→"], "one pass"],
-  [["Page Up", "Page Down"], "ten passes"],
-  [["Home", "End"], "first, last"],
-  [["Space"], "play"],
-  [[",", "."], "one pass, from anywhere"],
-  [["←↑↓→"], "in a view: choose a token"],
-  [["Enter"], "pin it"],
-  [["Esc"], "unpin"],
-  [["r"], "next rejection"],
-  [["l"], "next long acceptance"],
-  [["d"], "next draft"],
-];
 const SETTLE_MILLISECONDS = 300;
 const MOST_LANES = 2;
 const mounted = new WeakMap();
@@ -57,8 +44,6 @@ class Player {
     this.ground = make("div", { class: "ds-lanes", pointermove: point, pointerdown: point, click, ...this.race.holding });
     this.body = make("div", { class: "ds-body" });
     this.live = make("p", { class: "ds-sr", "aria-live": "polite" });
-    const help = HELP.map(([keys, does]) => make("span", {}, ...keys.flatMap((key) => [make("kbd", {}, key), " "]), does));
-    this.help = make("p", { class: "ds-help" }, ...help);
     this.root.classList.add("ds");
     this.root.setAttribute("role", "group");
     this.root.setAttribute("aria-label", "Trace player");
@@ -69,9 +54,9 @@ class Player {
   useBrief(brief) {
     this.brief = brief;
     this.root.classList.toggle("is-brief", brief);
-    const { controls, race, message, key, stage, ground, worked, body, help, live } = this;
+    const { controls, race, message, key, stage, ground, worked, body, live } = this;
     body.replaceChildren(...(brief ? [stage.node, ground, controls.node, worked.node, key] : [ground, worked.node]));
-    this.root.replaceChildren(...(brief ? [message, race.node, body] : [race.node, controls.node, message, key, body]), help, live);
+    this.root.replaceChildren(...(brief ? [message, race.node, body] : [race.node, controls.node, message, key, body]), live);
     controls.whole.setAttribute("aria-pressed", String(!brief));
     this.refresh();
   }
@@ -432,7 +417,7 @@ class Player {
     this.last = time;
     const { looping } = this.race;
     if (looping && this.seen) this.now = this.race.advance(seconds);
-    else if (!looping) this.now = Math.min(this.extent(), this.until, this.now + seconds * (this.stage.pace(this.now) ?? this.speed * (this.clock === "passes" ? 1 : 1000)));
+    else if (!looping) this.now = Math.min(this.extent(), this.until, this.stage.after(this.now, seconds) ?? this.now + seconds * this.speed * (this.clock === "passes" ? 1 : 1000));
     if (!looping && this.now >= Math.min(this.extent(), this.until)) {
       this.pause();
       this.settleSoon();
@@ -446,7 +431,7 @@ class Player {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
       if (this.playing || this.gone() || this.present().some(({ running }) => running)) return;
-      say(this.live, [this.controls.words, ...(this.stage.shown ? this.stage.drawn.caption : []), ...this.present().map((lane) => lane.sentence())].join(". "));
+      say(this.live, [this.controls.words, ...((this.stage.shown && this.stage.drawn?.caption) || []), ...this.present().map((lane) => lane.sentence())].join(". "));
       const inPasses = this.clock === "passes";
       const place = { step: inPasses ? (this.stage.shown ? Math.round(this.now * 100) / 100 : Math.floor(this.now)) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
       if (this.hash && !this.guided && this.root.checkVisibility()) {

@@ -113,7 +113,7 @@ class Race {
       return 0;
     }
     const after = Math.max(speed * AFTER_FINISH.times, (end - finish) / AFTER_FINISH.seconds);
-    const next = now + seconds * (this.player.stage.pace(now) ?? (now < finish ? speed : after));
+    const next = this.player.stage.after(now, seconds) ?? now + seconds * (now < finish ? speed : after);
     if (!this.player.stage.shown && now < this.stop && next >= this.stop) {
       this.rest = REST_SECONDS.telling;
       return this.stop;

@@ -2,7 +2,7 @@
 // it follows from the trace, the size of the stage and the time, so that a reading of the clock always gives the same picture.
 
 /** Milliseconds: before a pass begins, a draft and the wait behind the last, the bar over a pixel, after the pass, the end card. */
-const PASS_TIMES = { lead: 120, draft: 40, arrive: 300, pixel: 1.4, rest: 130, card: 700 };
+const PASS_TIMES = { lead: 120, draft: 40, arrive: 300, pixel: 1.4, rest: 240, card: 700 };
 /** The parts of a verdict, in order. */
 const VERDICT_TIMES = { grow: 560, look: 620, drop: 680, judge: 720, fall: 440, residual: 800, roll: 600, land: 440, hold: 700 };
 /** How long a verdict takes, of that: the first one on a word and the first close call are read, signs to the machine are not. */

@@ -1,7 +1,12 @@
 // The stage: a run that drafts ahead, drawn word by word from its script, over ordinary decoding on the same clock.
 
 const STAGE_HEADLINE = "Draft several words, then verify them in one pass.";
-const WIDE_STAGE = 700;
+/** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars and for the other run. */
+const STAGE_SHAPES = [
+  { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 88, small: 15, below: 40, bars: 150, strip: 48 },
+  { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 88, small: 15, below: 40, bars: 150, strip: 48 },
+  { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 20, label: 52, small: 12, below: 116, bars: 130, strip: 58 },
+];
 const CAPTION_WIDTH = 330;
 
 class Stage {
@@ -29,20 +34,19 @@ class Stage {
     const { node: { clientWidth: width, clientHeight: height }, replay, other } = this;
     this.script = null;
     if (!this.shown || !width) return;
-    const wide = width >= WIDE_STAGE;
-    const size = width > 1050 ? 28 : wide ? 24 : 18;
-    const [line, top, edge, strip] = [Math.round(size * 1.62), wide ? 22 : 14, wide ? 32 : 16, other ? (wide ? 48 : 58) : 0];
-    const base = height - strip - (wide ? 40 : 116);
-    const lines = Math.max(2, Math.floor((base - top - (wide ? 150 : 130)) / line));
-    this.size = { width, height, wide, size, line, lines, top, strip, base, left: edge, right: width - edge, column: width > 1050 ? 84 : wide ? 64 : 42, gap: wide ? 46 : 20 };
+    const { below, bars, strip, ...shape } = STAGE_SHAPES.find(({ least }) => width >= least);
+    const own = other ? strip : 0;
+    const base = height - own - below;
+    const lines = Math.max(2, Math.floor((base - shape.top - bars) / shape.line));
+    this.size = { ...shape, width, height, base, lines, strip: own, right: width - shape.left };
     this.font = getComputedStyle(this.node).fontFamily;
     sized(this.canvas, width, height);
-    this.script = new Script(replay, this.ruler(size), this.size);
-    const ruler = this.ruler(wide ? 16 : 14);
+    this.script = new Script(replay, this.ruler(shape.size), this.size);
+    const ruler = this.ruler(shape.small + 1);
     const end = other?.replay.endIn(other.replay.latest);
     this.usual = [...(other?.replay.latest.token ?? [])].filter((token, position) => token >= 0 && position < end).map((token) => other.replay.wordOf(token).replaceAll("\n", " "));
     this.usualEnds = this.usual.reduce((ends, text) => [...ends, ends.at(-1) + ruler(text)], [0]);
-    this.node.style.setProperty("--ds-strip", `${strip}px`);
+    this.node.style.setProperty("--ds-strip", `${own}px`);
     this.fillCard();
   }
 
@@ -61,13 +65,19 @@ class Stage {
     return [done, wantsStillness() || !(within > 1e-6) ? 0 : within * script.passes[done].length];
   }
 
-  /** Passes a second at which the stage is played; null where the clock has a speed of its own. */
-  pace(now) {
-    const pass = this.shown && this.player.clock === "passes" ? this.script?.passes[Math.floor(now + 1e-6)] : null;
-    return pass ? 1000 / pass.length : null;
+  /** The clock `seconds` on from `now` at the stage's own speed; null where it has none: on other clocks, and when its run is over. */
+  after(now, seconds) {
+    const { passes } = (this.shown && this.player.clock === "passes" && this.script) || { passes: [] };
+    let [at, left] = [now, 1000 * seconds];
+    for (let done = Math.floor(now + 1e-6); done < passes.length; done += 1) {
+      const rest = (done + 1 - at) * passes[done].length;
+      if (left < rest) return at + left / passes[done].length;
+      [at, left] = [done + 1, left - rest];
+    }
+    return at > now ? at : null;
   }
 
-  /** What stands on the stage at a reading of the clock, with the coin that is supposed, if one is. */
+  /** What stands there at a reading of the clock, with the coin that is supposed, if one is. */
   frame(now) {
     const { supposed, script } = this;
     const held = supposed?.now === now && script.passes[supposed.pass].verdict;
@@ -132,9 +142,8 @@ class Stage {
 
   /** Where the bars of a verdict stand: the middle of each column, the base, the height of a probability of 1, the word above. */
   place({ columns, word, pass }, { top }) {
-    const { column, gap, base, width, wide, size } = this.size;
+    const { column, gap, base, width, wide, size, label } = this.size;
     const whole = columns.length * (column + gap) - gap;
-    const label = wide ? 88 : 52; // room for p and q in numbers, beside the draft's column
     const wanted = word.x + word.width / 2 - column / 2;
     const turned = wide && wanted + whole > width - 40;
     const left = turned ? Math.min(wanted + column, width - label) - whole : Math.max(label, Math.min(wanted, width - whole - 16));
@@ -158,8 +167,8 @@ class Stage {
     pen(told * stays);
     const [edge, end] = turned ? [right + 9, "left"] : [left - 9, "right"];
     const lift = Math.abs(q - p) * unit < 18 ? (q > p ? -9 : 9) : 0; // so that the two do not overlap
-    this.write(colors.muted, `q ${small(q, 0.001)}`, edge, base - unit * q + lift, end, size.wide ? -15 : -12);
-    this.write(colors.accent, `p ${small(p, 0.001)}`, edge, base - unit * p - lift - (p * unit < 9 ? 7 : 0), end, size.wide ? -15 : -12);
+    this.write(colors.muted, `q ${small(q, 0.001)}`, edge, base - unit * q + lift, end, -size.small);
+    this.write(colors.accent, `p ${small(p, 0.001)}`, edge, base - unit * p - lift - (p * unit < 9 ? 7 : 0), end, -size.small);
     this.drawBall(verdict, place, pen);
   }
 
@@ -182,11 +191,11 @@ class Stage {
       pen(Math.min(1, 3 * apart));
       fillBox(context, colors.emphasis, from, mixed(base - unit * p, base - tall, apart), wide, tall);
       pen(progress(apart, 0.6, 1));
-      if (share >= LEAST_REST) this.write(inside ? colors.background : colors.text, `${Math.round(100 * part)} %`, x(index), base - tall + (inside ? 20 : -11), "center", size.wide ? -15 : -12);
+      if (share >= LEAST_REST) this.write(inside ? colors.background : colors.text, `${Math.round(100 * part)} %`, x(index), base - tall + (inside ? 20 : -11), "center", -size.small);
     }
     pen(slowing(grown));
     const bold = index === 0 || (index === pick && apart > 0.5);
-    this.write(bold ? colors.text : colors.muted, text, x(index), base + (size.wide ? 18 : 15), "center", (size.wide ? 15 : 13) * (bold ? -1 : 1));
+    this.write(bold ? colors.text : colors.muted, text, x(index), base + (size.wide ? 18 : 15), "center", size.small * (bold ? -1 : 1));
   }
 
   /** The coin falls as a ball on the draft's bar, to its share of q; where it lies above p it rolls on to the residual. */
@@ -222,13 +231,13 @@ class Stage {
     const part = passes < other.replay.length && !wantsStillness() ? (player.now - ends[passes]) / (ends[passes + 1] - ends[passes]) : 0;
     const [first, second] = wide ? [height - strip / 2, height - strip / 2] : [height - strip + 18, height - 17];
     fillBox(context, colors.line, 0, height - strip, width, 1);
-    this.write(colors.text, count(other.replay, passes), right, first, "right", wide ? -15 : -13);
+    this.write(colors.text, count(other.replay, passes), right, first, "right", -size.small);
     this.write(colors.muted, title, left, first, "left", -13);
     const [from, until] = wide ? [left + context.measureText(title).width + 18, right - 190] : [left, right];
     const caret = mixed(usualEnds[shown], usualEnds[Math.min(shown + 1, this.usual.length)], part);
     const start = from + Math.min(0, until - from - 8 - caret);
     drawWithin(context, [from, height - strip + 1, until - from, strip], () => {
-      this.write(colors.muted, this.usual.slice(0, shown).join(""), start, second, "left", wide ? 16 : 14);
+      this.write(colors.muted, this.usual.slice(0, shown).join(""), start, second, "left", size.small + 1);
       if (passes < other.replay.length) fillBox(context, colors.accent, start + caret + 2, second - 10, 2, 20);
     });
   }
