@@ -38,13 +38,15 @@ class Script {
 
   /** Put a token behind `before`; a word that does not fit begins a line. */
   put(token, before, more) {
-    const [, spaces, rest] = /^(\s*)(.*)$/s.exec(this.replay.wordOf(token));
+    const word = this.replay.wordOf(token);
+    const [, spaces, rest] = /^(\s*)(.*)$/s.exec(word);
     const [sign, { left, right }] = [SIGN.test(rest), this.size];
-    const text = rest.replaceAll("\n", "↵") || "↵".repeat(spaces.split("\n").length - 1);
+    const text = `${rest.trimEnd()}${word.includes("\n") ? "↵" : ""}`;
     const width = this.ruler(text) * (sign ? SIGN_SIZE : 1);
     const gap = (spaces || sign) && before.x > left ? this.ruler(" ") : 0;
     const [x, line] = gap && before.x + gap + width > right ? [left, before.line + 1] : [before.x + gap, before.line];
-    this.words.push({ text, sign, width, x, line, before, next: { x: x + width + (sign ? this.ruler(" ") : 0), line }, ...more });
+    const next = word.includes("\n") ? { x: left, line: line + 1 } : { x: x + width + (sign ? this.ruler(" ") : 0), line };
+    this.words.push({ text, sign, width, x, line, before, next, ...more });
     return this.words.at(-1);
   }
 

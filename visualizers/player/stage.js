@@ -32,7 +32,7 @@ class Stage {
   /** Fit the canvas to its box, and write the script of the run for it. */
   fit() {
     const { node: { clientWidth: width, clientHeight: height }, replay, other } = this;
-    this.script = null;
+    this.script = this.supposed = null;
     if (!this.shown || !width) return;
     const { below, bars, strip, ...shape } = STAGE_SHAPES.find(({ least }) => width >= least);
     const own = other ? strip : 0;
