@@ -20,7 +20,8 @@ DRAWN = """() => {
   const { words, verdict, caption, ended } = player.stage.drawn;
   const columns = verdict?.verdict.columns.map(({ text, p, q, share }) => [text, p, q, share]);
   const told = verdict && { columns, coin: verdict.coin, apart: verdict.apart, word: verdict.verdict.drawn.text };
-  return { words: words.map(({ word, kind, alpha, landed }) => [word.text, kind, alpha, landed]), verdict: told, caption, ended };
+  const shown = words.map(({ word, kind, alpha, landed }) => [word.text, kind, alpha, landed]);
+  return { words: shown, verdict: told, caption, ended };
 }"""
 CANVAS = "document.querySelector('.ds-stage canvas').toDataURL()"
 
@@ -57,7 +58,11 @@ def rejections(trace: Trace) -> list[tuple[int, int, Step]]:
 def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> None:
     trace = read(SPECULATIVE)
     assert trace.legend is not None and trace.legend.vocabulary is not None
-    word = lambda token: trace.legend.vocabulary[token].strip()  # noqa: E731
+    vocabulary = trace.legend.vocabulary
+
+    def word(token: Any) -> str:
+        return vocabulary[token].strip()
+
     opened(page, read(ORDINARY), trace)
     for number, entry, step in rejections(trace):
         assert step.draft and step.p and step.q and step.coin and step.likely and step.likely[entry]
@@ -78,7 +83,8 @@ def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> N
             assert columns[text] == pytest.approx((p, q, max(0, p - q) / total), abs=2e-3)
         assert sum(p for p, *_ in columns.values()) == pytest.approx(1, abs=0.02)
         # The residual's word flies, lands where the draft stood, and what followed is gone.
-        assert 0 < next(look[3] for look in at(page, number, "land")["words"] if look[1] == "drawn" and look[3] < 1)
+        flying = [look for look in at(page, number, "land")["words"] if look[1] == "drawn" and look[3] < 1]
+        assert [(text, landed > 0) for text, _, _, landed in flying] == [(drawn, True)]
         page.evaluate(f"player.set({number})")
         settle(page)
         over = page.evaluate(DRAWN)
