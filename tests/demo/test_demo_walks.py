@@ -31,7 +31,7 @@ def test_a_visitor_a_student_and_an_engineer_get_their_answers(walk: Walk) -> No
     page.wait_for_function(f"{SNAPSHOT}.now > 2")  # the visitor: it plays
     assert walk.clicks == 0
 
-    walk.click(page.get_by_role("button", name="Numbers"))  # the student: a token that was rejected
+    walk.click(page.get_by_role("button", name="Numbers", exact=True))  # the student: a token that was rejected
     walk.click(page.get_by_role("button", name="Next rejection").first)
     worked = page.locator("#viewer .ds-worked")
     expect(worked).to_contain_text("rejected")
