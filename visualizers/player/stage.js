@@ -148,7 +148,7 @@ class Stage {
     const turned = wide && wanted + whole > width - 40;
     const left = turned ? Math.min(wanted + column, width - label) - whole : Math.max(label, Math.min(wanted, width - whole - 16));
     const x = (index) => left + (turned ? columns.length - 1 - index : index) * (column + gap) + column / 2;
-    const unit = Math.min(wide ? 240 : 190, base - this.y(pass.lowest, pass.top) - size * 1.3 - (wide ? 22 : 14));
+    const unit = Math.min(wide ? 320 : 190, base - this.y(pass.lowest, pass.top) - size * 1.3 - (wide ? 22 : 14));
     return { x, base, unit, left, right: left + whole, turned, above: [word.x + word.width / 2, this.y(word.line, top) + size * 1.35] };
   }
 
