@@ -187,8 +187,10 @@ def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None
     expect(page.locator(".ds-caption")).to_contain_text("Below p: accepted.")
     expect(page.locator(".ds-caption")).to_contain_text("5 tokens in this pass instead of 1")
     page.mouse.up()
+    settle(page)
     assert 0.1 < page.evaluate("player.stage.drawn.verdict.coin") < 0.6
     coin.press("Home")
+    settle(page)
     assert page.evaluate("player.stage.drawn.verdict.coin") == 0
     coin.press("End")
     expect(page.locator(".ds-caption")).to_contain_text("Above p: rejected.")
