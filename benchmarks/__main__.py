@@ -40,10 +40,11 @@ BRIEF: Final[Mapping[str, str]] = {
     "claims": "--seeds 16",
     "compare": "",
     "app": "--runs 3",
+    "calibrated": "--repeats 3",
     "gpu": "",
 }
 """Benchmark -> options of its brief form, the longest first."""
-ALONE: Final = ("app", "gpu")
+ALONE: Final = ("app", "calibrated", "gpu")
 """These measure seconds, or need all cores."""
 
 

@@ -18,6 +18,7 @@ from traces.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from draftscope.benching import bench
+    from draftscope.calibrating import calibrate
     from draftscope.recording import record
     from draftscope.running import methods, models, run, settings
 
@@ -27,6 +28,7 @@ __all__ = [
     "TraceError",
     "TraceWarning",
     "bench",
+    "calibrate",
     "figure",
     "figures",
     "from_llama_cpp",
@@ -45,6 +47,7 @@ __all__ = [
 
 _WITH_ENGINES: Final = {
     "bench": "draftscope.benching",
+    "calibrate": "draftscope.calibrating",
     "methods": "draftscope.running",
     "models": "draftscope.running",
     "run": "draftscope.running",

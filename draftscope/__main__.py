@@ -1,12 +1,13 @@
 """The command `draftscope`: one name for what the packages do.
 
-    draftscope run METHOD -o FILE        decode and write the trace; also list, check and calibrate
+    draftscope run METHOD -o FILE        decode and write the trace; also list, fetch and check
     draftscope view TRACE -o FILE        a page with the player, or a figure
     draftscope validate TRACE ...        what is wrong with traces
     draftscope perfetto TRACE            the passes and verdicts as JSON that ui.perfetto.dev opens
     draftscope bench --target MODEL --prompts FILE
                                          one's own models by the clock, with drafts and without
     draftscope predict TRACE ...         what the run would take on other hardware (computed)
+    draftscope calibrate -o FILE.json    this machine, measured in ten seconds, as a device for predict
     draftscope sweep GRID -o FILE        many runs, in a checkout of the repository
     draftscope app                       serve the app, in a checkout of the repository
 
@@ -25,11 +26,12 @@ from traces.streams import GONE, piped
 
 _ROOT: Final = Path(__file__).parents[1]
 _COMMANDS: Final[dict[str, tuple[str, list[str]]]] = {
-    **{name: ("engines.__main__", [name]) for name in ("run", "list", "fetch", "check", "calibrate")},
+    **{name: ("engines.__main__", [name]) for name in ("run", "list", "fetch", "check")},
     "view": ("visualizers.__main__", []),
     **{name: ("traces.__main__", [name]) for name in ("validate", "perfetto")},
     "bench": ("draftscope.benching", []),
     "predict": ("draftscope.predicting", []),
+    "calibrate": ("draftscope.calibrating", []),
     "sweep": ("benchmarks.sweep", []),
     "app": ("app", []),
 }

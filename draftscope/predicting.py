@@ -2,12 +2,28 @@
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
+from pydantic import TypeAdapter, ValidationError
+
 from traces import Trace, TraceError, read
-from traces.hardware import DEVICES, ENGINES, SIZES, Device, Engine, HardwareError, Prediction, Size, read_machine
+from traces.hardware import (
+    DEVICES,
+    ENGINES,
+    SHIPPED,
+    SIZES,
+    Device,
+    Engine,
+    HardwareError,
+    Prediction,
+    Size,
+    named,
+    read_machine,
+)
 from traces.hardware import predict as _predict
 
 USAGE: Final = 2
@@ -15,27 +31,55 @@ USAGE: Final = 2
 
 def predict(
     trace: Trace,
-    device: str | Device,
-    target: str | float | Size,
+    device: str | os.PathLike[str] | Device,
+    target: str | float | Size | None = None,
     *,
     draft: str | float | Size | None = None,
-    engine: str | Engine = "eager",
+    engine: str | Engine | None = None,
     batch: int = 1,
 ) -> Prediction:
     """What the passes of a trace would take on other hardware, with networks of another size. Computed, not measured.
 
     Args:
         trace: Says which passes there were.
-        device: A name of `traces.hardware.DEVICES`, such as "H100", or a `Device`.
-        target: The network that verifies: a name of `traces.hardware.SIZES`, a number of parameters, or a `Size`.
+        device: A name of `traces.hardware.DEVICES`, such as "H100", a `Device`, or a file of `draftscope calibrate`,
+            which ends in .json.
+        target: The network that verifies: a name of `traces.hardware.SIZES` or `SHIPPED`, a number of parameters, or a
+            `Size`; by default the trace's own models, which have to be among these.
         draft: The network that drafts, likewise, for traces in which another model does.
-        engine: "eager", "CUDA graphs", or an `Engine`.
+        engine: "eager", "CUDA graphs", or an `Engine`; by default the one that the device was measured with, or
+            "eager".
         batch: Sequences that are decoded together.
 
     Raises:
-        HardwareError: for an unknown name, a model that does not fit, or a trace without query tokens.
+        HardwareError: for an unknown name, a file that is no device, a model that does not fit, or a trace without
+            query tokens.
     """
-    return _predict(trace, read_machine(device, engine, target, draft, batch))
+    place = device if isinstance(device, Device) else read_device(device)
+    if target is None:
+        target, draft = trace.model.id, draft or (trace.draft_model.id if trace.draft_model else None)
+    return _predict(trace, read_machine(place, engine or place.engine or "eager", target, draft, batch))
+
+
+def read_device(given: str | os.PathLike[str]) -> Device:
+    """A device by its name, or from a file of `draftscope calibrate`, which ends in .json.
+
+    Raises:
+        HardwareError: for an unknown name, or a file that is no device.
+    """
+    path = Path(given)
+    if path.suffix.lower() != ".json":
+        return named("device", DEVICES, str(given))
+    try:
+        device = TypeAdapter(Device).validate_json(path.read_bytes())
+        wrong = next((name for name in ("memory", "bandwidth", "peak") if not getattr(device, name) > 0), None)
+    except OSError as error:
+        raise HardwareError(f"device: {str(path)!r} cannot be read ({error.strerror}); choose another file.") from error
+    except ValidationError as error:
+        wrong = ".".join(map(str, error.errors()[0]["loc"])) or "JSON"
+    if wrong:
+        raise HardwareError(f"device: {str(path)!r} has no sound {wrong}; write it with draftscope calibrate -o FILE.")
+    return device
 
 
 def summary(prediction: Prediction) -> dict[str, Any]:
@@ -58,10 +102,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """`draftscope predict`: print what a trace would take elsewhere, and return the exit code."""
     parser = argparse.ArgumentParser(prog="draftscope predict", description=__doc__)
     parser.add_argument("trace")
-    parser.add_argument("--device", required=True, help=f"one of {', '.join(DEVICES)}")
-    parser.add_argument("--target", required=True, help=f"parameters, such as 7e9, or one of {', '.join(SIZES)}")
+    parser.add_argument(
+        "--device", required=True, help=f"a file of draftscope calibrate, or one of {', '.join(DEVICES)}"
+    )
+    sizes = f"parameters, such as 7e9, or one of {', '.join([*SIZES, *SHIPPED])}; default: the trace's own"
+    parser.add_argument("--target", help=sizes)
     parser.add_argument("--draft", help="size of the drafter, likewise")
-    parser.add_argument("--engine", default="eager", help=f"one of {', '.join(ENGINES)}")
+    parser.add_argument("--engine", help=f"one of {', '.join(ENGINES)}; default: the file's own, or eager")
     parser.add_argument("--batch", type=int, default=1, help="sequences decoded together")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args(arguments)

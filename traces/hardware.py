@@ -4,9 +4,11 @@ A forward pass takes, in seconds,
 
     t = overhead + verification + max(bytes / (e_b * bandwidth), flops / (e_f * peak))
 
+(the sum of both instead of the larger one where an engine does not read memory while it computes)
+
     bytes         the weights, and the KV cache that is read
     flops         2 * parameters * query tokens, and 4 * layers * width * query tokens * keys for attention
-    overhead      what the engine adds for every layer: kernel launches, scheduling
+    overhead      what the engine adds for every pass and for every layer: kernel launches, scheduling
     verification  what the engine adds for every pass that judges drafts
     e_b, e_f      the shares of the data sheet's bandwidth and peak that kernels reach
 
@@ -14,7 +16,7 @@ A trace holds what is needed of every pass: its role, rows, query tokens, and ho
 docs/hardware.md compares the model with times that papers report, and says what it leaves out.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeVar
@@ -32,8 +34,26 @@ class HardwareError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What runs a network, as far as it adds to a pass."""
+
+    name: str
+    overhead: float
+    """Seconds for every layer of a pass."""
+    verification: float
+    """Seconds for every pass that judges drafts."""
+    source: str
+    bandwidth_share: float = 0.8
+    compute_share: float = 0.6
+    base: float = 0.0
+    """Seconds for every pass, whatever its layers."""
+    overlaps: bool = True
+    """Whether memory is read while it computes; else the times of both add up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """A device as its data sheet describes it."""
+    """A device as its data sheet describes it, or as it was measured."""
 
     name: str
     memory: float
@@ -43,6 +63,8 @@ class Device:
     peak: float
     """Dense 16-bit floating-point operations a second, 32-bit on a CPU."""
     source: str
+    engine: Engine | None = None
+    """With which it was measured; None for a data sheet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,20 +91,6 @@ class Size:
     def cache_bytes(self) -> float:
         """Bytes of the KV cache for one token."""
         return 2 * self.layers * self.kv_width * self.bytes_per_number
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """What runs a network, as far as it adds to a pass."""
-
-    name: str
-    overhead: float
-    """Seconds for every layer of a pass."""
-    verification: float
-    """Seconds for every pass that judges drafts."""
-    source: str
-    bandwidth_share: float = 0.8
-    compute_share: float = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,11 +129,14 @@ class PassCost:
     verification: float
     memory: float
     compute: float
+    overlaps: bool = True
+    """See `Engine.overlaps`."""
 
     @property
     def seconds(self) -> float:
         """The whole pass."""
-        return self.overhead + self.verification + max(self.memory, self.compute)
+        work = max(self.memory, self.compute) if self.overlaps else self.memory + self.compute
+        return self.overhead + self.verification + work
 
     @property
     def bound(self) -> Bound:
@@ -174,11 +185,29 @@ def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCos
     flops = work.query_tokens * (2 * size.parameters + 4 * size.layers * size.width * keys)
     moved = size.weight_bytes + work.rows * work.context * size.cache_bytes
     return PassCost(
-        overhead=engine.overhead * size.layers,
+        overhead=engine.base + engine.overhead * size.layers,
         verification=engine.verification if work.judges else 0.0,
         memory=moved / (device.bandwidth * engine.bandwidth_share),
         compute=flops / (device.peak * engine.compute_share),
+        overlaps=engine.overlaps,
     )
+
+
+def works(steps: Iterable[Step], batch: int = 1) -> Iterator[Work]:
+    """What the pass of every step of a trace has to do, for `batch` sequences alike.
+
+    Raises:
+        HardwareError: where a pass has no query tokens.
+    """
+    final: set[int] = set()
+    for step in steps:
+        if step.call.query_tokens < 1:
+            raise HardwareError("trace: a pass says nothing of its query tokens, so its cost cannot be computed.")
+        judges = step.call.role != "draft" and evaluated_drafts(step) > 0
+        fed, over = step.call.query_tokens * batch, step.call.rows * batch
+        yield Work(query_tokens=fed, rows=over, context=len(final), judges=judges)
+        for position, outcome in outcomes(step).items():
+            (final.add if outcome.fate.final else final.discard)(position)
 
 
 def predict(trace: Trace, machine: Machine) -> Prediction:
@@ -200,20 +229,10 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
     positions = canvas_size(trace.canvas)
     check_memory(device, target, draft if drafting else None, positions * rows * batch)
 
-    def cost(step: Step, final: int) -> PassCost:
-        if step.call.query_tokens < 1:
-            raise HardwareError("trace: a pass says nothing of its query tokens, so its cost cannot be computed.")
-        size = draft if step.call.role == "draft" and draft is not None else target
-        judges = step.call.role != "draft" and evaluated_drafts(step) > 0
-        fed, over = step.call.query_tokens * batch, step.call.rows * batch
-        return pass_cost(device, size, engine, Work(query_tokens=fed, rows=over, context=final, judges=judges))
-
-    final: set[int] = set()
-    passes = []
-    for step in trace.steps:
-        passes.append(cost(step, len(final)))
-        for position, outcome in outcomes(step).items():
-            (final.add if outcome.fate.final else final.discard)(position)
+    passes = [
+        pass_cost(device, draft if step.call.role == "draft" and draft is not None else target, engine, work)
+        for step, work in zip(trace.steps, works(trace.steps, batch), strict=True)
+    ]
     tokens = trace.summary.tokens
     one = Work(query_tokens=rows * batch, rows=rows * batch, context=tokens / 2)
     ordinary = pass_cost(device, target, engine, one)
@@ -258,7 +277,7 @@ def read_size(field: str, given: str | float | Size) -> Size:
     try:
         parameters = float(given)
     except ValueError:
-        return named(field, SIZES, str(given))
+        return named(field, {**SIZES, **SHIPPED}, str(given))
     return size_of(parameters)
 
 
@@ -350,6 +369,24 @@ SIZES: Final = _by_name(
     _size("Llama 3.2 1B", 1.2, 16, (32, 8, 64), "config.json of meta-llama/Llama-3.2-1B-Instruct"),
     _size("SmolLM2 135M", 0.135, 30, (9, 3, 64), "config.json of HuggingFaceTB/SmolLM2-135M-Instruct"),
 )
+
+
+def _ours(name: str, millions: float, layers: int, width: int) -> Size:
+    return Size(
+        name=name, parameters=millions * 1e6, layers=layers, width=width, kv_width=width,
+        source="assets/models", bytes_per_number=4.0,
+    )  # fmt: skip
+
+
+SHIPPED: Final = _by_name(
+    *(_ours(name, 4.788, 6, 256) for name in ("studio-image", "studio-video")),
+    _ours("studio-image-draft", 1.017, 1, 256),
+    *(_ours(name, 8.507, 5, 384) for name in ("text-target", "text-full")),
+    *(_ours(name, 1.374, 4, 160) for name in ("text-draft", "text-shift")),
+    _ours("snakes-target", 0.759, 4, 128),
+    _ours("snakes-draft", 0.191, 4, 64),
+)
+"""The models that ship, in float32 and without embeddings that are only looked up."""
 ENGINES: Final = _by_name(
     Engine(
         name="eager",

@@ -1,16 +1,19 @@
 """What runs would take elsewhere: the model of a pass, presets, refusals, and how near it comes to published times."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 import draftscope as ds
+from benchmarks import calibrated
 from benchmarks.hardware import TABLES, error
+from draftscope import calibrating
 from draftscope.__main__ import main
+from engines.models.catalog import load_model
 from traces import read
-from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, Machine, Work, pass_cost, predict
+from traces.hardware import DEVICES, ENGINES, SHIPPED, SIZES, HardwareError, Machine, Work, pass_cost, predict
 
 RUN = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture.json.gz"
 H100, EAGER, GRAPHS = DEVICES["H100"], ENGINES["eager"], ENGINES["CUDA graphs"]
@@ -71,3 +74,61 @@ def test_a_trace_needs_query_tokens_and_a_size_for_its_drafter() -> None:
         predict(bare, Machine(device=H100, engine=EAGER, target=SIZES["Cosmos 4B"]))
     with pytest.raises(HardwareError, match="draft: is missing"):
         ds.predict(read(RUN.with_name("speculative-juice.json.gz")), "H100", 7e9)
+
+
+def test_the_models_that_ship_are_as_large_as_they_are_said_to_be() -> None:
+    for name, looked_up in (("text-draft", 0), ("studio-image-draft", (1115 + 146) * 256)):
+        model, size = load_model(name), SHIPPED[name]
+        assert size.parameters == pytest.approx(model.parameters - looked_up, rel=1e-3)  # type: ignore[attr-defined]
+        layers = getattr(model, "_decoder", None) or model._network.model  # type: ignore[attr-defined]
+        assert size.layers == len(layers.layers) and size.width == layers.embed_tokens.embedding_dim
+
+
+def test_terms_come_back_from_the_times_that_they_make_and_none_is_negative() -> None:
+    wanted = (2e-4, 3e-4, 8e-4, 1e-10, 1.5e-11)
+    did = [(k, k * layers, j, k * byte, k * flop) for k, layers, j, byte, flop in (
+        (9.0, 6, 0, 2e7, 1e7), (7.0, 6, 7, 2e7, 3e8), (5.0, 5, 5, 3e7, 1e8), (8.0, 1, 0, 4e6, 2e6),
+        (6.0, 4, 0, 5e6, 4e7), (4.0, 5, 0, 3e7, 2e7),
+    )]  # fmt: skip
+    runs = [(terms, sum(a * b for a, b in zip(terms, wanted, strict=True))) for terms in did]
+    assert calibrating.fitted(runs) == pytest.approx(wanted, rel=1e-6)
+    faster = [(terms, seconds - 4e-4 * terms[0]) for terms, seconds in runs]  # as if a pass cost less than nothing
+    assert calibrating.fitted(faster)[0] == 0 and min(calibrating.fitted(faster)) >= 0
+    with pytest.raises(HardwareError, match="the times do not fit the model of a pass"):
+        calibrating.fitted([(terms, 1e-9 * terms[3] - 1e-12 * terms[4]) for terms, _ in runs])
+
+
+@pytest.mark.slow
+def test_a_calibrated_device_is_written_and_computes_the_runs_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(calibrating, "_TURNS", 1)
+    file = tmp_path / "here.json"
+    assert main(["calibrate", "-o", str(file)]) == 0
+    assert "measured in " in capsys.readouterr().out
+    assert main(["predict", str(RUN), "--device", str(file), "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    trace = read(RUN)
+    assert printed["seconds"] == pytest.approx(ds.predict(trace, file, "studio-image").seconds)
+    row = calibrated.row(ds.calibrate(), "scd", "studio-image", {"window": 16}, 1)
+    assert row["passes"] > 20 and abs(row["off_percent"]) < 90  # however busy the machine is
+    assert calibrated.claims([row | {"off_percent": -12.0}, row | {"off_percent": 1.0}], "")[0].measured == 12
+
+
+def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine = replace(GRAPHS, overhead=1e-3, base=2e-3, overlaps=False)
+    cost = pass_cost(H100, SHIPPED["text-draft"], engine, Work(query_tokens=8))
+    assert cost.seconds == pytest.approx(2e-3 + 4e-3 + cost.memory + cost.compute)
+    file, row = tmp_path / "here.json", asdict(replace(H100, engine=engine))
+    file.write_text(json.dumps(row))
+    assert ds.predict(read(RUN), file).seconds == ds.predict(read(RUN), replace(H100, engine=engine)).seconds
+    assert ds.predict(read(RUN), file, engine="eager") == ds.predict(read(RUN), "H100")
+    for text, wrong in ((json.dumps(row | {"peak": 0}), "peak"), ("{}", "name"), ("no", "JSON")):
+        file.write_text(text)
+        assert main(["predict", str(RUN), "--device", str(file)]) == 2
+        assert f"has no sound {wrong}; write it with draftscope calibrate" in capsys.readouterr().err
+    assert main(["predict", str(RUN), "--device", str(tmp_path / "none.json")]) == 2
+    assert "cannot be read (No such file or directory); choose another file" in capsys.readouterr().err
+    assert main(["calibrate", "-o", "here.txt"]) == 2

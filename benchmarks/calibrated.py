@@ -1,0 +1,73 @@
+"""What the calibrated model of a pass says of runs on this machine, beside the time that they take.
+
+    python -m benchmarks.calibrated [--json FILE] [--repeats R]
+
+`draftscope calibrate` is fitted to ordinary decoding and SCD of pictures and texts. The runs here are others: of four
+families, with prompts, settings or models that it has not seen. Best on one thread: times are the processor's then.
+"""
+
+import statistics
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from benchmarks._problems import held_out
+from benchmarks._results import Claim, Options, Row, at_most, finish, positive
+from benchmarks._runs import decode
+from draftscope.calibrating import calibrate, table
+from draftscope.predicting import predict
+from engines.runtime.driver import Job, run_batch
+from engines.runtime.request import Request
+from traces.streams import piped
+
+MOST_OFF_PERCENT: Final = 10.0
+RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+    ("speculative", "text-target", {"drafter": "small", "gamma": 4, "length": 64}),
+    ("speculative", "text-target", {"drafter": "lookup", "gamma": 8, "length": 64}),
+    ("scd", "studio-image", {"window": 12}),
+    ("scd", "studio-image", {"window": 48, "coupling": "gumbel"}),
+    ("scd", "studio-video", {"window": 16}),
+    ("scd", "studio-video", {"window": 64}),
+    ("blockwise", "text-target", {"block": "8", "length": 64}),
+    ("s2d2", "text-target", {"block": "32", "length": 64}),
+)
+PROMPTS: Final = {"studio-image": "a cat at night", "studio-video": "clip 9"}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    options = Options("calibrated", __doc__)
+    options.add_argument("--repeats", type=positive, default=5)
+    chosen = options.read(arguments)
+    device = calibrate()
+    rows = [row(device, *run, chosen.repeats) for run in RUNS]
+    finish(chosen, "Times computed for this machine", claims(rows, table(device)), rows)
+
+
+def row(device: Any, method: str, model: str, settings: dict[str, Any], repeats: int) -> Row:
+    """A run's measured time, the median of several, and the computed one."""
+    job: Job = Request(method, model, PROMPTS.get(model) or held_out()[1].question, settings=settings, seed=1).job()
+    trace = run_batch([job])[0]
+    measured, computed = statistics.median(decode([job]).seconds for _ in range(repeats)), predict(trace, device)
+    return {
+        "method": method,
+        "model": model,
+        "setting": ", ".join(f"{name} {value}" for name, value in settings.items()),
+        "passes": len(computed.passes),
+        "milliseconds": 1e3 * measured,
+        "milliseconds_computed": 1e3 * computed.seconds,
+        "off_percent": 100 * (computed.seconds / measured - 1),
+    }
+
+
+def claims(rows: Sequence[Row], device: str) -> list[Claim]:
+    """How far the computed times are off, at worst and on average."""
+    off = [abs(each["off_percent"]) for each in rows]
+    within = sum(one <= MOST_OFF_PERCENT for one in off)
+    reason = f"{within} of {len(off)} runs are within it, {statistics.fmean(off):.1f} % off on average; {device}"
+    name = "Times computed after draftscope calibrate: off the measured ones, at worst"
+    return [at_most(name, max(off), MOST_OFF_PERCENT, "%", reason)]
+
+
+if __name__ == "__main__":
+    sys.exit(piped(main))

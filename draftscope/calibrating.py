@@ -1,0 +1,144 @@
+"""The terms of the model of a pass on the machine at hand, fitted to timed passes of models that ship."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from engines.models.catalog import load_model
+from engines.models.errors import ModelError
+from engines.models.memory import free_bytes
+from engines.runtime.driver import decode
+from engines.runtime.environment import environment
+from engines.runtime.request import Request
+from traces.files import whole
+from traces.hardware import SHIPPED, Device, Engine, HardwareError, pass_cost, works
+
+USAGE, NO_MODEL = 2, 3
+_RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
+    ("ar", "studio-image-draft", {}),
+    ("ar", "studio-image", {}),
+    *(("scd", "studio-image", {"window": window}) for window in (8, 32, 128)),
+    ("ar", "text-draft", {"length": 64}),
+    ("ar", "text-target", {"length": 64}),
+    *(("scd", "text-target", {"length": 64, "window": window}) for window in (4, 16, 48)),
+)
+_TURNS: Final = 2
+"""How often each is timed; the shortest time counts."""
+_UNIT: Final = Device(name="", memory=1, bandwidth=1, peak=1, source="")
+_ALONE: Final = Engine(name="", overhead=0, verification=0, source="", bandwidth_share=1, compute_share=1)
+
+Terms = tuple[float, ...]
+"""Of some passes: how many, their layers, those that judge drafts, bytes and flops; or seconds for each."""
+
+
+def calibrate(device: str | None = None) -> Device:
+    """Measure this machine in about ten seconds: what `ds.predict` takes as its device.
+
+    Runs of models that ship are timed, with passes of 1 to 128 tokens, in float32 and as many threads as torch has.
+
+    Args:
+        device: As for a run; by default a GPU if there is one, else the CPU.
+
+    Raises:
+        ConfigError, ModelError: for a device or a model that there is not.
+        HardwareError: where the times do not tell the terms apart.
+    """
+    begun = time.perf_counter()
+    runs = [_timed(method, model, settings, device) for method, model, settings in _RUNS]
+    base, overhead, verification, byte, flop = fitted(runs)
+    place = load_model(_RUNS[0][1], device).device
+    about, names = environment(place, torch.float32), ", ".join(dict.fromkeys(model for _, model, _ in _RUNS))
+    threads = f"{about.threads} thread{'s' * (about.threads != 1)}"
+    took = f"{time.perf_counter() - begun:.0f} s"
+    source = f"measured in {took} with {threads}: {sum(count for (count, *_), _ in runs):.0f} passes of {names}"
+    engine = Engine(
+        name="as measured", overhead=overhead, verification=verification, source=source, base=base, overlaps=False,
+        bandwidth_share=1.0, compute_share=1.0,
+    )  # fmt: skip
+    return Device(
+        name=f"{about.device}, measured", memory=free_bytes(str(place)) or 1e12, bandwidth=1 / byte, peak=1 / flop,
+        source=source, engine=engine,
+    )  # fmt: skip
+
+
+def _timed(method: str, model: str, settings: dict[str, Any], device: str | None) -> tuple[Terms, float]:
+    """What the passes of a run had to do, and the seconds that they took."""
+    job, size = Request(method, model, settings=settings, device=device).job(), SHIPPED[model]
+    (sequence,) = decode([job], record=True)  # the first turn warms up
+    costs = [(work.judges, pass_cost(_UNIT, size, _ALONE, work)) for work in works(sequence.steps)]
+    did = [(1.0, float(size.layers), float(judges), cost.memory, cost.compute) for judges, cost in costs]
+    alone = job.model.device.type == "cpu" and torch.get_num_threads() == 1
+    now = time.process_time if alone else time.perf_counter  # what else the machine does takes none of the former
+    seconds = []
+    for _ in range(_TURNS):
+        since = now()
+        decode([job])
+        seconds.append(now() - since)
+    return tuple(map(sum, zip(*did, strict=True))), min(seconds)
+
+
+def fitted(runs: Sequence[tuple[Terms, float]]) -> Terms:
+    """Seconds for a pass, a layer, a verification, a byte and a flop: least squares of relative errors, none negative.
+
+    Raises:
+        HardwareError: where the times do not tell bytes and flops apart.
+    """
+    shares = np.array([[term / seconds for term in terms] for terms, seconds in runs])
+    scale, best, least = shares.max(axis=0), np.zeros(5), np.inf
+    for kept in (kept for count in range(4) for kept in combinations(range(3), count)):
+        columns = [*kept, 3, 4]
+        own = np.linalg.lstsq(shares[:, columns] / scale[columns], np.ones(len(runs)), rcond=None)[0] / scale[columns]
+        error = float(np.square(shares[:, columns] @ own - 1).sum())
+        if own.min() >= 0 and own[-2:].min() > 0 and error < least:
+            best, least = np.zeros(5), error
+            best[columns] = own
+    if least == np.inf:
+        raise HardwareError("calibrate: the times do not fit the model of a pass; end what else the machine does.")
+    return tuple(best.tolist())
+
+
+def table(device: Device) -> str:
+    """The row of a device, a line a term."""
+    engine = device.engine
+    assert engine is not None
+    return (
+        f"{device.name}; {device.source}\n"
+        f"memory              {device.memory / 1e9:.1f} GB free\n"
+        f"bandwidth           {device.bandwidth / 1e9:.1f} GB/s\n"
+        f"peak                {device.peak / 1e9:.1f} GFLOP/s\n"
+        f"a pass adds         {1e3 * engine.base:.3f} ms, and {1e3 * engine.overhead:.3f} ms for every layer\n"
+        f"a verification adds {1e3 * engine.verification:.3f} ms"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """`draftscope calibrate`: measure this machine, print its row, and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="draftscope calibrate", description="Measure this machine in about ten seconds, for draftscope predict."
+    )
+    parser.add_argument("--device", help="as for draftscope run")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.json", help="write the JSON that --device takes")
+    given = parser.parse_args(arguments)
+    try:
+        if given.output and not (given.output.suffix == ".json" and given.output.parent.is_dir()):
+            raise HardwareError(f"-o: {str(given.output)!r} must end in .json, in a folder that exists.")
+        device = calibrate(given.device)
+        text = json.dumps(asdict(device), indent=1) + "\n"
+        print(text if given.json else table(device), end="" if given.json else "\n")
+        if given.output:
+            with whole(given.output) as part:
+                part.write_text(text, encoding="utf-8")
+    except (ValueError, ModelError, OSError) as error:
+        print(f"draftscope calibrate: {error}", file=sys.stderr)
+        return NO_MODEL if isinstance(error, ModelError) else USAGE
+    return 0
