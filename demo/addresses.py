@@ -22,6 +22,7 @@ from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
+from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, Machine, named
 from traces.schema import Trace
 
 WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")
@@ -90,6 +91,8 @@ def read_address(fragment: str) -> Address | None:
             raise ConfigError(
                 f"grid: {len(prompts)} prompts with {_quoted(seeds)} seeds are not allowed; use up to {MOST_COMPARED}."
             )
+        at = at or _place({"ms": "0", **given})
+        machine_of((at or {}).get("on", ""))  # what is wrong with it is said at once
         return Address(tab=tab, compare=compared, grid=prompts, seeds=int(seeds), at=at)
     if "gallery" in given:
         return Address(tab=tab, gallery=given["gallery"], at=at)
@@ -98,6 +101,28 @@ def read_address(fragment: str) -> Address | None:
     if "method" not in given:
         return Address(tab=tab) if tab else None
     return Address(tab=tab, request=_request(given), beside=given.get("beside") != "no", at=at)
+
+
+def machine_of(on: str) -> Machine | None:
+    """The hardware that an address computes times for, by the names of presets; None where it names none.
+
+    Raises ConfigError naming the part of the address, its value and the remedy.
+    """
+    if not on:
+        return None
+    device, engine, target, draft, batch, *_ = [*on.replace("_", " ").split(","), *[""] * 5]
+    if not re.fullmatch(r"[1-9]\d{0,3}", batch):
+        raise ConfigError(f"on: a batch of {_quoted(batch)} is not allowed; use a whole number from 1 to 9999.")
+    try:
+        return Machine(
+            device=named("device", DEVICES, device[:_SHOWN]),
+            engine=named("engine", ENGINES, engine[:_SHOWN]),
+            target=named("target", SIZES, target[:_SHOWN]),
+            draft=named("draft", SIZES, draft[:_SHOWN]) if draft else None,
+            batch=int(batch),
+        )
+    except HardwareError as error:
+        raise ConfigError(f"on: {error}") from None
 
 
 def fragment_of(request: Request, beside: bool) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.addresses import COMPARE, FILE, Address
+from demo.addresses import COMPARE, FILE, Address, machine_of
 from demo.pages.watch import WatchPage
 from demo.panels.experiments import ExperimentsPanel
 from demo.panels.export import ZipOut
@@ -63,6 +63,8 @@ class ComparePage:
         self.tray = gr.State(Tray())
         self.set = gr.State(Shown())
         """What is drawn: the runs that are ticked, or where there are none those at hand."""
+        self.on = gr.State("")
+        """The hardware that the player's clock is computed for, as an address has it."""
         gr.Markdown(_LEAD, elem_classes="lead")
         self.box = tray_box(chips(self.recorded, Tray()), elem_id="tray")
         self.problem = notice_box(elem_id="tray-problem")
@@ -101,21 +103,22 @@ class ComparePage:
         own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
         self.parts: list[Any] = [*own, *self.chooser.parts]
         """What `show` changes."""
-        self.opens: list[Any] = [self.wanted, self.fetch, self.views, self.grid.prompts, self.grid.seeds]
+        self.opens: list[Any] = [self.on, self.wanted, self.fetch, self.views, self.grid.prompts, self.grid.seeds]
         """What `named` changes."""
         self._connect()
 
     def _connect(self) -> None:
         """Whatever is at hand comes into the tray; a tick changes what is at hand."""
-        self.inputs: set[Any] = {self.tray, self.wanted, self.site.shown, *self.chooser.inputs}
+        self.inputs: set[Any] = {self.tray, self.on, self.wanted, self.site.shown, *self.chooser.inputs}
         changes = [self.site.shown, *self.parts]
         self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
         self.box.choose(self.choose, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
         self.box.dropped(self.drop, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
+        self.viewer.clocked(self.reckon, {self.set}, [self.on, self.problem, self.costs], **IN_TURN)
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *changes], **IN_TURN)
         shows = [self.wanted, self.fetch, *changes]
         self.fetching.connect("run", self.decode, {self.wanted, *self.inputs}, shows, self.problem)
-        self.out.save_after(self.export.click(self.zip, {self.set}, self.out.parts, **QUIET))
+        self.out.save_after(self.export.click(self.zip, {self.set, self.on}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
         played = self.grid.box.choose(self.play_row, {self.grid.grid, *self.inputs}, [self.views, *changes], **IN_TURN)
         played.success(None, js=scroll_to("compare-viewer"), **QUIET)
@@ -152,7 +155,7 @@ class ComparePage:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
         traces = values[self.set].traces()
         there = {figure.name for figure in supported(traces)} if traces else set()
-        options = Options(width="column", extra=files(traces))
+        options = Options(width="column", extra=files(traces, machine_of(values[self.on])))
         figures = [name for name in _ZIPPED if name in there]
         yield from self.out.zip(traces, figures, None, options, request)
 
@@ -196,6 +199,14 @@ class ComparePage:
         update = self._told(Tray(tray.added, chosen), values, request)
         return update | {self.box: chips(self.recorded, update[self.tray], wanted)}
 
+    def reckon(self, values: Update, event: gr.EventData) -> Update:
+        """The player's clock is computed for some hardware, or not any more: so are columns of the table."""
+        try:
+            machine = machine_of(str(event.on))
+        except ConfigError as error:
+            return {self.problem: notice("error", str(error))}
+        return {self.on: str(event.on), self.costs: beside(values[self.set].traces(), machine)}
+
     def drop(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
         """Take a run out of the tray; nothing else changes."""
         return self._told(values[self.tray].without(dropped(event)), values, request)
@@ -208,7 +219,12 @@ class ComparePage:
             if isinstance(run, str) and run != FILE and run not in there:
                 raise ConfigError(f"compare: {shown(run)} is not here, or not any more; tick runs under Compare.")
         grid: Update = {self.views: gr.Tabs(selected=_GRID), **self.grid.asked(address)} if address.seeds else {}
-        return {self.wanted: tuple(runs), self.fetch: gr.update(value=_button(runs), visible=True), **grid}
+        return {
+            self.on: (address.at or {}).get("on", ""),
+            self.wanted: tuple(runs),
+            self.fetch: gr.update(value=_button(runs), visible=True),
+            **grid,
+        }
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Tick the recordings that an address names, and decode its other runs again; Stop keeps what is there."""
@@ -271,8 +287,8 @@ class ComparePage:
             self.set: drawn,
             self.box: chips(self.recorded, tray),
             self.problem: notice("info", words) if words else {},
-            self.viewer: gr.update(value=compared(runs.paths), visible=bool(traces)),
-            self.costs: beside(traces),
+            self.viewer: gr.update(value=compared(runs.paths, values[self.on]), visible=bool(traces)),
+            self.costs: beside(traces, machine_of(values[self.on])),
             self.export: gr.update(visible=bool(traces)),
             **self.out.cleared(),
             **self.chooser.offer(drawn.traces(), values, request),

@@ -12,12 +12,14 @@ from typing import Any, Final
 
 import gradio as gr
 
+from demo.addresses import machine_of
 from demo.panels.widgets import notice, notice_box
 from demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, current
 from demo.server.log import for_visitors
 from demo.server.queue import queued
 from demo.server.sessions import file_name
 from demo.site import DARK, PRESS, QUIET, Site, Update
+from engines.config import ConfigError
 from traces.schema import Trace
 from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
 from visualizers.export import BrowserMissing
@@ -28,6 +30,10 @@ from visualizers.style import Theme
 KINDS: Final = ("gif", "mp4")
 _SAID_EVERY: Final = 8
 """Frames from one word of progress to the next."""
+_CLOCK: Final = """() => {
+  const { clock, controls } = draftscopePlayers.viewer;
+  return clock === 'computed' ? controls.hardware.written : clock;
+}"""
 _NOTHING_MOVES: Final = "There is no run to show in motion yet; press Run or choose a recorded run."
 
 
@@ -117,11 +123,14 @@ class MovingPanel(FileOut):
                 for kind in KINDS
             }
         super().__init__(name, "Moving picture")
+        self.clock = gr.Textbox("passes", visible=False)
+        """What the player runs on: passes, milliseconds, or the hardware that they are computed for."""
         # It shares the model's slot: a run beside it would be timed on a busy machine.
         events: dict[str, Any] = {**COMPUTE, **QUIET}
         for kind, button in buttons.items():
             export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind), stops=False)
-            self.save_after(button.click(export, {site.shown, site.look}, self.parts, **events))
+            clocked = button.click(None, None, self.clock, js=_CLOCK, **QUIET)
+            self.save_after(clocked.then(export, {site.shown, site.look, self.clock}, self.parts, **events))
 
     def export(self, kind: str, values: Update, request: gr.Request) -> Iterator[Update]:
         """Write the runs at hand as a moving picture, and say how far it is."""
@@ -133,8 +142,8 @@ class MovingPanel(FileOut):
         deadline = Deadline(current().run_seconds, lambda: False)
         theme: Theme = "dark" if DARK in values[self.site.look] else "light"
         try:
-            look = fitting(traces, Look(theme=theme))
-        except MovingError as error:
+            look = fitting(traces, Look(theme=theme, **_clocked(values[self.clock])))
+        except (ConfigError, MovingError) as error:
             yield {**self.cleared(), self.problem: notice("error", in_words(error))}
             return
         sparse = notice("info", f"A frame is {look.every} forward passes, so that it does not get too long.")
@@ -148,6 +157,17 @@ class MovingPanel(FileOut):
             write_moving(traces, target, look, report=report)
 
         yield from self.write(work, target, progress, sparse if look.every > 1 else None)
+
+
+def _clocked(clock: str) -> dict[str, Any]:
+    """The clock of the page as fields of a `Look`.
+
+    Raises ConfigError for hardware that there is not.
+    """
+    if clock in ("passes", "milliseconds"):
+        return {"clock": clock}
+    machine = machine_of(clock)
+    return {"clock": "computed", "machine": machine} if machine else {}
 
 
 _NOTHING: Final = "There is no run to export yet; press Run, choose a recording or tick runs under Compare."

@@ -28,13 +28,18 @@ _CHIPS: Final = {"continuous": "continuous tokens"}
 """Kinds of pairs whose chip says more than their name."""
 
 _BRIDGE = """
+let on = '';  // the hardware that runs which are compared are computed for
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
   data: JSON.parse(DATA), hash: FIRST, brief: FIRST,
   emit: (name, detail) => {
     const tour = { invited: 'begin', explored: 'end' }[name];
     if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));
     if (name === 'chosen') called(player.called);
-    if (name === 'settled' || name === 'chosen') trigger(name, detail);
+    if (name === 'chosen') trigger(name, detail);
+    if (FIRST || name !== 'settled' || on === detail.on) return;
+    on = detail.on;
+    draftscopeAddress.write({ place: on && `clock=computed&on=${on}` });
+    trigger('clocked', { on });
   },
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
@@ -51,7 +56,11 @@ const act = {
     called(address ?? '', placed);
     player.loadUrl(urls, { afresh: !placed, ...(address ? { loop: true, start: true, called: address } : {}) });
   },
-  compare: ({ urls }) => { race = null; player.loadUrl(urls, { most: 6, afresh: true }); },
+  compare: async ({ urls, on: wanted }) => {
+    race = null;
+    await player.loadUrl(urls, { most: 6, afresh: true });
+    if (wanted) player.useClock('computed', wanted);
+  },
   begin: (message) => {
     race = message.race;
     due = [];
@@ -173,9 +182,12 @@ def replayed(recording: Recording, placed: bool = False) -> Message:
     return message | {"asked": secrets.token_hex(4)}  # gradio tells a component nothing that it was told last
 
 
-def compared(paths: Sequence[Path]) -> Message:
-    """The message to show up to six finished traces beside one another; without any the viewer is emptied."""
-    return {"kind": "compare", "urls": [url(path) for path in paths]}
+def compared(paths: Sequence[Path], on: str = "") -> Message:
+    """The message to show up to six finished traces beside one another; without any the viewer is emptied.
+
+    `on` is the hardware that their times are computed for, as an address has it.
+    """
+    return {"kind": "compare", "urls": [url(path) for path in paths], "on": on}
 
 
 def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from demo.panels.widgets import table
+from traces.hardware import HardwareError, Machine, predict
 from traces.naming import is_ordinary, labels
 from traces.pairing import estimate, paired, seconds, target_forwards
 from traces.schema import Trace
@@ -12,12 +13,16 @@ from traces.stats import draft_forwards
 from visualizers.bundle.words import command
 from visualizers.tables import as_csv, taken
 
+Number: TypeAlias = Callable[[Trace], float | None]
+Columns: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Number], str]
+"""Numbers of a run, those of which the baseline's is over the run's, and what is said of computed ones."""
+
 
 def _yield(trace: Trace) -> float | None:
     return trace.summary.tokens / own if (own := target_forwards(trace)) else None
 
 
-_NUMBERS: Final[Mapping[str, Callable[[Trace], float | None]]] = {
+_NUMBERS: Final[Mapping[str, Number]] = {
     "Tokens": lambda trace: float(trace.summary.tokens),
     "Target passes": target_forwards,
     "Draft passes": lambda trace: float(draft_forwards(trace.steps)),
@@ -37,7 +42,7 @@ class Group:
     name: str
     runs: tuple[Trace, ...]
 
-    def over(self, base: "Group", of: Callable[[Trace], float | None]) -> list[float]:
+    def over(self, base: "Group", of: Number) -> list[float]:
         """The baseline's numbers over these, seed by seed; of other seeds, those of the means."""
         if not all(trace.summary.complete for trace in (*self.runs, *base.runs)):
             return []
@@ -47,20 +52,24 @@ class Group:
         return [estimate(usual).mean / estimate(own).mean] if usual and own and any(own) else []
 
 
-def beside(traces: Sequence[Trace]) -> dict[str, Any]:
-    """The value of a data table, with the same as files: CSV has one row a run, every setting and its command."""
+def beside(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, Any]:
+    """The value of a data table, with the same as files: CSV has one row a run, every setting and its command.
+
+    With a machine, what the runs would take on it stands there, too, as computed.
+    """
     if not traces:
         return {}
-    groups = _groups(traces)
+    groups, columns = _groups(traces), _columns(traces, machine)
+    own, over, said = columns
     prompts = len({group.runs[0].prompt for group in groups}) > 1
     rows = []
     for group in groups:
         base = _baseline(group, groups)
-        ratios = [_told(group.over(base, of)) for of in _RATIOS.values()]
-        numbers = [_told(_known(group.runs, of)) for of in _NUMBERS.values()]
+        ratios = [_told(group.over(base, of)) for of in over.values()]
+        numbers = [_told(_known(group.runs, of)) for of in own.values()]
         name = f"{group.name}{' (baseline)' if group is base else ''}"
         rows.append([name, *([group.runs[0].prompt] if prompts else []), *numbers, *ratios])
-    heads = ["Run", *(["Prompt"] if prompts else []), *_NUMBERS, *_RATIOS]
+    heads = ["Run", *(["Prompt"] if prompts else []), *own, *over]
     kept = [k for k in range(len(heads)) if any(row[k] for row in rows)]
     heads, rows = [heads[k] for k in kept], [[row[k] for k in kept] for row in rows]
     base = _baseline(groups[0], groups)
@@ -71,17 +80,37 @@ def beside(traces: Sequence[Trace]) -> dict[str, Any]:
         else (f"Baseline: {base.name}, the first that is ticked; tick ordinary decoding to compare with that.")
     )
     means = " Of several seeds, means ± standard errors." if len(traces) > len(groups) else ""
-    return table(heads, rows, note=words + means) | {"files": taken("runs", heads, rows) | {"runs.csv": _csv(groups)}}
+    files = taken("runs", heads, rows) | {"runs.csv": _csv(groups, columns)}
+    return table(heads, rows, note=words + means + said) | {"files": files}
 
 
-def files(traces: Sequence[Trace]) -> dict[str, bytes]:
+def files(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, bytes]:
     """The files of their table, for a zip."""
-    return {name: text.encode() for name, text in beside(traces).get("files", {}).items()}
+    return {name: text.encode() for name, text in beside(traces, machine).get("files", {}).items()}
 
 
 def ordinary_first(traces: Sequence[Trace]) -> list[int]:
     """The places of runs in the order in which they are shown: ordinary decoding, then as they were ticked."""
     return sorted(range(len(traces)), key=lambda k: not is_ordinary(traces[k]))
+
+
+def _columns(traces: Sequence[Trace], machine: Machine | None) -> Columns:
+    if machine is None:
+        return _NUMBERS, _RATIOS, ""
+    try:
+        took = {id(trace): predict(trace, machine).seconds for trace in traces}
+    except HardwareError as error:
+        return _NUMBERS, _RATIOS, f" Nothing is computed for other hardware: {error}"
+
+    def computed(trace: Trace) -> float:
+        return took[id(trace)]
+
+    place, networks = machine.device.name, machine.target.name
+    if machine.draft and any(step.call.role == "draft" for trace in traces for step in trace.steps):
+        networks += f", drafts by {machine.draft.name}"
+    said = f" Computed, not measured: {place}, {machine.engine.name}, {networks}, batch {machine.batch}."
+    named = {f"Seconds, computed for {place}": computed}
+    return {**_NUMBERS, **named}, {**_RATIOS, "Times as fast, computed": computed}, said
 
 
 def _groups(traces: Sequence[Trace]) -> list[Group]:
@@ -108,7 +137,7 @@ def _baseline(group: Group, among: Sequence[Group]) -> Group:
     return (alike or usual)[0]
 
 
-def _known(traces: Sequence[Trace], of: Callable[[Trace], float | None]) -> list[float]:
+def _known(traces: Sequence[Trace], of: Number) -> list[float]:
     return [value for trace in traces if (value := of(trace)) is not None]
 
 
@@ -120,28 +149,28 @@ def _told(values: Sequence[float]) -> str:
     return f"{values[0]:.0f}" if values[0] == int(values[0]) else f"{values[0]:.3g}"
 
 
-def _csv(groups: Sequence[Group]) -> str:
+def _csv(groups: Sequence[Group], columns: Columns) -> str:
     """One row a run; where a request has several seeds, their means and standard errors stand in every row of it."""
     settings = list(dict.fromkeys(name for group in groups for trace in group.runs for name in trace.config))
-    several = any(len(group.runs) > 1 for group in groups)
+    several, (own, over, _) = any(len(group.runs) > 1 for group in groups), columns
     heads = ["run", "prompt", "seed", "model", "method", *(f"set.{name}" for name in settings), "complete"]
-    heads += [*map(_column, (*_NUMBERS, *_RATIOS)), "baseline"]
+    heads += [*map(_column, (*own, *over)), "baseline"]
     heads += ["runs"] if several else []
-    for name in (*_NUMBERS, *_RATIOS) if several else ():
+    for name in (*own, *over) if several else ():
         heads += [f"{_column(name)}_mean", f"{_column(name)}_standard_error"]
     rows = []
     for group in groups:
         base = _baseline(group, groups)
-        spread = [_known(group.runs, of) for of in _NUMBERS.values()]
-        spread += [group.over(base, of) for of in _RATIOS.values()]
+        spread = [_known(group.runs, of) for of in own.values()]
+        spread += [group.over(base, of) for of in over.values()]
         means: list[object] = []
         for values in spread:
             means += [estimate(values).mean, estimate(values).error] if values else [None, None]
         for trace in group.runs:
             alone = Group(group.name, (trace,))
             about = [group.name, trace.prompt, trace.seed, trace.model.id, trace.method]
-            numbers = [of(trace) for of in _NUMBERS.values()]
-            ratios = [next(iter(alone.over(base, of)), None) for of in _RATIOS.values()]
+            numbers = [of(trace) for of in own.values()]
+            ratios = [next(iter(alone.over(base, of)), None) for of in over.values()]
             given = [trace.config.get(name) for name in settings]
             line = [*about, *given, trace.summary.complete, *numbers, *ratios, base.name]
             rows.append([*line, *([len(group.runs), *means] if several else []), command(trace)])
@@ -149,4 +178,4 @@ def _csv(groups: Sequence[Group]) -> str:
 
 
 def _column(name: str) -> str:
-    return name.lower().replace(" ", "_")
+    return name.lower().replace(",", "").replace(" ", "_")

@@ -56,6 +56,8 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
         ("method=scd&more=1", "address: 'more' is no part of one; remove it"),
         ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; 1000 are the most"),
         ("&".join(["compare=a"] * 7), "compare: names 7 runs; 6 are the most"),
+        ("compare=a&clock=computed&on=H10,eager,Cosmos_4B,,1", "on: device: there is no 'H10'; did you mean"),
+        ("compare=a&clock=computed&on=H100,eager,Cosmos_4B,,0", "on: a batch of '0' is not allowed; use a whole"),
         ("method=" + "x" * 9000, "address: has 9007 characters"),
     ],
 )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 from support.browser import accessible, press_once, visit
 from support.raster import decoded
@@ -111,6 +112,31 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     expect(page.locator("#tray .own small", has_text="seed 1:")).to_have_count(2)  # the row of the second seed
     page.get_by_role("tab", name="Grid: prompts by settings").click()
     accessible(page, 1280, 390)
+
+
+def test_a_computed_clock_gives_the_table_columns_comes_back_by_its_address_and_is_that_of_moving_pictures(
+    page: Page, server: str, tmp_path: Path
+) -> None:
+    page.goto(server)
+    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
+    page.evaluate("draftscopePlayers.viewer.useClock('computed')")
+    page.locator("#watch-moving-gif").click()
+    with page.expect_download(timeout=180_000) as download:
+        page.locator("#watch-moving-file a[download$='.gif']").click(timeout=180_000)
+    download.value.save_as(tmp_path / "race.gif")
+    with Image.open(tmp_path / "race.gif") as image:
+        assert image.n_frames < 150  # a frame a pass would be 257
+    page.get_by_role("tab", name="Compare", exact=True).click()
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
+    expect(page.locator("#tray-costs")).not_to_contain_text("computed")
+    page.evaluate("draftscopePlayers['compare-viewer'].useClock('computed')")
+    expect(page.locator("#tray-costs")).to_contain_text("Seconds, computed for H100")
+    page.wait_for_function("location.hash.includes('clock=computed&on=H100,CUDA_graphs')")
+    address = page.evaluate("location.hash")
+    page.goto("about:blank")
+    page.goto(server + address)
+    expect(page.locator("#tray-costs")).to_contain_text("Times as fast, computed")
+    page.wait_for_function(f"{COMPARED}?.clock === 'computed'")
 
 
 def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(

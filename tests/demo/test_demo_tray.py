@@ -11,12 +11,15 @@ from support import handmade
 from support.parts import Parts
 from support.raster import decoded
 
+from demo.addresses import Address, machine_of
 from demo.pages.compare import ComparePage
+from demo.panels.export import _clocked
 from demo.runs.beside import beside
 from demo.runs.tray import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
 from demo.server.sessions import Shown
 from demo.site import Update
 from traces import dumps
+from traces.hardware import predict
 from traces.schema import Milliseconds, Trace
 from visualizers.bundle.words import command
 
@@ -120,6 +123,30 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     assert (
         page.show(parts.values(tray=Tray(), wanted=("scd",)) | {page.site.shown: shown}, MINE)[page.tray].chosen == ()
     )
+
+
+def test_the_table_has_seconds_of_the_hardware_that_is_chosen_and_calls_them_computed(
+    parts: Parts, page: ComparePage
+) -> None:
+    on = "H100,CUDA_graphs,Lumina-mGPT_7B,Llama_3.2_1B,8"
+    machine = machine_of(on)
+    assert machine is not None and machine.batch == 8
+    table = beside([ORDINARY, SHORT], machine)
+    computed = [predict(trace, machine).seconds for trace in (ORDINARY, SHORT)]
+    own, ratio = (table["heads"].index(name) for name in ("Seconds, computed for H100", "Times as fast, computed"))
+    assert [float(row[own]) for row in table["rows"]] == pytest.approx(computed, rel=5e-3)
+    assert float(table["rows"][1][ratio]) == pytest.approx(computed[0] / computed[1], rel=5e-3)
+    assert "Computed, not measured: H100, CUDA graphs, Lumina-mGPT 7B, batch 8." in table["more"]
+    (_, row) = csv.DictReader(io.StringIO(table["files"]["runs.csv"]))
+    assert float(row["seconds_computed_for_h100"]) == pytest.approx(computed[1])
+    assert "choose a larger device" in beside([ORDINARY], machine_of("T4,eager,Lumina-mGPT_7B,,900"))["more"]
+    paths = page.site.visitor(MINE).keep([ORDINARY, SHORT], "").paths
+    update = page.reckon({page.set: Shown(paths)}, gr.EventData(None, {"on": on}))
+    assert update[page.on] == on and update[page.costs]["rows"] == table["rows"]
+    wrong = page.reckon({page.set: Shown(paths)}, gr.EventData(None, {"on": "H10,,,,1"}))
+    assert wrong.keys() == {page.problem} and "there is no 'H10'" in wrong[page.problem]["text"]
+    assert page.named(Address(compare=(), at={"on": on}))[page.on] == on
+    assert _clocked(on) == {"clock": "computed", "machine": machine} and _clocked("passes") == {"clock": "passes"}
 
 
 def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_not(

@@ -36,6 +36,6 @@ class Parts:
     def values(self, **more: object) -> Update:
         """The values of the Compare page, nothing being chosen; `more` by the names of its parts."""
         chooser = self.compare.chooser
-        values = {self.compare.set: Shown(), self.site.look: "", self.site.shown: Shown()}
+        values = {self.compare.set: Shown(), self.compare.on: "", self.site.look: "", self.site.shown: Shown()}
         values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
         return values | {getattr(self.compare, name): value for name, value in more.items()}

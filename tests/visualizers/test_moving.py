@@ -154,6 +154,8 @@ def test_what_is_out_of_range_or_too_long_says_what_to_do() -> None:
     with pytest.raises(MovingError, match=r"frames are more than 600: show it faster, with slow ([\d.]+)") as caught:
         moments([trace], slow)
     assert moments([trace], replace(slow, slow=float(str(caught.value).split()[-3])))
+    assert 500 < len(moments([trace], fitting([trace], slow))) <= 600
+    assert fitting([trace], replace(slow, slow=0.1)).slow == 0.1
     with pytest.raises(MovingError, match="7 traces: give 1 to 6"):
         moments([trace] * 7, look)
 

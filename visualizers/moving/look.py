@@ -91,9 +91,17 @@ def moments(traces: Sequence[Trace], look: Look) -> tuple[Moment, ...]:
 
 
 def fitting(traces: Sequence[Trace], look: Look) -> Look:
-    """Return the look with as many passes to a frame as the limits need, on the clock of passes."""
-    longest = max((len(trace.steps) for trace in traces), default=0)
-    return replace(look, every=max(look.every, ceil(longest / max(1, _most_frames(traces, look) - 1))))
+    """Return the look with as many passes to a frame as the limits need, or at most as slow as they allow.
+
+    Raises:
+        MovingError: The times cannot be computed, or are too long for any speed.
+    """
+    most = max(1, _most_frames(traces, look) - 1)
+    if look.clock == "passes":
+        longest = max((len(trace.steps) for trace in traces), default=0)
+        return replace(look, every=max(look.every, ceil(longest / most)))
+    seconds = max(pass_ends(trace, look.machine)[-1] for trace in traces) / 1000
+    return replace(look, slow=min(look.slow, 0.99 * most / (look.fps * seconds))) if seconds else look
 
 
 def pass_ends(trace: Trace, machine: Machine | None) -> list[float]:
@@ -132,7 +140,7 @@ def _by_time(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
     step = 1000 / (look.fps * look.slow)
     frames, most = 1 + ceil(longest / step - _SLACK), _most_frames(traces, look)
     if frames > most:
-        slow = 0.99 * look.slow * (most - 1) / (frames - 1)
+        slow = fitting(traces, look).slow
         raise MovingError(f"{frames} frames are more than {most}", f"show it faster, with slow {slow:.2g} or less")
     counts = [tuple(bisect_right(each, frame * step + _SLACK) - 1 for each in ends) for frame in range(frames)]
     return [*counts[:-1], tuple(len(trace.steps) for trace in traces)]

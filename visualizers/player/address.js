@@ -22,7 +22,7 @@
   /** A tab shows a run: another one, or that of the address where it is `placed`. */
   const name = (where, run, placed = false) => {
     shown[where] = run;
-    if (tab() === where && !placed) write({ run, tour: "", place: "" });
+    if (tab() === where && !placed) write({ run, tour: "", place: where === "compare" ? read().place : "" });
   };
   /** The player of the first tab stands at a place of a run. */
   const stand = (at, run) => {

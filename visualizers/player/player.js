@@ -434,10 +434,11 @@ class Player {
       say(this.live, [this.controls.words, ...((this.stage.shown && this.stage.drawn?.caption) || []), ...this.present().map((lane) => lane.sentence())].join(". "));
       const inPasses = this.clock === "passes";
       const place = { step: inPasses ? (this.stage.shown ? Math.round(this.now * 100) / 100 : Math.floor(this.now)) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
+      const on = this.clock === "computed" ? this.controls.hardware.written : "";
       if (this.hash && !this.guided && this.root.checkVisibility()) {
-        draftscopeAddress.stand({ ...place, clock: this.clock, on: this.clock === "computed" ? this.controls.hardware.written : null, token: this.pinned ? this.position : null }, this.called);
+        draftscopeAddress.stand({ ...place, clock: this.clock, on: on || null, token: this.pinned ? this.position : null }, this.called);
       }
-      this.emit("settled", { clock: this.clock, now: this.now });
+      this.emit("settled", { clock: this.clock, now: this.now, on });
     }, SETTLE_MILLISECONDS);
   }
 
