@@ -1,5 +1,6 @@
 """What methods gain in time against what they lose in quality, of one kind of result or of many, and which to take."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -56,6 +57,12 @@ class Tradeoff:
     def faster(self) -> bool:
         """Whether it is faster than ordinary decoding beyond its own spread."""
         return self.speed > 1 and (self.speed_low is None or self.speed_low > 1)
+
+    @property
+    def window(self) -> int:
+        """Tokens of a pass that the setting names; 0 where it names none."""
+        named = re.search(r"window (\d+)", self.setting)
+        return int(named[1]) if named else 0
 
     @property
     def height(self) -> float | None:

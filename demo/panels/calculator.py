@@ -10,6 +10,7 @@ from demo.addresses import fragment_of_plan
 from demo.panels.figure import Panel
 from demo.panels.widgets import data_table, notice, notice_box, table
 from demo.runs.measured import drafted
+from demo.runs.tradeoffs import reported_near
 from demo.site import AT_ONCE, LATEST, Site, Update
 from engines.config import ConfigError
 from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
@@ -81,7 +82,7 @@ class CalculatorPanel:
                 _FIRST.context, precision=0, label="Context", info="Tokens in the KV cache.", min_width=200
             )
         self.panel = Panel(site, "calculator")
-        with gr.Accordion("The same by draft length, as a table", open=False):
+        with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
             self.rows = data_table("Speed by draft length", elem_id="calculator-rows")
         self.link = gr.Textbox(visible=False)
         self.fields: dict[str, Any] = {
@@ -118,7 +119,7 @@ class CalculatorPanel:
             plan = _plan(given)
         except HardwareError as error:
             return {self.problem: notice("error", str(error), "This cannot be computed.")}
-        figure = CALCULATOR.draw(Calculation(plan, self.measured.get(values[self.pair])))
+        figure = CALCULATOR.draw(Calculation(plan, self.measured.get(values[self.pair]), reported_near(plan)))
         shown = self.panel.show(CALCULATOR, figure, values[self.site.look], request)
         link = "" if plan == _FIRST else fragment_of_plan(given)
         return {self.answer: told(plan), self.problem: {}, self.rows: rows(plan), self.link: link, **shown}
@@ -183,7 +184,7 @@ def rows(plan: Plan) -> dict[str, Any]:
         for one in fitting(plan, "drafts", DRAFTS)
     ]
     note = f"Computed, not measured. A pass of ordinary decoding takes {_time(plan.ordinary.seconds)}."
-    return table(heads, lines, note) | {"files": taken("calculator", heads, lines)}
+    return table(heads, lines, note) | {"files": taken("calculator", heads, lines), "link": True}
 
 
 def _milliseconds(plan: Plan) -> tuple[float, float]:

@@ -144,30 +144,33 @@ chooses((button) => {
 _TABLE_JS = """
 const scroller = build('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': props.name });
 const KINDS = { csv: 'CSV', tex: 'LaTeX', md: 'Markdown' };
-const taken = (files) => {
+const copying = (kind, text, otherwise = () => {}) => {
+  const copy = build('button', { type: 'button' }, `Copy ${kind}`);
+  copy.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(text()).catch(otherwise);
+    copy.textContent = `${kind} copied`;
+  });
+  return copy;
+};
+const taken = (files, link) => {
   if (!files) return [];
   const buttons = Object.entries(files).map(([name, text]) => {
     const kind = KINDS[name.split('.').pop()];
     const href = `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`;
     const save = build('a', { download: name, href }, `Download ${kind}`);
-    if (kind === 'CSV' || !navigator.clipboard) return save;
-    const copy = build('button', { type: 'button' }, `Copy ${kind}`);
-    copy.addEventListener('click', async () => {
-      await navigator.clipboard.writeText(text).catch(() => save.click());
-      copy.textContent = `${kind} copied`;
-    });
-    return copy;
+    return kind === 'CSV' || !navigator.clipboard ? save : copying(kind, () => text, () => save.click());
   });
+  if (link && navigator.clipboard) buttons.push(copying('link', () => location.href));
   return [build('div', { class: 'taken' }, ...buttons)];
 };
 const row = (tag, attributes, cells) => build('tr', {}, ...cells.map((cell) => build(tag, attributes, cell)));
 const show = () => {
-  const { heads, rows, more, files } = props.value || {};
+  const { heads, rows, more, files, link } = props.value || {};
   if (!rows?.length) return place.replaceChildren();
   const body = rows.map((cells) => row('td', {}, cells));
   scroller.replaceChildren(
     build('table', {}, build('thead', {}, row('th', { scope: 'col' }, heads)), build('tbody', {}, ...body)));
-  place.replaceChildren(scroller, ...(more ? [build('p', {}, more)] : []), ...taken(files));
+  place.replaceChildren(scroller, ...(more ? [build('p', {}, more)] : []), ...taken(files, link));
 };
 """
 

@@ -19,6 +19,7 @@ from engines.models.catalog import MODELS
 from traces.naming import COUPLINGS, name_for
 from traces.pairing import estimate
 from traces.results import ResultRow, read_results
+from traces.speculating import Plan
 from traces.tradeoffs import Drafting, Tradeoff, best
 from visualizers import SweepError
 from visualizers.groups import Group, gathered
@@ -49,6 +50,16 @@ def reported_tradeoffs() -> tuple[Tradeoff, ...]:
         Tradeoff(**{"batch": None, **entry}, speed=above / below, reported=True)
         for entry, (above, below) in zip(entries, ratios, strict=True)
     )
+
+
+def reported_near(plan: Plan) -> tuple[Tradeoff, ...]:
+    """What papers report of drafts that no network makes, with the target, the device and the batch of a plan."""
+    return tuple(
+        one
+        for one in reported_tradeoffs()
+        if plan.draft is None and one.window and one.batch == plan.batch
+        if one.model.startswith(plan.target.name) and plan.device.name.split()[0] in one.hardware.split()
+    )  # fmt: skip
 
 
 class _Result:

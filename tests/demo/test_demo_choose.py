@@ -16,10 +16,18 @@ from demo.panels.calculator import _FIRST, CalculatorPanel
 from demo.panels.methods import method_text
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import recordings
-from demo.runs.tradeoffs import REPORTED, answer, measured_tradeoffs, reported_tradeoffs, speed_in_words
+from demo.runs.tradeoffs import (
+    REPORTED,
+    answer,
+    measured_tradeoffs,
+    reported_near,
+    reported_tradeoffs,
+    speed_in_words,
+)
 from demo.server.sessions import Shown, Visitors
 from demo.site import Site
 from engines.config import ConfigError
+from traces.hardware import DEVICES, SIZES
 from traces.tradeoffs import Tradeoff
 from visualizers.figures.calculator import CALCULATOR, Calculation
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
@@ -188,7 +196,7 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed() -> None:
     ):
         refused = panel.draw({**form, control: value}, visitor)
         assert refused.keys() == {panel.problem} and refused[panel.problem]["text"].startswith(problem)
-    assert shown[panel.link] == "" and len(shown[panel.rows]["files"]) == 3
+    assert shown[panel.rows]["link"] and shown[panel.link] == "" and len(shown[panel.rows]["files"]) == 3
     changed = panel.draw({**form, panel.drafts: 6, panel.target: "7e9"}, visitor)
     address = read_address("#" + changed[panel.link])
     assert address is not None and address.tab == "choose"
@@ -196,6 +204,16 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed() -> None:
     assert (opened[panel.drafts], opened[panel.target], opened[panel.device]) == (6, "7e9", form[panel.device])
     (line,) = [row for row in changed[panel.rows]["rows"] if row[0] == "6"]
     assert f"# {float(line[-1]):.1f}×" in changed[panel.answer]
+
+
+def test_reported_points_stand_in_the_curve_where_target_device_and_batch_are_theirs() -> None:
+    near = replace(_FIRST, target=SIZES["Lumina-mGPT 7B"], device=DEVICES["A100 80GB"], draft=None)
+    points = reported_near(near)
+    assert {(one.window, round(one.speed, 2)) for one in points} >= {(16, 3.12), (32, 3.81), (64, 4.18)}
+    (drawn,) = CALCULATOR.draw(Calculation(near, None, points)).select_traces(lambda trace: trace.name == "reported")
+    assert {*drawn.x} == {15, 31, 63} and "Table 1" in drawn.text[0]
+    for far in ({"batch": 8}, {"device": DEVICES["H100"]}, {"target": SIZES["Cosmos 4B"]}, {"draft": _FIRST.draft}):
+        assert reported_near(replace(near, **far)) == ()
 
 
 @pytest.mark.parametrize(

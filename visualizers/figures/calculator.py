@@ -8,6 +8,7 @@ import plotly.graph_objects as go
 
 from traces.hardware import DEVICES, HardwareError
 from traces.speculating import Plan, SpeedByLength
+from traces.tradeoffs import Tradeoff
 from visualizers.figure import DataFigure
 from visualizers.plot import axes, bars, curve, dots, guide, plain, side_by_side
 from visualizers.style import NEUTRAL, Look
@@ -18,10 +19,12 @@ BATCHES: Final = tuple(2**power for power in range(11))
 
 @dataclass(frozen=True, slots=True)
 class Calculation:
-    """A plan, and what was measured with one drafter, on other hardware."""
+    """A plan, what was measured with one drafter on other hardware, and what papers report of settings near it."""
 
     plan: Plan
     measured: SpeedByLength | None = None
+    reported: tuple[Tradeoff, ...] = ()
+    """Each with a window, of one token more than drafts."""
 
 
 def _drawn(calculation: Calculation) -> go.Figure:
@@ -45,6 +48,12 @@ def _drawn(calculation: Calculation) -> go.Figure:
         hover, mark = "γ %{x}: %{y:.2f} × as fast, measured<extra></extra>", {"size": 9, "symbol": "diamond"}
         look: Look = {"marker": mark, "error_y": {"type": "data", **spread}, "showlegend": False}
         dots(figure, 2, "measured", ([*measured.speeds], median), hover, row=1, col=1, **look)
+    if near := calculation.reported:
+        points = [one.window - 1 for one in near], [one.speed for one in near]
+        tables = [f"{one.setting}, {one.source}" for one in near]
+        cross = {"size": 9, "symbol": "x-thin-open", "line": {"width": 2}}
+        hover = "γ %{x}: %{y:.2f} × as fast, reported<br>%{text}<extra></extra>"
+        dots(figure, 3, "reported", points, hover, row=1, col=1, marker=cross, text=tables, showlegend=False)
     devices = fitting(plan, "device", DEVICES.values())
     rows = [each.speed_up for each in devices], [each.device.name for each in devices]
     hover, place = "%{y}: %{x:.2f} × as fast<extra></extra>", {"row": 1, "col": 3, "showlegend": False}
@@ -63,6 +72,8 @@ def _drawn(calculation: Calculation) -> go.Figure:
     )
     if measured:
         about += f". Diamonds: measured, {measured}, {measured.place}, quartiles"
+    if calculation.reported:
+        about += ". Crosses: reported by papers, with their own acceptance and engine"
     return figure.update_layout(title_subtitle_text=plain(about))
 
 
