@@ -22,7 +22,7 @@ from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
-from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, Machine, named
+from traces.hardware import HardwareError, Machine, read_machine
 from traces.schema import Trace
 
 WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")
@@ -114,13 +114,7 @@ def machine_of(on: str) -> Machine | None:
     if not re.fullmatch(r"[1-9]\d{0,3}", batch):
         raise ConfigError(f"on: a batch of {_quoted(batch)} is not allowed; use a whole number from 1 to 9999.")
     try:
-        return Machine(
-            device=named("device", DEVICES, device[:_SHOWN]),
-            engine=named("engine", ENGINES, engine[:_SHOWN]),
-            target=named("target", SIZES, target[:_SHOWN]),
-            draft=named("draft", SIZES, draft[:_SHOWN]) if draft else None,
-            batch=int(batch),
-        )
+        return read_machine(device[:_SHOWN], engine[:_SHOWN], target[:_SHOWN], draft[:_SHOWN] or None, int(batch))
     except HardwareError as error:
         raise ConfigError(f"on: {error}") from None
 

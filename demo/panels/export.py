@@ -30,10 +30,11 @@ from visualizers.style import Theme
 KINDS: Final = ("gif", "mp4")
 _SAID_EVERY: Final = 8
 """Frames from one word of progress to the next."""
-_CLOCK: Final = """() => {
+_CLOCK: Final = """(...values) => {
   const { clock, controls } = draftscopePlayers.viewer;
-  return clock === 'computed' ? controls.hardware.written : clock;
+  return [...values.slice(0, -1), clock === 'computed' ? controls.hardware.written : clock];
 }"""
+"""Gradio passes inputs in the order in which they were made, so that the clock comes last."""
 _NOTHING_MOVES: Final = "There is no run to show in motion yet; press Run or choose a recorded run."
 
 
@@ -129,8 +130,8 @@ class MovingPanel(FileOut):
         events: dict[str, Any] = {**COMPUTE, **QUIET}
         for kind, button in buttons.items():
             export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind), stops=False)
-            clocked = button.click(None, None, self.clock, js=_CLOCK, **QUIET)
-            self.save_after(clocked.then(export, {site.shown, site.look, self.clock}, self.parts, **events))
+            given = {site.shown, site.look, self.clock}
+            self.save_after(button.click(export, given, self.parts, js=_CLOCK, **events))
 
     def export(self, kind: str, values: Update, request: gr.Request) -> Iterator[Update]:
         """Write the runs at hand as a moving picture, and say how far it is."""
