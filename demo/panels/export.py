@@ -130,7 +130,7 @@ class MovingPanel(FileOut):
         events: dict[str, Any] = {**COMPUTE, **QUIET}
         for kind, button in buttons.items():
             export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind), stops=False)
-            given = {site.shown, site.look, self.clock}
+            given: set[Any] = {site.shown, site.look, self.clock}
             self.save_after(button.click(export, given, self.parts, js=_CLOCK, **events))
 
     def export(self, kind: str, values: Update, request: gr.Request) -> Iterator[Update]:
