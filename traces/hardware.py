@@ -381,10 +381,10 @@ def _ours(name: str, millions: float, layers: int, width: int) -> Size:
 SHIPPED: Final = _by_name(
     *(_ours(name, 4.788, 6, 256) for name in ("studio-image", "studio-video")),
     _ours("studio-image-draft", 1.017, 1, 256),
-    *(_ours(name, 8.507, 5, 384) for name in ("text-target", "text-full")),
+    _ours("text-target", 8.507, 5, 384),
     *(_ours(name, 1.374, 4, 160) for name in ("text-draft", "text-shift")),
-    _ours("snakes-target", 0.759, 4, 128),
-    _ours("snakes-draft", 0.191, 4, 64),
+    _ours("tally-target", 4.549, 6, 256),
+    *(_ours(name, 0.578, 3, 128) for name in ("tally-draft", "tally-full")),
 )
 """The models that ship, in float32 and without embeddings that are only looked up."""
 ENGINES: Final = _by_name(
