@@ -86,7 +86,9 @@ def solved(text: str, answer: str) -> bool:
 def accuracy(model: Model, runs: Sequence[Decoded], problems: Sequence[Problem]) -> Row:
     """Share of the problems that a model solved, the first of each run, with its standard error."""
     texts = [model.output(run.tokens[0]).text or "" for run in runs]
-    right = [float(solved(text, problem.answer)) for text, problem in zip(texts, problems, strict=True)]
+    right = [
+        float(exam(model.card.id).solved(text, problem.answer)) for text, problem in zip(texts, problems, strict=True)
+    ]
     return {
         "problems": len(right),
         "accuracy": statistics.fmean(right),

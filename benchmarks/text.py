@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from benchmarks import _runs
-from benchmarks._problems import Problem, accuracy, held_out
+from benchmarks._problems import Problem, accuracy, exam
 from benchmarks._results import Claim, Options, Row, at_most, finish, positive, spread
 from benchmarks._runs import Pair, decode, paired
 from engines.methods import METHODS
@@ -23,29 +23,26 @@ from engines.runtime.driver import Job
 from engines.runtime.request import Request
 from traces.streams import piped
 
-MODEL: Final = "text-target"
-LENGTH: Final = 96
+MODEL: Final = "tally-target"
+LENGTH: Final = 160
 MOST_OF_POLICY: Final = 1.0
-POLICY: Final = "confidence 0.99, block 32"
-PAYS: Final = "PSD 0.99, block 32, rows that pay"
+POLICY: Final = "confidence 0.9, block 16"
+PAYS: Final = "PSD 0.9, block 16, rows that pay"
 ORDINARY: Final = "block size 1"
-LARGE: Final = {"block": "32"}
+LARGE: Final = {"block": "16"}
+PSD: Final = {**METHODS["psd"].presets["PSD (Confidence)"], **LARGE, "tau": 0.9}
 
 DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     ORDINARY: ("blockwise", {"block": "1"}),
     "static, 2 a pass": ("blockwise", {"block": "8", "rule": "static", "steps": 4}),
     "dynamic": ("blockwise", {"block": "8", "rule": "dynamic", "steps": 8, "threshold": 0.9}),
+    "confidence 0.3, block 4": ("blockwise", {"block": "4", "rule": "confidence", "threshold": 0.3}),
     "confidence": ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.9}),
-    "confidence, block 32": ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.9}),
-    POLICY: ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.99}),
-    "S2D2 A": ("s2d2", {**METHODS["s2d2"].presets["SDAR-8B A"], "verdict": "match"}),
-    "S2D2 B": ("s2d2", {**METHODS["s2d2"].presets["SDAR-8B B"], "verdict": "match"}),
-    "S2D2, block 32": ("s2d2", {**LARGE, "router": "always"}),
-    "PSD 0.99, block 32": ("psd", {**METHODS["psd"].presets["PSD (Confidence)"], **LARGE, "tau": 0.99}),
-    PAYS: (
-        "psd",
-        {**METHODS["psd"].presets["PSD (Confidence)"], **LARGE, "tau": 0.99, "row_cost": 0.35},
-    ),
+    POLICY: ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.9}),
+    "S2D2": ("s2d2", {**LARGE, "router": "always"}),
+    "S2D2, block 32": ("s2d2", {"block": "32", "router": "always"}),
+    "PSD 0.9, block 16": ("psd", PSD),
+    PAYS: ("psd", {**PSD, "row_cost": 0.35}),
     "SimSD": ("simsd", {"block": "8", "gamma": 8}),
 }
 """Decoders by label: a method and its settings."""
@@ -54,16 +51,17 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     options = Options("text", __doc__)
-    options.add_argument("--problems", type=positive, default=500)
+    options.add_argument("--problems", type=positive, default=60)
     options.add_argument("--lockstep", type=positive, default=16, help="problems of the throughput part")
     add_option(options)
     chosen = options.read(arguments)
     model = load_model(MODEL, chosen.device)
-    problems = held_out()[: chosen.problems]
+    posed = exam(MODEL).problems
+    problems = posed[: chosen.problems]
     for label in DECODERS:
         decode([job(label, model, problems[0])])  # load kernels and grow memory pools before anything is timed
     rows = table(model, problems)
-    claims = [against_policy(model, problems), *lockstep(model, held_out()[: chosen.lockstep])]
+    claims = [against_policy(model, problems), *lockstep(model, posed[: chosen.lockstep])]
     finish(chosen, f"{MODELS[MODEL].title}: speed", claims, rows, model.device)
 
 
@@ -113,7 +111,7 @@ def lockstep(model: Model, problems: Sequence[Problem]) -> list[Claim]:
     """What decoding together gains."""
     return [
         _runs.throughput([job(label, model, problem) for problem in problems], 3, f"Text, {label}", "answers")
-        for label in (ORDINARY, "confidence", "S2D2, block 32")
+        for label in (ORDINARY, "confidence", "S2D2")
     ]
 
 
