@@ -179,7 +179,7 @@ HEADLINES: Final = (
         "2603.25702",
         "a block-diffusion language model drafts, and checks itself with blocks of one token",
         "text",
-        {"method": "s2d2", "decoder": "S2D2"},
+        {"method": "s2d2", "decoder": "S2D2, block 16"},
         "fewer_passes",
     ),
     Headline(

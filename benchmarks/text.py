@@ -39,7 +39,7 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "confidence 0.3, block 4": ("blockwise", {"block": "4", "rule": "confidence", "threshold": 0.3}),
     "confidence": ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.9}),
     POLICY: ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.9}),
-    "S2D2": ("s2d2", {**LARGE, "router": "always"}),
+    "S2D2, block 16": ("s2d2", {**LARGE, "router": "always"}),
     "S2D2, block 32": ("s2d2", {"block": "32", "router": "always"}),
     "PSD 0.9, block 16": ("psd", PSD),
     PAYS: ("psd", {**PSD, "row_cost": 0.35}),
@@ -111,7 +111,7 @@ def lockstep(model: Model, problems: Sequence[Problem]) -> list[Claim]:
     """What decoding together gains."""
     return [
         _runs.throughput([job(label, model, problem) for problem in problems], 3, f"Text, {label}", "answers")
-        for label in (ORDINARY, "confidence", "S2D2")
+        for label in (ORDINARY, "confidence", "S2D2, block 16")
     ]
 
 
