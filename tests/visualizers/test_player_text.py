@@ -113,6 +113,20 @@ def test_the_line_in_which_a_story_is_wrong_is_named(page: Page, right: str, wro
     expect(page.locator(".ds-passes")).to_have_text(["✓ in 1 pass", f"✗ {told}, in 1 pass"])
 
 
+def test_a_text_longer_than_its_room_shows_what_is_written(page: Page) -> None:
+    harness(page)
+    words = 300
+    steps = [step(f"{at}:0=sampled") for at in range(words)]
+    long = make("ar", Canvas(kind="text", shape=(words,)), steps, legend=Legend(vocabulary={0: " word"}))
+    page.evaluate("trace => { player.useBrief(true); player.load([trace]); }", plain(long))
+    for count in (words, 5, 150):
+        page.evaluate("count => player.set(count)", count)
+        settle(page)
+        room, newest = (page.locator(each).bounding_box() for each in (".ds-tokens", f"[data-position='{count - 1}']"))
+        assert room and newest
+        assert room["y"] <= newest["y"] and newest["y"] + newest["height"] <= room["y"] + room["height"]
+
+
 def test_a_stopped_run_says_how_far_it_came_of_what_was_asked_for(page: Page) -> None:
     harness(page)
     stopped = make("ar", Canvas(kind="image", shape=(4, 4)), [step("0:1=sampled"), step("1:2=sampled")])
