@@ -177,7 +177,7 @@ def test_still_pictures_show_whole_passes(page: Page) -> None:
 def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None:
     opened(page, read(ORDINARY), read(SPECULATIVE))
     at(page, 7, "judge", 300)
-    coin = page.locator(".ds-toss")
+    coin = page.locator(".ds-coin-slider")
     before = page.evaluate("JSON.stringify(player.snapshot())")
     box = coin.bounding_box()
     assert box is not None

@@ -17,7 +17,7 @@ class Stage {
     [this.says, this.notes] = [make("strong", {}), make("span", {})];
     this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes);
     this.card = make("dl", { class: "ds-card" });
-    this.coin = makeSlider({ class: "ds-toss", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" }, (value) => this.suppose(value));
+    this.coin = makeSlider({ class: "ds-coin-slider", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" }, (value) => this.suppose(value));
     this.node = make("section", { class: "ds-stage", "aria-label": "Speculative decoding, word by word" }, this.canvas, this.caption, this.card, this.coin);
   }
 
