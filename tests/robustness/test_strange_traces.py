@@ -25,7 +25,8 @@ from visualizers.sheet import section
 
 pytestmark = pytest.mark.filterwarnings("ignore::traces.TraceWarning", "ignore::hypothesis.errors.HypothesisWarning")
 FILES = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("*.json.gz"))
-COLUMNS = ("p", "q", "accept_prob", "coin", "top", "likely", "row", "paths", "graph", "mask", "signals")
+COLUMNS = ("p", "q", "accept_prob", "coin", "top", "likely", "paths", "graph", "mask", "signals")
+"""Without `row`, which says apart what two sequences have at one position: such a trace is refused."""
 PAGE_SECONDS = 30.0
 """Of the processor, for a page with every figure."""
 
@@ -81,7 +82,9 @@ def twisted(draw: st.DrawFn) -> Trace:
     """A run that stays sound, as far as one can know: a stranger's words, or numbers at the edge of what may be."""
     made = json.loads(dumps(hostile(short(draw(runs)), draw(texts))))
     del made["summary"]  # it follows from the steps
-    for twist in draw(st.sets(st.sampled_from(("costs", "fewer", "idle", "shape", "empty", "words", "rules")))):
+    for twist in draw(
+        st.lists(st.sampled_from(("costs", "fewer", "idle", "shape", "empty", "words", "rules")), unique=True)
+    ):
         if twist == "costs":
             size = draw(st.sampled_from((1e-300, 1e-9, 1e6, float(MILLISECONDS))))
             times = dict.fromkeys(("prepare", "forward", "logits", "decide"), size)
@@ -89,7 +92,7 @@ def twisted(draw: st.DrawFn) -> Trace:
                 step["call"] |= {"query_tokens": CALL_COUNT, "batch": CALL_COUNT, "milliseconds": times}
                 step["signals"] = step.get("signals", {}) | {"x_a": -MEASURE}
         elif twist == "fewer":
-            gone = draw(st.sets(st.sampled_from(COLUMNS), min_size=1))
+            gone = draw(st.lists(st.sampled_from(COLUMNS), min_size=1))
             made["steps"] = [{name: step[name] for name in step if name not in gone} for step in made["steps"]]
         elif twist == "idle":
             idle = {"call": {"role": "self", "mode": "idle", "query_tokens": 0}}
