@@ -6,6 +6,7 @@ from typing import Any, Final, TypeAlias
 
 from demo.panels.widgets import table
 from traces.hardware import HardwareError, Machine, predict
+from traces.hindsight import hindsight
 from traces.naming import is_ordinary, labels
 from traces.pairing import estimate, paired, seconds, target_forwards
 from traces.schema import Trace
@@ -22,6 +23,10 @@ def _yield(trace: Trace) -> float | None:
     return trace.summary.tokens / own if (own := target_forwards(trace)) else None
 
 
+def _saved(trace: Trace) -> float | None:
+    return 100 * made.saved if (made := hindsight(trace)) else None
+
+
 _NUMBERS: Final[Mapping[str, Number]] = {
     "Tokens": lambda trace: float(trace.summary.tokens),
     "Target passes": target_forwards,
@@ -30,6 +35,7 @@ _NUMBERS: Final[Mapping[str, Number]] = {
     "Query tokens": lambda trace: float(trace.summary.query_tokens),
     "Acceptance": lambda trace: trace.summary.acceptance,
     "Seconds": seconds,
+    "Saved at best (%)": _saved,
 }
 _RATIOS: Final = {"Times fewer target passes": target_forwards, "Times as fast": seconds}
 """Of the baseline's number over the run's."""

@@ -1,12 +1,14 @@
 """What decoding costs: the race to the last token, time by stage, runs side by side, and one setting seed by seed."""
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from textwrap import wrap
 from typing import Final
 
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from traces.hindsight import hindsight
 from traces.pairing import estimate, of_seeds, seconds, target_forwards
 from traces.schema import Trace
 from traces.stats import compare, latency_breakdown, race
@@ -87,6 +89,26 @@ def _gain(value: float, ratio: float | None) -> tuple[float, str]:
 def _accepted(trace: Trace) -> tuple[float, str]:
     rate = trace.summary.acceptance
     return (0.0, "no drafts") if rate is None else (100 * rate, f"{100 * rate:,.0f}")
+
+
+def _hindsight(traces: Traces, step: int | None) -> go.Figure:
+    runs = [one for trace in traces if (one := hindsight(trace))]
+    heads = [
+        f"{name}<br>{run.best} of {run.spent} {run.unit} at best"
+        for name, run in zip(labels(traces), runs, strict=True)
+    ]
+    figure = side_by_side(heads, horizontal_spacing=0.09)
+    for panel, run in enumerate(runs, start=1):
+        ways = {
+            "as decoded": [one.spent for one in run.choices],
+            "at best, in hindsight": [one.best for one in run.choices],
+        }
+        at = [one.step + 1 for one in run.choices]
+        for i, (name, counts) in enumerate(ways.items()):
+            points, steps = (at, list(accumulate(counts))), {"mode": "lines", "line": {**series(i).line, "shape": "hv"}}
+            curve(figure, i, name, points, f"%{{y}} {run.unit} by pass %{{x}}", **steps, **in_panel(panel, i))
+    axes(figure, "Forward pass", *(f"{run.unit.capitalize()} ({run.setting})" for run in runs), height=460)
+    return figure.update_xaxes(rangemode="tozero")
 
 
 def _repeated(traces: Traces) -> Mapping[str, tuple[Trace, ...]]:
@@ -170,6 +192,19 @@ FIGURES: Final = (
         at_most="runs",
         refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
         drawing=_comparison,
+    ),
+    Figure(
+        name="hindsight",
+        title="What the best choice of every pass would have saved",
+        caption="What a run took up to each pass, and the least that would have done, as it is known after the run. Of "
+        "drafts: those that were accepted. Of a draft graph: the rows of the accepted path. Of a window: as far as the "
+        "last draft that stayed until it was accepted. Of verifications: those that did more than confidence would "
+        "have. Of a confidence threshold: the lowest, pass by pass, that would have been right. The last three are "
+        "estimates: tokens known earlier could change what is predicted next.",
+        needs=lambda trace: hindsight(trace) is not None,
+        needed="choices: drafts, a window, verifications or a confidence threshold",
+        at_most="panels",
+        drawing=_hindsight,
     ),
     Figure(
         name="seeds",

@@ -1,0 +1,139 @@
+"""What the best choice of every pass would have saved, as it is known after the run.
+
+A method chooses as it goes: how many drafts to make, whether to verify them, which tokens are sure enough. A trace says
+what each choice came to, and so by how much the best one would have been cheaper. Where the cheaper pass leads to the
+same tokens, that is exact; elsewhere it is an estimate, and `assumes` says what it takes for granted.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
+from typing import Final, NamedTuple
+
+from traces.foresight import Forecast, forecasts
+from traces.replay import PENDING, outcomes
+from traces.schema import Fate, Step, Token, Trace
+from traces.stats import evaluated_drafts
+from traces.text_stats import decisions
+
+
+class Choice(NamedTuple):
+    """What a pass took and the least that would have done, in the unit of its run."""
+
+    step: int
+    spent: int
+    best: int
+
+
+class Hindsight(NamedTuple):
+    """The choices of a run."""
+
+    setting: str
+    """What was chosen."""
+    unit: str
+    """What it costs: passes, drafts or rows."""
+    assumes: str
+    """What the best choices rest on; empty where they lead to the same tokens."""
+    choices: tuple[Choice, ...]
+
+    @property
+    def spent(self) -> int:
+        """What all choices took."""
+        return sum(one.spent for one in self.choices)
+
+    @property
+    def best(self) -> int:
+        """The least that would have done."""
+        return sum(one.best for one in self.choices)
+
+    @property
+    def saved(self) -> float:
+        """Share that the best choices would have saved, from 0 to 1."""
+        return 1 - self.best / self.spent
+
+
+def hindsight(trace: Trace) -> Hindsight | None:
+    """The choices of a run beside the best ones; None where there were none, as in ordinary decoding."""
+    for setting, unit, assumes, read in _KINDS:
+        if choices := read(trace):
+            return Hindsight(setting, unit, assumes, choices)
+    return None
+
+
+def _rows(trace: Trace) -> tuple[Choice, ...]:
+    """Of a draft graph, the path that was accepted had to be there."""
+    graphs = [(index, step.graph) for index, step in enumerate(trace.steps) if step.graph]
+    return tuple(Choice(index, len(graph), max(1, sum(node.accepted for node in graph))) for index, graph in graphs)
+
+
+def _routed(trace: Trace) -> tuple[Choice, ...]:
+    """A verification had to be there unless the tokens above the threshold were all right, and it added none."""
+    if all(one.accepted is None for one in decisions(trace.steps)):
+        return ()
+    least, whole = float(trace.config.get("threshold") or 1), _final(trace.steps)
+    choices, sure = [], dict[int, Token | None]()
+    for index, step in enumerate(trace.steps):
+        judges, made = any(fate.judged for fate in step.fate), _final([step])
+        spare = judges and made.items() <= sure.items() <= whole.items()
+        choices.append(Choice(index, 1, int(not spare)))
+        confidence = step.numbers.get("confidence", ())
+        left = {} if judges or not confidence else outcomes(step)
+        sure = {position: one.token for position, one in left.items() if (confidence[one.entry] or 0) > least}
+    return tuple(choices)
+
+
+def _drafted(trace: Trace) -> tuple[Choice, ...]:
+    """Drafts that were rejected, or dropped behind a rejection, had not to be made."""
+    verified = [(index, step) for index, step in enumerate(trace.steps) if evaluated_drafts(step)]
+    if any(fate in PENDING for _, step in verified for fate in step.fate):
+        return ()
+    return tuple(Choice(index, evaluated_drafts(step), step.fate.count(Fate.ACCEPTED)) for index, step in verified)
+
+
+def _windowed(trace: Trace) -> tuple[Choice, ...]:
+    """A window had to reach as far as the last draft that stayed as it was until it was accepted."""
+    choices, stays = [], dict[int, Token | None]()
+    for index in range(len(trace.steps) - 1, -1, -1):
+        step = trace.steps[index]
+        if not step.draft:
+            continue
+        stays |= {at: one.token for at, one in outcomes(step).items() if one.fate is Fate.ACCEPTED}
+        drafts = {at: token for at, token in zip(step.position, step.draft, strict=True) if token is not None}
+        stays = {at: token for at, token in stays.items() if drafts.get(at, token) == token}
+        useful = [place for place, at in enumerate(sorted(drafts), start=1) if at in stays]
+        choices.append(Choice(index, len(drafts), max(useful, default=0)))
+    return tuple(reversed(choices))
+
+
+def _thresholded(trace: Trace) -> tuple[Choice, ...]:
+    """A pass had to be there unless thresholds as low as could be had made its tokens final before."""
+    foreseen = {one.step: one for one in forecasts(trace.steps)}
+    choices, known = [], set[int]()
+    for index, step in enumerate(trace.steps):
+        made = _final([step]).keys()
+        spare = bool(made) and made <= known
+        choices.append(Choice(index, 1, int(not spare)))
+        known |= made
+        if not spare and index in foreseen:
+            known |= set(_right(foreseen[index]))
+    return tuple(choices) if foreseen else ()
+
+
+def _right(forecast: Forecast) -> Iterable[int]:
+    """The most confident open positions as far as all of them became final as foreseen."""
+    return (at for at, _ in takewhile(lambda one: one[1], zip(forecast.candidates, forecast.held, strict=True)))
+
+
+def _final(steps: Sequence[Step]) -> dict[int, Token | None]:
+    """Position -> the token that it had in the end."""
+    return {at: one.token for step in steps for at, one in outcomes(step).items() if one.fate.final}
+
+
+_STAYS: Final = "what was foreseen rightly stays so when more of the text is known"
+_KINDS: Final[Sequence[tuple[str, str, str, Callable[[Trace], tuple[Choice, ...]]]]] = (
+    ("rows of the draft graph", "rows", "", _rows),
+    ("whether to verify", "passes", _STAYS, _routed),
+    ("draft length", "drafts", "", _drafted),
+    ("window", "drafts", "places that enter the window later would start from the same guesses", _windowed),
+    ("confidence threshold", "passes", _STAYS, _thresholded),
+)
+"""Setting, unit, what is assumed, and how it is read; the first that a trace has."""
