@@ -29,7 +29,7 @@ _OPENS: Final = dict(MODELS["studio-image"].opens)
 _COUPLINGS: Final = {name: {"coupling": value} for value, name in COUPLINGS.items()}
 _WAYS: Final[Mapping[str, Mapping[str, object]]] = {**_COUPLINGS, "SJD, same noise": {"same_noise": True}}
 """Names of decoders -> settings of SCD."""
-SWEEPS: Final = ("text", "text-pair", "psd")
+SWEEPS: Final = ("tally", "text", "text-pair", "psd")
 
 Row = Mapping[str, Any]
 
@@ -201,11 +201,12 @@ def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:
 
 
 def _compared(groups: Sequence[Group], source: str) -> Iterator[Tradeoff]:
-    usual = next((group for group in groups if group.label == "ordinary"), None)
-    for group in groups if usual is not None else ():
-        # Both take the likeliest token, or both draw: accuracies of the two do not compare.
-        if usual is not None and group is not usual and group.config.get("mode") == usual.config.get("mode"):
-            yield _beside(group, usual, source)
+    """Settings beside ordinary decoding of the same mode: drawn answers differ from the likeliest anyway."""
+    usual = {group.config.get("mode"): group for group in groups if group.label.endswith("ordinary")}
+    for group in groups:
+        base = usual.get(group.config.get("mode"))
+        if base is not None and group is not base:
+            yield _beside(group, base, source)
 
 
 def _beside(group: Group, usual: Group, source: str) -> Tradeoff:
