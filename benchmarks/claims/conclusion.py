@@ -98,10 +98,9 @@ def runs(method: str, model_id: str, prompts: Iterable[str | None], **settings: 
     return run_batch([Request(method, model, prompt, seed=seed, settings=settings).job() for seed, prompt in asked])
 
 
-def texts(method: str, count: int, **settings: object) -> list[Trace]:
-    """As many held-out maths problems, answered by the language model that ships."""
-    questions = [problem.question for problem in exam("text-target").problems[:count]]
-    return runs(method, "text-target", questions, **settings)
+def texts(method: str, count: int, model_id: str = "text-target", **settings: object) -> list[Trace]:
+    """As many held-out problems, maths or tallies, answered by a language model that ships."""
+    return runs(method, model_id, [problem.question for problem in exam(model_id).problems[:count]], **settings)
 
 
 def against(

@@ -16,7 +16,7 @@ from benchmarks.claims.conclusion import (
 )
 from traces.results import ResultRow
 from traces.schema import Trace
-from traces.text_stats import decisions
+from traces.text_stats import decisions, decode_order, local_ar_ness
 
 _DRAWN = "drawn: "
 """What the labels of runs begin with that draw tokens, where all others take the likeliest."""
@@ -67,6 +67,11 @@ def conclusions(seeds: int) -> list[Conclusion]:
             "The margin estimates the accepted prefix best, and entropy better than chance",
             _estimators(texts("s2d2", seeds, block=32, mode="sample")),
         ),
+        Conclusion(
+            "Figs. 2, 5, 6",
+            "How close to left to right a text is decoded depends on the task",
+            [_closeness(seeds)],
+        ),
         Conclusion("Table 3", "LLaDA 2.1 gains, too", needs="LLaDA2.1-mini"),
     ]
 
@@ -88,6 +93,19 @@ def _tuned(task: str, of: Callable[[ResultRow], float], what: str) -> Effect:
             as_good.append(label)
     best = max(as_good, key=lambda label: fmean(map(of, sweep(task)[label].values())))
     return against(task, _OURS, best, of, f"{what}, over {best}")
+
+
+def _closeness(count: int) -> Effect:
+    """Local AR-ness @2 of two tasks, decoded by confidence in blocks of 32."""
+    dynamic = {"rule": "confidence", "threshold": 0.9, "block": 32}
+    maths, tallies = (
+        [
+            local_ar_ness(decode_order(trace.steps), 2)
+            for trace in texts("blockwise", count, model, length=length, **dynamic)
+        ]
+        for model, length in (("text-target", 64), ("tally-target", 160))
+    )
+    return difference("local AR-ness @2, maths over tallies", maths, tallies)
 
 
 def _estimators(runs: Sequence[Trace]) -> list[Effect]:

@@ -42,6 +42,20 @@ def conclusions(seeds: int) -> list[Conclusion]:
             ],
         ),
         Conclusion(
+            "Fig. 6",
+            "Maximal coupling changes fewer drafts in one iteration, Gumbel coupling in three",
+            [
+                difference(
+                    "share changed, one apart, GS-SJD over MC-SJD", map(_changed, gumbel), map(_changed, maximal)
+                ),
+                difference(
+                    "three apart, MC-SJD over GS-SJD",
+                    [_changed(trace, 3) for trace in maximal],
+                    [_changed(trace, 3) for trace in gumbel],
+                ),
+            ],
+        ),
+        Conclusion(
             "Table 1",
             "Either coupling takes fewer passes than none",
             [
@@ -62,8 +76,9 @@ def _runs(count: int, **values: object) -> list[Trace]:
     return runs("scd", "studio-image", prompts("studio-image", count), window=WINDOW, **values)
 
 
-def _changed(trace: Trace) -> float:
-    mean = mean_difference(token_difference(trace.steps))
+def _changed(trace: Trace, iterations: int = 1) -> float:
+    """Mean share of pending drafts that differ so many iterations apart."""
+    mean = mean_difference(token_difference(trace.steps, iterations))
     return mean.share if mean else 0.0
 
 

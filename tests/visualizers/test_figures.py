@@ -229,6 +229,16 @@ def test_drift_is_the_mean_difference_over_runs() -> None:
     assert list(curve.x) == [1, 2, 3]
 
 
+def test_drift_of_runs_of_several_strengths_stands_over_the_strength() -> None:
+    runs = example("strength")
+    panels = FIGURES["hamming"].draw(runs).data
+    assert [list(panel.x) for panel in panels] == [[0, 0.5, 1]] * 3
+    full = [run for run in runs if run.config["alpha"] == 1]
+    for distance, panel in enumerate(panels, start=1):
+        shares = [mean_difference(token_difference(trace.steps, distance)) for trace in full]
+        assert panel.y[-1] == pytest.approx(fmean(100 * share.share for share in shares if share))
+
+
 def test_agreement_is_the_recorded_pairs_within_the_bounds() -> None:
     trace = run()
     drawn = FIGURES["collision"].draw([trace])

@@ -106,11 +106,17 @@ def _difference(traces: Traces, step: int | None) -> go.Figure:
 
 
 def _hamming(traces: Traces, step: int | None) -> go.Figure:
+    differ = "Drafts that differ (%)"
+    if groups := by_value(traces, "alpha", numbers=True):
+        figure = side_by_side([f"N = {distance}" for distance in DISTANCES], shared_yaxes=True)
+        for panel, distance in enumerate(DISTANCES, start=1):
+            _draw_sweep(figure, panel, groups, partial(drift, distance=distance), "α %{x:g}: %{y:.1f} % differ")
+        return axes(figure, "Coupling strength α", differ)
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         shares = {distance: [drift(run, distance) for run in runs] for distance in DISTANCES}
         _draw_means(figure, i, counted(name, runs), shares, "%{x} apart: %{y:.1f} % differ")
-    axes(figure, "Iterations between the windows, N", "Drafts that differ (%)")
+    axes(figure, "Iterations between the windows, N", differ)
     return figure.update_xaxes(dtick=1)
 
 
@@ -207,8 +213,8 @@ FIGURES: Final = (
         title="How far drafts drift over several iterations",
         paper="SCD, Fig. 6",
         caption="The share of positions whose draft differs between two windows N iterations apart, over positions "
-        "pending in both; error bars are standard deviations between runs. A rising curve means that drafts drift. "
-        "Initial guesses are left out.",
+        "pending in both, for runs of several strengths by α; error bars are standard deviations between runs. A "
+        "curve that rises with N means that drafts drift. Initial guesses are left out.",
         needs=lambda trace: drift(trace) is not None,
         needed="drafts that wait from one forward pass to the next",
         drawing=_hamming,
