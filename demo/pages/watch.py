@@ -28,11 +28,11 @@ from demo.server.limits import PROMPT_CHARACTERS
 from demo.server.queue import decoded
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, scroll_to
-from engines.config import as_values, settings
+from engines.config import ConfigError, as_values, settings
 from engines.methods import METHODS, SHARED, ordinary
 from engines.methods.method import Method
 from engines.models.bundled.prompts import SLOTS
-from engines.models.catalog import MODELS, at_hand, default_model, how_to_fetch
+from engines.models.catalog import MODELS, at_hand, default_model, how_to_fetch, sampling_of, ships
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
 from engines.runtime.request import Request
@@ -172,6 +172,9 @@ class WatchPage:
                 gr.Markdown("**Sampling**, the same for both")
                 with gr.Row():
                     self.sampling[family] = controls.build(settings(SHARED[family]))
+        with self.samplings["discrete-ar"]:
+            usual = "Sample as transformers' generate would"
+            self.usual = gr.Button(usual, size="sm", visible=False, elem_id="generation-config")
         self.length = self.sampling["discrete-ar"].of["length"]
         """Texts have one, pictures do not."""
         self.length.visible = model.text
@@ -198,7 +201,7 @@ class WatchPage:
             *self.examples.values(),
             *(self.fetching.parts if self.fetching else ()),
         ]
-        self.follows += [self.beside, *self.groups.values(), *self.samplings.values()]
+        self.follows += [self.beside, self.usual, *self.groups.values(), *self.samplings.values()]
         """What the choice of a method or a model changes."""
         self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
         """What `opened` changes."""
@@ -213,6 +216,8 @@ class WatchPage:
         self.dice.click(None, None, self.seed, js=_DICE)
         self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE)
         self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE)
+        drawn = [*self.sampling["discrete-ar"].of.values(), self.problem]
+        self.usual.click(self.sample_as_usual, {self.model}, drawn, **AT_ONCE)
         self.clips.connect(self.model)
         if self.folders is not None:
             self.folders.connect(self.method, self.follows, self._for_model)
@@ -365,6 +370,14 @@ class WatchPage:
         """Say what the model can be asked."""
         return self._for_model(MODELS[values[self.model]])
 
+    def sample_as_usual(self, values: Update) -> Update:
+        """Set the sampling as the model's own generation_config.json has it, or say why that cannot be."""
+        try:
+            named = sampling_of(values[self.model])
+        except ConfigError as error:
+            return {self.problem: notice("error", str(error), "Sampling is as it was.")}
+        return {self.sampling["discrete-ar"].of[name]: value for name, value in named.items()} | {self.problem: {}}
+
     def _fetched(self, model: ModelInfo, name: str) -> Update:
         """The form for a model that was fetched, with the method that is chosen where it can run that."""
         method = METHODS[name if METHODS[name].family in model.families else "speculative"]
@@ -388,6 +401,7 @@ class WatchPage:
         value, interactive = model.default_prompt, bool(model.default_prompt)
         update[self.prompt] = gr.update(value=value, placeholder=_placeholder(model), interactive=interactive)
         update[self.words] = gr.update(visible=value == DRAWS)
+        update[self.usual] = gr.update(visible=model.text and at_hand(model.id) and not ships(model.id))
         update |= self.fetching.shows(model) if self.fetching else {}
         return update | {examples: gr.update(visible=own == value) for own, examples in self.examples.items()}
 

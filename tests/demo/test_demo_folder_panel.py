@@ -93,3 +93,23 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
     asked = ["run", "ar", "--model", str(folders[llama]), "--set", "length=8", "--prompt", "a hero"]
     assert main([*asked, "-o", str(tmp_path / "t.json")]) == 0
     assert capsys.readouterr().err.startswith(f"{folders[llama]}: {terms_of(llama)}\n")
+
+
+@pytest.mark.slow
+def test_a_model_of_ones_own_is_sampled_as_its_own_file_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GRADIO_SERVER_NAME", "127.0.0.1")
+    run, folder = page(), write(tmp_path / "own", "llama")
+    panel: Any = run.folders
+    for known in (MODELS, catalog._OWN):
+        monkeypatch.setitem(known, "own", None)  # type: ignore[arg-type]
+        monkeypatch.delitem(known, "own")  # type: ignore[arg-type]
+    named = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": 1}
+    (folder / "generation_config.json").write_text(json.dumps(named))
+    assert panel.open({panel.folder: str(folder), panel.method: "ar"}, asker())[run.usual]["visible"]
+    assert not run.choose_model({run.model: "studio-image"})[run.usual]["visible"]
+    of = run.sampling["discrete-ar"].of
+    expected = {of["temperature"]: 0.6, of["top_k"]: 50, of["top_p"]: 0.9, run.problem: {}}
+    assert run.sample_as_usual({run.model: "own"}) == expected
+    (folder / "generation_config.json").write_text(json.dumps(named | {"min_p": 0.1}))
+    (said,) = run.sample_as_usual({run.model: "own"}).values()
+    assert said["kind"] == "error" and "min_p=0.1, which is not built" in said["text"]
