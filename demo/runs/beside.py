@@ -23,6 +23,13 @@ def _yield(trace: Trace) -> float | None:
     return trace.summary.tokens / own if (own := target_forwards(trace)) else None
 
 
+_SAVED: Final = "Saved at best (%)"
+_BEST: Final = (
+    f" {_SAVED[:-4]}: passes, drafts or rows that the best choice of every pass, as it is known afterwards, would not "
+    "have taken (figure hindsight)."
+)
+
+
 def _saved(trace: Trace) -> float | None:
     return 100 * made.saved if (made := hindsight(trace)) else None
 
@@ -35,7 +42,7 @@ _NUMBERS: Final[Mapping[str, Number]] = {
     "Query tokens": lambda trace: float(trace.summary.query_tokens),
     "Acceptance": lambda trace: trace.summary.acceptance,
     "Seconds": seconds,
-    "Saved at best (%)": _saved,
+    _SAVED: _saved,
 }
 _RATIOS: Final = {"Times fewer target passes": target_forwards, "Times as fast": seconds}
 """Of the baseline's number over the run's."""
@@ -85,9 +92,10 @@ def beside(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str,
         if usual
         else (f"Baseline: {base.name}, the first that is ticked; tick ordinary decoding to compare with that.")
     )
+    best = _BEST if _SAVED in heads else ""
     means = " Of several seeds, means ± standard errors." if len(traces) > len(groups) else ""
     files = taken("runs", heads, rows) | {"runs.csv": _csv(groups, columns)}
-    return table(heads, rows, note=words + means + said) | {"files": files}
+    return table(heads, rows, note=words + best + means + said) | {"files": files}
 
 
 def files(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, bytes]:
@@ -184,4 +192,4 @@ def _csv(groups: Sequence[Group], columns: Columns) -> str:
 
 
 def _column(name: str) -> str:
-    return name.lower().replace(",", "").replace(" ", "_")
+    return name.lower().replace(",", "").replace("(%)", "percent").replace(" ", "_")

@@ -20,6 +20,7 @@ from demo.server.sessions import Shown
 from demo.site import Update
 from traces import dumps
 from traces.hardware import predict
+from traces.hindsight import hindsight
 from traces.schema import Milliseconds, Trace
 from visualizers.bundle.words import command
 
@@ -102,7 +103,8 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     table = beside([strange, ORDINARY, replace(LONG, prompt="=1+1 & [b]|c")])
     names = [row[0] for row in table["rows"]]
     assert names == ["MC-SJD, window 8", "Ordinary decoding (baseline)", "MC-SJD, window 16"]
-    assert table["more"] == "Baseline: ordinary decoding."
+    assert table["more"].startswith("Baseline: ordinary decoding. Saved at best: ")
+    assert beside([ORDINARY])["more"] == "Baseline: ordinary decoding."
     rows = list(csv.DictReader(io.StringIO(table["files"]["runs.csv"])))
     told = [(row["method"], row["seed"], row["set.window"]) for row in rows]
     assert told == [("scd", "0", "8"), ("ar", "0", ""), ("scd", "0", "16")]
@@ -111,6 +113,9 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     assert rows[2]["baseline"] == "Ordinary decoding"
     ratio = ORDINARY.summary.forwards / SHORT.summary.forwards
     assert float(rows[0]["times_fewer_target_passes"]) == pytest.approx(ratio)
+    best = hindsight(SHORT)
+    assert best and float(rows[0]["saved_at_best_percent"]) == pytest.approx(100 * best.saved)
+    assert rows[1]["saved_at_best_percent"] == ""
     assert r"=1+1 \& {[}b{]}\textbar{}c" in table["files"]["runs.tex"] and r"\[b\]\|c" in table["files"]["runs.md"]
     first = beside([LONG, SHORT])
     assert first["more"].startswith("Baseline: MC-SJD, window 16, the first that is ticked")
