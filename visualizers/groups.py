@@ -32,8 +32,9 @@ class Group:
 
     @property
     def curve(self) -> str:
-        """What its point is joined to others under."""
-        return self.rows[0].curve or self.method
+        """What its point is joined to others under: as rows say, what a label has before its comma, or the method."""
+        stem, comma, _ = self.label.partition(",")
+        return self.rows[0].curve or (stem if comma else self.method)
 
     @property
     def problems(self) -> int:

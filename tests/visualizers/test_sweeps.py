@@ -3,6 +3,7 @@
 import csv
 import gzip
 import json
+from dataclasses import replace
 from statistics import fmean, stdev
 
 import pytest
@@ -86,6 +87,18 @@ class TestGathering:
         assert list(curves(gathered(rows), "x")) == ["a on small", "a on large"]
         names = {mark.name.partition(",")[0] for mark in SWEEP_FIGURES["frontier"].draw(rows).data}
         assert names == {"a on small", "a on large"}
+
+    def test_points_are_joined_by_what_labels_have_before_their_comma(self) -> None:
+        labels = ("routed, span 2", "routed, span 4", "always, block 8", "ordinary")
+        groups = gathered(read_rows([row("s2d2", label, {"x": k}) for k, label in enumerate(labels)]))
+        assert [group.curve for group in groups] == ["routed", "routed", "always", "s2d2"]
+        named = [replace(one, curve="both") for group in groups for one in group.rows]
+        assert {group.curve for group in gathered(named)} == {"both"}
+
+    def test_only_what_no_method_beats_has_a_label(self) -> None:
+        rows = [row("a", "a, quick", {"x": 1}, tokens=90), row("b", "b, slow", {"x": 1}, tokens=70)]
+        drawn = SWEEP_FIGURES["frontier"].draw(read_rows(rows)).data
+        assert [list(mark.text) for mark in drawn] == [["a, quick"], [""]]
 
     def test_accuracy_counts_problems_not_runs(self) -> None:
         rows = [row("a", "A", {}, 0, correct=correct) for correct in (True, True, True, False)]

@@ -68,11 +68,8 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     for point in points:
         if point[1] is not base:
             curves_of[names[point[1].curve, point[1].model]].append(point)
-    best: set[int] = set()
-    for own in curves_of.values():
-        kept = on_frontier([(-speed if chosen.falling else speed, group.accuracy) for speed, group in own])
-        best.update(id(group) for (_, group), keep in zip(own, kept, strict=True) if keep)
-    labels = _labels(points, best)
+    best = {id(group) for own in curves_of.values() for _, group in _unbeaten(own, chosen.falling)}
+    labels = _labels(points, {id(group) for _, group in _unbeaten(points, chosen.falling)})
     figure = go.Figure()
     for i, (name, own) in enumerate(curves_of.items()):
         on, off = [p for p in own if id(p[1]) in best], [p for p in own if id(p[1]) not in best]
@@ -86,7 +83,7 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
             look = series(i)
             faded: Look = {"marker": {**look.marker(8), "symbol": f"{look.symbol}-open", "opacity": 0.8}}
             error = {**_errors([group for _, group in off]), "color": translucent(look.color, 0.25), "width": 0}
-            _draw(figure, i, f"{plain(name)}, beaten by another setting", off, mode="markers", error_y=error, **faded)
+            _draw(figure, i, plain(name), off, mode="markers", showlegend=False, error_y=error, **faded)
     for point in (point for point in points if point[1] is base):
         guide(figure, 100 * point[1].accuracy)
         star: Look = {"mode": "markers", "marker": {"symbol": "star", "size": 15, "color": NEUTRAL}}
@@ -97,6 +94,12 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
 
 Point = tuple[float, Group]
 """Speed and group."""
+
+
+def _unbeaten(points: Sequence[Point], falling: bool) -> list[Point]:
+    """Return the points than which no other is as good in both and better in one."""
+    kept = on_frontier([(-speed if falling else speed, group.accuracy) for speed, group in points])
+    return [point for point, keep in zip(points, kept, strict=True) if keep]
 
 
 def _draw(figure: go.Figure, index: int, name: str, points: Sequence[Point], **look: Any) -> None:
