@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import torch
 from tqdm import tqdm
@@ -60,6 +60,12 @@ _HEADS: Final = (
 )
 
 
+Conversation: TypeAlias = str | Sequence[str]
+"""A prompt, or what is asked turn by turn."""
+Asked: TypeAlias = str | Sequence[Mapping[str, str]]
+"""A prompt, or all that was said up to the turn that is to be answered."""
+
+
 @dataclass(frozen=True, slots=True)
 class Way:
     """A way of decoding."""
@@ -67,7 +73,7 @@ class Way:
     label: str
     method: str
     settings: Mapping[str, Any]
-    job: Callable[[str, int], Job]
+    job: Callable[[Asked, int], Job]
     """The run of a prompt, with its number."""
     decode: Callable[[Job], Sequence[Any]]
     """The tokens of a run that nobody watches, to be timed."""
@@ -159,7 +165,7 @@ class Bench:
 
 def bench(
     target: Any,
-    prompts: str | os.PathLike[str] | Sequence[str],
+    prompts: str | os.PathLike[str] | Sequence[Conversation],
     *,
     draft: Any = None,
     gammas: Sequence[int] = (4,),
@@ -174,8 +180,8 @@ def bench(
     Args:
         target: As `model` or `target` of `ds.run`: a causal language model by id, folder or OWNER/NAME, or as an
             object of transformers.
-        prompts: Texts, or a file of them: JSON lines with a `prompt`, or with `turns` as MT-Bench and Spec-Bench have
-            them, of which the first is asked.
+        prompts: Texts or lists of turns, or a file of them: JSON lines with a `prompt`, or with `turns` as MT-Bench
+            and Spec-Bench have them. A turn stands behind the ones before it and what ordinary decoding answered.
         draft: The model that drafts, likewise; by default the catalogue's small one for this target, if any.
         gammas: Draft lengths.
         repeats: How often a prompt is timed in every way.
@@ -193,29 +199,46 @@ def bench(
         if least < 1:
             raise ConfigError(f"{field}: {least} is not allowed; use whole numbers from 1.")
     progress = settings.pop("progress", False)
-    ways = _ways(target, draft, texts[0], list(gammas), settings)
+    first = texts[0] if isinstance(texts[0], str) else texts[0][0]
+    ways = _ways(target, draft, first, list(gammas), settings)
     watched: dict[str, list[Trace]] = {}
     same, rows = dict.fromkeys((way.label for way in ways), 0), list[ResultRow]()
-    with tqdm(total=len(texts) * len(ways), disable=not progress, unit="run") as bar:
-        for number, text in enumerate(texts):
+    model = ways[0].job(first, 0).model
+    total = sum(1 if isinstance(text, str) else len(text) for text in texts) * len(ways)
+    with tqdm(total=total, disable=not progress, unit="run") as bar:
+
+        def measure(asked: Asked) -> Sequence[Any]:
+            number = len(rows) // len(ways)
             turn = number % len(ways)
-            made = _measure([*ways[turn:], *ways[:turn]], text, number, repeats, bar)
+            made = _measure([*ways[turn:], *ways[:turn]], asked, number, repeats, bar)
             for way in ways:
                 tokens, row, trace = made[way.label]
                 rows.append(row)
                 same[way.label] += list(tokens) == list(made[ways[0].label][0])
                 watched.setdefault(way.label, []).extend([trace] if trace else [])
-    model = ways[0].job(texts[0], 0).model
+            return made[ways[0].label][0]
+
+        for text in texts:
+            _converse([text] if isinstance(text, str) else text, measure, model)
     created = datetime.now(UTC).isoformat(timespec="seconds")
     about = {"created": created, **asdict(environment(model.device, model.dtype))}
     return Bench(tuple(rows), same if ways[0].settings["top_k"] == 1 else {}, _suggestions(ways, watched), about)
 
 
+def _converse(turns: Sequence[str], measure: Callable[[Asked], Sequence[Any]], model: Model) -> None:
+    """Ask turn by turn, each behind the earlier ones and their answers."""
+    said: list[Mapping[str, str]] = []
+    for turn in turns:
+        said.append({"role": "user", "content": turn})
+        tokens = measure(said if len(said) > 1 else turn)
+        said.append({"role": "assistant", "content": model.output(tokens).text or ""})
+
+
 def _measure(
-    ways: Sequence[Way], text: str, number: int, repeats: int, bar: Any
+    ways: Sequence[Way], asked: Asked, number: int, repeats: int, bar: Any
 ) -> dict[str, tuple[Sequence[Any], ResultRow, Trace | None]]:
     """Count a prompt in every way, then time it in turns."""
-    jobs = {way.label: way.job(text, number) for way in ways}
+    jobs = {way.label: way.job(asked, number) for way in ways}
     counted = {way.label: way.watch(jobs[way.label]) for way in ways}
     seconds: dict[str, list[float]] = {way.label: [] for way in ways}
     for _ in range(repeats):
@@ -261,11 +284,12 @@ def _ways(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict
         about: dict[str, Any] = {"tokenizer": loading.get("tokenizer"), "dtype": loading.get("dtype")}
         small = _causal("draft", Request("speculative", model, text, draft=draft, local=True, **about).job().small)
 
-    def ours(method: str, **own: Any) -> Callable[[str, int], Job]:
-        def job(prompt: str, number: int) -> Job:
+    def ours(method: str, **own: Any) -> Callable[[Asked, int], Job]:
+        def job(asked: Asked, number: int) -> Job:
             drafts = small if own.get("drafter") == "small" else None
             about: dict[str, Any] = {"settings": settings | own, "draft": drafts, "sample": number}
-            return Request(method, model, prompt, seed=seed, local=True, **about).job()
+            about |= {"prompt": asked} if isinstance(asked, str) else {"messages": list(asked)}
+            return Request(method, model, seed=seed, local=True, **about).job()
 
         return job
 
@@ -394,7 +418,7 @@ def _gamma(way: Way) -> int:
     return int(way.settings.get("gamma", 0))
 
 
-def read_prompts(path: str | os.PathLike[str]) -> list[str]:
+def read_prompts(path: str | os.PathLike[str]) -> list[Conversation]:
     """The prompts of a file; see `bench`.
 
     Raises:
@@ -405,7 +429,7 @@ def read_prompts(path: str | os.PathLike[str]) -> list[str]:
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is no text in UTF-8"
         raise ConfigError(f"prompts: {str(path)!r} cannot be read ({why}); give a file of JSON lines.") from None
-    prompts = []
+    prompts = list[Conversation]()
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -415,11 +439,11 @@ def read_prompts(path: str | os.PathLike[str]) -> list[str]:
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"{where} is no JSON ({error}); give one object a line.") from None
         about = entry if isinstance(entry, dict) else {"prompt": entry}
-        turns = about.get("turns")
-        prompt = about.get("prompt", turns[0] if isinstance(turns, list) and turns else None)
-        if not isinstance(prompt, str) or not prompt.strip():
+        given = [about["prompt"]] if "prompt" in about else about.get("turns")
+        turns = given if isinstance(given, list) else []
+        if not turns or not all(isinstance(turn, str) and turn.strip() for turn in turns):
             raise ConfigError(f"{where} has {shown(entry)}; give an object with a text as 'prompt', or with 'turns'.")
-        prompts.append(prompt)
+        prompts.append(turns if len(turns) > 1 else turns[0])
     if not prompts:
         raise ConfigError(f"prompts: {str(path)!r} holds none; give one object a line.")
     return prompts

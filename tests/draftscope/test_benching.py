@@ -16,6 +16,7 @@ from demo.server.sessions import Shown, Visitors
 from demo.site import Site
 from draftscope.__main__ import main
 from draftscope.benching import Bench, read_prompts
+from engines.runtime.request import Request
 from traces.breakeven import best_length
 from visualizers import SweepError
 
@@ -125,14 +126,27 @@ def test_folders_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     prompts = tmp_path / "question.jsonl"
     mt_bench = {"question_id": 81, "category": "writing", "turns": ["a hero", "and then?"]}
     prompts.write_text(f'{json.dumps(mt_bench)}\n\n{{"prompt": "a boot"}}\n"a dress"\n')
-    assert read_prompts(prompts) == ["a hero", "a boot", "a dress"]
+    assert read_prompts(prompts) == [["a hero", "and then?"], "a boot", "a dress"]
     command = ["bench", "--target", str(target), "--draft", str(draft), "--prompts", str(prompts), "--limit", "2"]
     output = tmp_path / "out.json"
     assert main([*command, "--gamma", "2", "--set", "length=8", "--table", "latex", "-o", str(output)]) == 0
     assert capsys.readouterr().out.startswith(r"\begin{tabular}")
     written = json.loads(output.read_text())
-    assert len(written["rows"]) == 2 * 6 and written["about"]["libraries"]["torch"]
-    assert [line["same"] for line in written["table"][:3]] == [2] * 3
+    assert len(written["rows"]) == 3 * 6 and written["about"]["libraries"]["torch"]
+    assert [line["same"] for line in written["table"][:3]] == [3] * 3
+
+
+@pytest.mark.slow
+def test_a_turn_stands_behind_the_answers_of_ordinary_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target, asked = write(tmp_path / "target", "llama"), list[Any]()
+    job = Request.job
+    monkeypatch.setattr(Request, "job", lambda request: (asked.append(request), job(request))[1])
+    made = ds.bench(str(target), [["a hero", "a boot"]], length=8)
+    said = [request.messages for request in asked if request.messages]
+    answer = ds.run("ar", model=str(target), prompt="a hero", length=8, top_k=1).output.text
+    roles, words = zip(*((turn["role"], turn["content"]) for turn in said[0]), strict=True)
+    assert (roles, words) == (("user", "assistant", "user"), ("a hero", answer, "a boot"))
+    assert all(turns == said[0] for turns in said) and {row.problem for row in made.rows} == {0, 1}
 
 
 @pytest.mark.parametrize(
