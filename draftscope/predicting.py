@@ -95,6 +95,7 @@ def summary(prediction: Prediction) -> dict[str, Any]:
         "speed_up": prediction.speed_up,
         "tokens_per_second": prediction.tokens_per_second,
         "bounds": {bound: bounds.count(bound) for bound in ("launches", "memory", "compute")},
+        "left_out": prediction.note,
     }
 
 
@@ -130,5 +131,5 @@ def _table(computed: Prediction) -> str:
         f"seconds             {computed.seconds:.3f}\n"
         f"ordinary decoding   {computed.ordinary_seconds:.3f}\n"
         f"times as fast       {computed.speed_up:.2f}\n"
-        f"tokens a second     {computed.tokens_per_second:.1f}"
+        f"tokens a second     {computed.tokens_per_second:.1f}" + (computed.note and f"\n{computed.note}")
     )

@@ -6,13 +6,15 @@ A forward pass takes, in seconds,
 
 (the sum of both instead of the larger one where an engine does not read memory while it computes)
 
-    bytes         the weights, and the KV cache that is read
-    flops         2 * parameters * query tokens, and 4 * layers * width * query tokens * keys for attention
-    overhead      what the engine adds for every pass and for every layer: kernel launches, scheduling
+    bytes         the weights, the KV cache that is read, and a diffusion head's weights for each of its steps
+    flops         2 * parameters * query tokens, 4 * layers * width * query tokens * keys for attention, and
+                  2 * parameters of the head * noisy tokens
+    overhead      what the engine adds for every pass, layer and step of a head: kernel launches, scheduling
     verification  what the engine adds for every pass that judges drafts
     e_b, e_f      the shares of the data sheet's bandwidth and peak that kernels reach
 
-A trace holds what is needed of every pass: its role, rows, query tokens, and how many tokens were final before it.
+A trace holds what is needed of every pass: its role, rows, query tokens, how many tokens were final before it, and
+where tokens are vectors the denoising steps that each takes.
 docs/hardware.md compares the model with times that papers report, and says what it leaves out.
 """
 
@@ -22,7 +24,7 @@ from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeVar
 
 from traces.replay import canvas_size, outcomes
-from traces.schema import Step, Trace
+from traces.schema import Step, Token, Trace
 from traces.stats import evaluated_drafts
 
 Bound = Literal["launches", "memory", "compute"]
@@ -79,13 +81,32 @@ class Size:
     """Query heads times head dimension."""
     kv_width: int
     """Key-value heads times head dimension."""
+    head: float = 0.0
+    """Parameters of a diffusion head, which every denoising step uses; 0 without one."""
+    head_layers: int = 0
+    denoising_steps: int = 0
+    """Of a token, as published; the settings of a trace say how many its own tokens take."""
     source: str = ""
     bytes_per_number: float = 2.0
 
     @property
     def weight_bytes(self) -> float:
-        """Bytes of the weights."""
+        """Bytes of the weights, the head's left out."""
         return self.parameters * self.bytes_per_number
+
+    @property
+    def head_bytes(self) -> float:
+        """Bytes of the head's weights."""
+        return self.head * self.bytes_per_number
+
+    @property
+    def step_layers(self) -> float:
+        """Layers of a transformer that launch as much as one denoising step: one, and a seventh for each of the head.
+
+        Counted: a step of a head with 3 layers takes 57 operations, 6 for each layer (engines/models/heads.py), a layer
+        of transformers' Llama and Qwen3 36 and 48.
+        """
+        return 1 + self.head_layers / 7 if self.head else 0.0
 
     @property
     def cache_bytes(self) -> float:
@@ -119,6 +140,10 @@ class Work:
     """Tokens that the KV cache holds for each row."""
     judges: bool = False
     """Whether drafts are judged."""
+    head_passes: int = 0
+    """How often a diffusion head runs, one time after the other."""
+    noisy_tokens: float = 0
+    """Fed to it over all of these times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +182,8 @@ class Prediction:
     tokens: int
     """Of one sequence."""
     batch: int
+    note: str = ""
+    """What is left out of these networks' time, in a sentence."""
 
     @property
     def seconds(self) -> float:
@@ -183,9 +210,10 @@ def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCos
     """What one pass of a network costs."""
     keys = work.context + work.query_tokens / work.rows / 2  # a query sees half of its own row's queries on average
     flops = work.query_tokens * (2 * size.parameters + 4 * size.layers * size.width * keys)
-    moved = size.weight_bytes + work.rows * work.context * size.cache_bytes
+    flops += work.noisy_tokens * 2 * size.head
+    moved = size.weight_bytes + work.rows * work.context * size.cache_bytes + work.head_passes * size.head_bytes
     return PassCost(
-        overhead=engine.base + engine.overhead * size.layers,
+        overhead=engine.base + engine.overhead * (size.layers + work.head_passes * size.step_layers),
         verification=engine.verification if work.judges else 0.0,
         memory=moved / (device.bandwidth * engine.bandwidth_share),
         compute=flops / (device.peak * engine.compute_share),
@@ -193,8 +221,8 @@ def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCos
     )
 
 
-def works(steps: Iterable[Step], batch: int = 1) -> Iterator[Work]:
-    """What the pass of every step of a trace has to do, for `batch` sequences alike.
+def works(steps: Iterable[Step], batch: int = 1, config: Mapping[str, Any] | None = None) -> Iterator[Work]:
+    """What the pass of every step of a trace has to do, for `batch` sequences alike; `config` is the trace's.
 
     Raises:
         HardwareError: where a pass has no query tokens.
@@ -204,10 +232,41 @@ def works(steps: Iterable[Step], batch: int = 1) -> Iterator[Work]:
         if step.call.query_tokens < 1:
             raise HardwareError("trace: a pass says nothing of its query tokens, so its cost cannot be computed.")
         judges = step.call.role != "draft" and evaluated_drafts(step) > 0
-        fed, over = step.call.query_tokens * batch, step.call.rows * batch
-        yield Work(query_tokens=fed, rows=over, context=len(final), judges=judges)
+        passes, noisy = denoised(step, config or {})
+        fed, over, noisy = step.call.query_tokens * batch, step.call.rows * batch, noisy * batch
+        yield Work(
+            query_tokens=fed, rows=over, context=len(final), judges=judges, head_passes=passes, noisy_tokens=noisy
+        )
         for position, outcome in outcomes(step).items():
             (final.add if outcome.fate.final else final.discard)(position)
+
+
+def denoised(step: Step, config: Mapping[str, Any]) -> tuple[int, int]:
+    """How often the diffusion head runs in a pass, and how many noisy tokens it is fed over all of these times.
+
+    Every token that the pass draws or judges takes the denoising steps that the settings name, and so does the one
+    behind drafts, also where it is dropped. Where drafts are judged by whole paths, the head is run once along all of
+    them and then for its own token, whose steps are counted in full. Nothing is denoised by a mixture of Gaussians.
+    """
+    steps = denoising_steps(config, step.token)
+    if not steps or (step.call.role == "draft" and config.get("drafter") == "mixture"):
+        return 0, 0
+    tokens = max(len(step.position), evaluated_drafts(step) + 1)
+    return steps + ("path_log_ratio" in step.numbers), steps * tokens * guided_rows(config)
+
+
+def denoising_steps(config: Mapping[str, Any], tokens: Iterable[Token]) -> int:
+    """How many steps lead from noise to each of these tokens, by a run's settings; 0 where that is unsaid.
+
+    Tokens that are no vectors take none.
+    """
+    steps = config.get("steps")
+    return steps if type(steps) is int and steps > 0 and any(isinstance(token, tuple) for token in tokens) else 0
+
+
+def guided_rows(config: Mapping[str, Any]) -> int:
+    """Rows of a token: 2 with classifier-free guidance."""
+    return 2 if config.get("guidance", 1) not in (1, None) else 1
 
 
 def predict(trace: Trace, machine: Machine) -> Prediction:
@@ -225,24 +284,40 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
     drafting = any(step.call.role == "draft" for step in trace.steps)
     if drafting and draft is None:
         raise HardwareError("draft: is missing, and in this trace another model drafts; name its size.")
-    rows = 2 if trace.config.get("guidance", 1) not in (1, None) else 1  # classifier-free guidance
+    rows = guided_rows(trace.config)
     positions = canvas_size(trace.canvas)
     check_memory(device, target, draft if drafting else None, positions * rows * batch)
 
     passes = [
         pass_cost(device, draft if step.call.role == "draft" and draft is not None else target, engine, work)
-        for step, work in zip(trace.steps, works(trace.steps, batch), strict=True)
+        for step, work in zip(trace.steps, works(trace.steps, batch, trace.config), strict=True)
     ]
-    tokens = trace.summary.tokens
-    one = Work(query_tokens=rows * batch, rows=rows * batch, context=tokens / 2)
+    tokens, steps = trace.summary.tokens, denoising_steps(trace.config, _tokens(trace))
+    one = Work(
+        query_tokens=rows * batch, rows=rows * batch, context=tokens / 2, head_passes=steps,
+        noisy_tokens=steps * rows * batch,
+    )  # fmt: skip
     ordinary = pass_cost(device, target, engine, one)
-    return Prediction(passes=tuple(passes), ordinary=ordinary, tokens=tokens, batch=batch)
+    return Prediction(passes=tuple(passes), ordinary=ordinary, tokens=tokens, batch=batch, note=_without(trace, target))
+
+
+def _tokens(trace: Trace) -> Iterator[Token]:
+    return (token for step in trace.steps for token in step.token)
+
+
+def _without(trace: Trace, target: Size) -> str:
+    """Why the steps of a diffusion head are left out, in a sentence; empty where they are not."""
+    if not any(isinstance(token, tuple) for token in _tokens(trace)):
+        return ""
+    if not denoising_steps(trace.config, _tokens(trace)):
+        return "This trace does not say how many denoising steps a token takes, so those of a head are left out."
+    return "" if target.head else f"The steps of a diffusion head are left out, as {target.name} has none."
 
 
 def check_memory(device: Device, target: Size, draft: Size | None, tokens: int) -> None:
     """Raise HardwareError where weights and a KV cache of so many tokens do not fit."""
     sizes = [size for size in (target, draft) if size is not None]
-    needed = sum(size.weight_bytes + tokens * size.cache_bytes for size in sizes)
+    needed = sum(size.weight_bytes + size.head_bytes + tokens * size.cache_bytes for size in sizes)
     if needed > device.memory:
         names = " and ".join(size.name for size in sizes)
         raise HardwareError(
@@ -345,12 +420,17 @@ DEVICES: Final = _by_name(
 )
 
 
-def _size(name: str, billions: float, layers: int, heads: tuple[int, int, int], source: str) -> Size:
-    """`heads` are query heads, KV heads and the head dimension."""
+def _size(
+    name: str, billions: float, layers: int, heads: tuple[int, int, int], source: str, head: tuple[float, int] = (0, 0)
+) -> Size:
+    """`heads` are query heads, KV heads and the head dimension; `head` a diffusion head's parameters and layers.
+
+    Such a head takes the 100 steps of MAR.
+    """
     queries, groups, dimension = heads
     return Size(
         name=name, parameters=billions * 1e9, layers=layers, width=queries * dimension, kv_width=groups * dimension,
-        source=source,
+        head=head[0] * 1e9, head_layers=head[1], denoising_steps=100 if head[1] else 0, source=source,
     )  # fmt: skip
 
 
@@ -368,13 +448,16 @@ SIZES: Final = _by_name(
     _size("Llama 3.1 8B", 8.0, 32, (32, 8, 128), "config.json of meta-llama/Llama-3.1-8B-Instruct"),
     _size("Llama 3.2 1B", 1.2, 16, (32, 8, 64), "config.json of meta-llama/Llama-3.2-1B-Instruct"),
     _size("SmolLM2 135M", 0.135, 30, (9, 3, 64), "config.json of HuggingFaceTB/SmolLM2-135M-Instruct"),
+    _size("MAR-H", 0.791, 40, (16, 16, 80), "code and training script of MAR, arXiv 2406.11838", (0.151, 12)),
+    _size("MAR-L", 0.406, 32, (16, 16, 64), "code and training script of MAR, arXiv 2406.11838", (0.072, 8)),
+    _size("MAR-B", 0.172, 24, (12, 12, 64), "code and training script of MAR, arXiv 2406.11838", (0.036, 6)),
 )
 
 
-def _ours(name: str, millions: float, layers: int, width: int) -> Size:
+def _ours(name: str, millions: float, layers: int, width: int, head: tuple[float, int] = (0, 0)) -> Size:
     return Size(
-        name=name, parameters=millions * 1e6, layers=layers, width=width, kv_width=width,
-        source="assets/models", bytes_per_number=4.0,
+        name=name, parameters=millions * 1e6, layers=layers, width=width, kv_width=width, head=head[0] * 1e6,
+        head_layers=head[1], source="assets/models", bytes_per_number=4.0,
     )  # fmt: skip
 
 
@@ -385,6 +468,9 @@ SHIPPED: Final = _by_name(
     *(_ours(name, 1.374, 4, 160) for name in ("text-draft", "text-shift")),
     _ours("tally-target", 4.549, 6, 256),
     *(_ours(name, 0.578, 3, 128) for name in ("tally-draft", "tally-full")),
+    _ours("patch-target", 13.645, 18, 256, (1.324, 3)),
+    _ours("patch-draft", 1.577, 2, 256, (0.284, 2)),
+    _ours("patch-mixture", 1.678, 2, 256),
 )
 """The models that ship, in float32 and without embeddings that are only looked up."""
 ENGINES: Final = _by_name(
@@ -405,7 +491,16 @@ ENGINES: Final = _by_name(
 
 def presets() -> dict[str, Any]:
     """Devices, networks and engines as plain data, and the target and drafter to begin with for a kind of canvas."""
-    sizes = [asdict(size) | {"weights": size.weight_bytes, "cache": size.cache_bytes} for size in SIZES.values()]
+    sizes = [
+        asdict(size)
+        | {
+            "weights": size.weight_bytes,
+            "cache": size.cache_bytes,
+            "head_bytes": size.head_bytes,
+            "step_layers": size.step_layers,
+        }
+        for size in SIZES.values()
+    ]
     return {
         "devices": [asdict(device) for device in DEVICES.values()],
         "sizes": sizes,
@@ -414,5 +509,6 @@ def presets() -> dict[str, Any]:
             "text": ("Llama 3.1 8B", "Llama 3.2 1B"),
             "image": ("Lumina-mGPT 7B", "Llama 3.2 1B"),
             "video": ("Cosmos 4B", "Llama 3.2 1B"),
+            "continuous": ("MAR-H", "MAR-B"),
         },
     }

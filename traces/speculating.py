@@ -84,7 +84,11 @@ class Plan:
         return max(every, key=lambda plan: plan.speed_up)
 
     def _pass(self, size: Size, tokens: int, *, judges: bool = False) -> PassCost:
-        work = Work(query_tokens=tokens * self.batch, rows=self.batch, context=self.context, judges=judges)
+        steps = size.denoising_steps
+        work = Work(
+            query_tokens=tokens * self.batch, rows=self.batch, context=self.context, judges=judges, head_passes=steps,
+            noisy_tokens=steps * tokens * self.batch,
+        )  # fmt: skip
         return pass_cost(self.device, size, self.engine, work)
 
 

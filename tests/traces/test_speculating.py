@@ -46,6 +46,12 @@ def test_the_best_draft_length_grows_with_acceptance_and_shrinks_with_the_batch(
     assert crowded.at_best().drafts < replace(crowded, batch=1).at_best().drafts
 
 
+def test_drafts_of_a_diffusion_head_take_its_steps_one_by_one_and_a_verification_all_at_once() -> None:
+    plan = replace(PLAN, engine=ENGINES["eager"], target=SIZES["MAR-H"], draft=SIZES["MAR-B"], drafts=8)
+    assert plan.ordinary.overhead == plan.verification.overhead == pytest.approx(1e-3 * (40 + 100 * (1 + 12 / 7)))
+    assert plan.drafting > 8e-3 * (24 + 100 * (1 + 6 / 7))
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

@@ -211,9 +211,36 @@ def test_the_clock_of_other_hardware_is_what_python_computes_and_goes_into_the_a
         assert page.evaluate(_COMPUTED) == pytest.approx(ends_on(trace, "B200", batch))
 
 
-def ends_on(trace: Trace, device: str, batch: int) -> list[float]:
+@pytest.mark.parametrize("name", ["continuous-patch", "cspd-patch", "cspd-patch-last", "cspd-patch-release"])
+def test_the_clock_of_other_hardware_counts_the_steps_of_a_diffusion_head_as_python_does(page: Page, name: str) -> None:
+    trace = read(TRACES / f"{name}.json.gz")
+    show(page, trace)
+    page.evaluate("player.useClock('computed')")
+    page.wait_for_function("location.hash.includes('on=H100,CUDA_graphs,MAR-H,MAR-B,1')")
+    for batch in (1, 512):
+        page.evaluate(f"player.useClock('passes'), player.useClock('computed', 'B200,eager,MAR-H,MAR-B,{batch}')")
+        assert page.evaluate(_COMPUTED) == ends_on(trace, "B200", batch, ("MAR-H", "MAR-B"))
+    expect(page.locator(".ds-hardware")).to_contain_text("without the prompt and decoders of pictures.")
+    expect(page.locator(".ds-hardware")).not_to_contain_text("diffusion head")
+    page.get_by_label("Target").select_option("Cosmos 4B")
+    left_out = predict(trace, read_machine("B200", "eager", "Cosmos 4B", "MAR-B")).note
+    expect(page.locator(".ds-hardware")).to_contain_text(left_out)
+    show(
+        page,
+        silent := replace(trace, config={**trace.config, "steps": None, "guidance": 3.0}),
+        fragment="#clock=computed",
+    )
+    left_out = predict(silent, read_machine("B200", "eager", "MAR-H", "MAR-B")).note
+    expect(page.locator(".ds-hardware")).to_contain_text(left_out)
+    assert left_out.startswith("This trace does not say how many denoising steps a token takes")
+    show(page, guided := replace(trace, config={**trace.config, "guidance": 3.0}))
+    page.evaluate("player.useClock('computed', 'B200,eager,MAR-H,MAR-B,64')")
+    assert page.evaluate(_COMPUTED) == ends_on(guided, "B200", 64, ("MAR-H", "MAR-B"))
+
+
+def ends_on(trace: Trace, device: str, batch: int, networks: tuple[str, str] = ("SDAR 8B", "SDAR 1.7B")) -> list[float]:
     """Milliseconds after every pass on a device, from 0."""
-    machine = read_machine(device, "eager", "SDAR 8B", "SDAR 1.7B", batch)
+    machine = read_machine(device, "eager", *networks, batch)
     return [*accumulate((1000 * cost.seconds for cost in predict(trace, machine).passes), initial=0.0)]
 
 

@@ -69,6 +69,7 @@ def data() -> dict[str, Any]:
                 "meaning": meaning,
                 "final": fate.final,
                 "judged": fate.judged,
+                "evaluated": fate.evaluated,
                 "pending": fate in PENDING,
                 **asdict(MARKS[fate]),
                 "inkOnLight": ink(MARKS[fate].light),

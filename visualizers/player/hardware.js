@@ -2,19 +2,35 @@
 
 const HARDWARE_FIELDS = ["device", "engine", "target", "draft", "batch"];
 const MOST_BATCH = 4096;
-const COMPUTED = "Computed from data sheets, not measured; without the prompt, diffusion heads and decoders of pictures.";
+const COMPUTED = "Computed from data sheets, not measured; without the prompt and decoders of pictures.";
 
-/** Milliseconds of one pass with so many final tokens before it. A pass that has not arrived takes none. */
-function computedMilliseconds({ call, judged }, finals, { device, engine, target, draft, batch }) {
+/** How many steps lead from noise to such tokens by a run's settings; 0 where they are no vectors or it is unsaid. */
+function denoisingSteps({ steps }, tokens) {
+  return Number.isInteger(steps) && steps > 0 && tokens.some(Array.isArray) ? steps : 0;
+}
+
+/** How often the diffusion head runs in a pass, and how many noisy tokens it is fed over all of these times. */
+function denoised({ call, position, token, numbers, judged, evaluated }, config, rows) {
+  const steps = denoisingSteps(config, token);
+  if (!steps || (call.role === "draft" && config.drafter === "mixture")) return [0, 0];
+  const tokens = Math.max(position.length, (judged && evaluated) + 1);
+  return [steps + Number("path_log_ratio" in numbers), steps * tokens * rows];
+}
+
+/** Milliseconds of a pass of a run with so many final tokens before it. A pass that has not arrived takes none. */
+function computedMilliseconds(step, finals, { device, engine, target, draft, batch }, { meta, guided }) {
+  const { call, judged } = step;
   if (!call.query_tokens) return 0;
   const size = call.role === "draft" && draft ? draft : target;
   const [queries, rows] = [call.query_tokens * batch, (call.rows ?? 1) * batch];
   const keys = finals + queries / rows / 2;
-  const flops = queries * (2 * size.parameters + 4 * size.layers * size.width * keys);
-  const memory = (size.weights + rows * finals * size.cache) / (device.bandwidth * engine.bandwidth_share);
+  const [passes, noisy] = denoised(step, meta.config ?? {}, guided ? 2 : 1);
+  const flops = queries * (2 * size.parameters + 4 * size.layers * size.width * keys) + noisy * batch * 2 * size.head;
+  const moved = size.weights + rows * finals * size.cache + passes * size.head_bytes;
+  const memory = moved / (device.bandwidth * engine.bandwidth_share);
   const compute = flops / (device.peak * engine.compute_share);
   const verification = call.role !== "draft" && judged ? engine.verification : 0;
-  return 1000 * (engine.overhead * size.layers + verification + Math.max(memory, compute));
+  return 1000 * (engine.overhead * (size.layers + passes * size.step_layers) + verification + Math.max(memory, compute));
 }
 
 /** Why traces cannot be computed for some hardware, in a sentence; empty where they can. */
@@ -22,10 +38,17 @@ function uncomputed(replays, { device, target, draft, batch }) {
   if (replays.some(({ steps }) => steps.some(({ call, missing }) => !missing && !call.query_tokens))) return "A pass of this trace says nothing of its query tokens, so its cost cannot be computed.";
   const sizes = replays.some(({ drafts }) => drafts) ? [target, draft] : [target];
   const tokens = batch * Math.max(...replays.map(({ positions, guided }) => positions * (guided ? 2 : 1)));
-  const needed = sizes.reduce((sum, { weights, cache }) => sum + weights + tokens * cache, 0);
+  const needed = sizes.reduce((sum, { weights, head_bytes, cache }) => sum + weights + head_bytes + tokens * cache, 0);
   if (needed <= device.memory) return "";
   const [wanted, there] = [needed, device.memory].map((bytes) => Math.ceil(bytes / 1e9));
   return `${sizes.map(({ name }) => name).join(" and ")} with a KV cache of ${formatInteger(tokens)} tokens take ${wanted} GB, and ${device.name} has ${there}; choose a larger device, a smaller model or a smaller batch.`;
+}
+
+/** Why the steps of a diffusion head are left out, in a sentence; empty where they are not. */
+function withoutHead(replays, { target }) {
+  const continuous = replays.filter((replay) => replay.continuous);
+  if (continuous.some(({ meta, tokens }) => !denoisingSteps(meta.config ?? {}, tokens))) return " This trace does not say how many denoising steps a token takes, so those of a head are left out.";
+  return continuous.length && !target.head ? ` The steps of a diffusion head are left out, as ${target.name} has none.` : "";
 }
 
 /** The choice of device, engine, networks and batch. */
@@ -58,13 +81,13 @@ class Hardware {
   /** Compute the clock of these runs; where they have networks of their own kind, begin with those. */
   use(replays) {
     const [first] = replays;
-    if (first && !this.chosen) [this.controls.target.value, this.controls.draft.value] = this.usual[first.grid.kind] ?? this.usual.text;
+    if (first && !this.chosen) [this.controls.target.value, this.controls.draft.value] = this.usual[first.continuous ? "continuous" : first.grid.kind] ?? this.usual.text;
     this.labels.draft.hidden = !replays.some(({ drafts }) => drafts);
     const { machine } = this;
     this.controls.batch.value = machine.batch;
     const problem = uncomputed(replays, machine);
     this.node.classList.toggle("is-problem", problem !== "");
-    say(this.note, problem || COMPUTED);
+    say(this.note, problem || COMPUTED + withoutHead(replays, machine));
     for (const replay of replays) replay.useMachine(machine);
   }
 

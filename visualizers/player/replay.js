@@ -195,7 +195,17 @@ class Replay {
   }
 
   compute(step, index) {
-    this.ends.computed.push(this.ends.computed[index] + computedMilliseconds(step, this.finalsBefore[index], this.machine));
+    this.ends.computed.push(this.ends.computed[index] + computedMilliseconds(step, this.finalsBefore[index], this.machine, this));
+  }
+
+  /** Tokens of the passes so far. */
+  get tokens() {
+    return this.steps.flatMap(({ token }) => token);
+  }
+
+  /** Whether tokens are vectors. */
+  get continuous() {
+    return this.tokens.some(Array.isArray);
   }
 
   /** Whether classifier-free guidance doubles the rows. */
@@ -246,6 +256,7 @@ class Replay {
     step.accepted = step.fate.filter((code) => this.fates[code]?.name === "accepted").length;
     step.judgedEntries = [...step.fate.keys()].filter((entry) => this.fates[step.fate[entry]]?.judged);
     step.judged = step.judgedEntries.length;
+    step.evaluated = step.fate.filter((code) => this.fates[code]?.evaluated).length;
     return step;
   }
 
