@@ -1,14 +1,18 @@
-"""The pass model of `traces.hardware` beside the times that SCD's paper reports (arXiv 2510.24211). Runs no model.
+"""The pass model of `traces.hardware` beside the times that papers report (arXiv 2510.24211, 2411.11925).
 
-For every table the engine's overhead is fitted to the row of ordinary decoding alone; every other row is computed from
-its number of passes. Prints the table of docs/hardware.md.
+For every table the engine's overhead is fitted to ordinary decoding alone; every other row is computed from its number
+of passes. What the patch models that ship would take on an H100 is computed from the passes that benchmarks.continuous
+counted. Runs no model. Prints the tables of docs/hardware.md.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from math import ceil
+from pathlib import Path
+from typing import Any, Final
 
-from traces.hardware import DEVICES, ENGINES, SIZES, Engine, Work, pass_cost
+from traces.hardware import DEVICES, ENGINES, SHIPPED, SIZES, Engine, Size, Work, pass_cost
 
 Row = tuple[str, int, float, float]
 """Decoder, window L (1 for ordinary decoding), passes, seconds."""
@@ -96,5 +100,104 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
+CSPD: Final[Mapping[int, tuple[float, ...]]] = {
+    32: (1.44, 1.61, 2.17, 2.33), 16: (1.37, 1.51, 2.07, 2.20), 8: (1.26, 1.44, 1.88, 1.96),
+    4: (1.11, 1.20, 1.56, 1.62),
+}  # fmt: skip
+"""CSpD's Table 1, MAR-H with drafts of MAR-B on an A100: speed-up by draft length, in batches of `CSPD_BATCHES`."""
+CSPD_BATCHES: Final = (1, 8, 128, 256)
+_ORDINARY: Final = 72.0
+"""Seconds of ordinary decoding, a picture at a time: those of its Table 8 times the speed-ups of Table 1, 71 to 73."""
+_TOKENS, _ALONE = 256, 13
+"""Of a picture, and those of them, 5 %, that the target decodes before drafts are made."""
+_MAR_STEPS: Final = SIZES["MAR-H"].denoising_steps
+_FED: Final = 256
+"""Tokens of a MAR's pass over a row, on average: 64 places of the class and the final tokens in the encoder, whose
+mean is 192, and all 320 in the decoder. There is no KV cache."""
+PATCH_BATCHES: Final = (1, 8, 64, 512)
+_PATCHES, _PREFILL, _PATCH_STEPS = 144, 0.05, 20
+"""Tokens, share decoded before drafts are made, and denoising steps of the runs of benchmarks.continuous."""
+
+
+def cspd(gamma: int, batch: int) -> float:
+    """The speed-up of Table 1 of CSpD, computed.
+
+    Passes are those of the released code, whose verifications settle all drafts, whatever the acceptance rate.
+    """
+    launches, eager = SIZES["MAR-H"].layers + _MAR_STEPS * SIZES["MAR-H"].step_layers, ENGINES["eager"]
+    overhead = (_ORDINARY / _TOKENS - _mar("MAR-H", replace(eager, overhead=0.0), 1)) / launches
+    engine, drafted = replace(eager, overhead=overhead), _TOKENS - _ALONE
+    ordinary, draft = (_mar(name, engine, batch) for name in ("MAR-H", "MAR-B"))
+    verification = _mar("MAR-H", engine, batch, gamma)
+    return _TOKENS * ordinary / (_ALONE * ordinary + drafted * draft + ceil(drafted / gamma) * verification)
+
+
+def _mar(name: str, engine: Engine, batch: int, drafts: int = 0) -> float:
+    """Seconds of a pass that judges so many drafts, or none: with guidance, so that there are two rows a picture."""
+    rows, judges = 2 * batch, drafts > 0
+    noisy = _MAR_STEPS * max(drafts, 1) * rows
+    work = Work(query_tokens=_FED * rows, rows=rows, judges=judges, head_passes=_MAR_STEPS, noisy_tokens=noisy)
+    return pass_cost(DEVICES["A100 80GB"], SIZES[name], engine, work).seconds
+
+
+def cspd_error() -> float:
+    """See `error`."""
+    errors = [abs(cspd(gamma, batch) / theirs - 1) for gamma, batch, theirs in _reported()]
+    return sum(errors) / len(errors)
+
+
+def _reported() -> Iterator[tuple[int, int, float]]:
+    for gamma, row in CSPD.items():
+        yield from ((gamma, batch, theirs) for batch, theirs in zip(CSPD_BATCHES, row, strict=True))
+
+
+def patch_rows() -> list[dict[str, Any]]:
+    """What benchmarks.continuous counted, eight pictures a row."""
+    result = json.loads((Path(__file__).parent / "results" / "continuous.json").read_text(encoding="utf-8"))
+    return [row for row in result["rows"] if row["batch"] == 8]
+
+
+def patches(row: Mapping[str, Any], engine: Engine, batch: int) -> float:
+    """The speed-up of the patch models that ship on an H100, computed from the passes that a row of results counted."""
+    target, draft = SHIPPED["patch-target"], SHIPPED["patch-draft" if row["drafter"] == "small" else "patch-mixture"]
+    alone = round(_PREFILL * _PATCHES)
+    follows = row["method"] == "cspd-block"
+
+    def seconds(size: Size, tokens: int, *, judges: bool = False) -> float:
+        work = Work(
+            query_tokens=tokens * batch, rows=batch, context=_PATCHES / 2, judges=judges,
+            head_passes=_PATCH_STEPS + (judges and follows), noisy_tokens=_PATCH_STEPS * tokens * batch,
+        )  # fmt: skip
+        return pass_cost(DEVICES["H100"], size, engine, work).seconds
+
+    one, verifications = seconds(target, 1), row["target_calls"] - alone
+    verifying = verifications * seconds(target, row["gamma"] + 1, judges=True)
+    whole: float = alone * one + verifying + row["draft_calls"] * seconds(draft, 1)
+    return _PATCHES * one / whole
+
+
+def patch_markdown() -> str:
+    """The table of docs/hardware.md on the patch models: a row a drafter, verdict and draft length."""
+    engines = [(ENGINES["eager"], 1), *((ENGINES["CUDA graphs"], batch) for batch in PATCH_BATCHES)]
+    heads = " | ".join(f"{engine.name}, {batch}" for engine, batch in engines)
+    lines = [f"| drafter | verdict | γ | {heads} |", "|---" * (3 + len(engines)) + "|"]
+    for row in patch_rows():
+        speeds = " | ".join(f"{patches(row, engine, batch):.2f}" for engine, batch in engines)
+        lines.append(f"| {row['drafter']} | {row['verdict']} | {row['gamma']} | {speeds} |")
+    return "\n".join(lines)
+
+
+def cspd_markdown() -> str:
+    """The table of docs/hardware.md on CSpD's Table 1: a row a draft length."""
+    batches = ", ".join(map(str, CSPD_BATCHES))
+    lines = [f"| γ | reported, in batches of {batches} | computed | mean error |", "|---|---|---|---|"]
+    for gamma, theirs in CSPD.items():
+        mine = [cspd(gamma, batch) for batch in CSPD_BATCHES]
+        share = sum(abs(m / t - 1) for t, m in zip(theirs, mine, strict=True)) / len(mine)
+        columns = (", ".join(f"{speed:.2f}" for speed in column) for column in (theirs, mine))
+        lines.append(f"| {gamma} | {' | '.join(columns)} | {100 * share:.1f} % |")
+    return "\n".join([*lines, f"| all | | | **{100 * cspd_error():.1f} %** |"])
+
+
 if __name__ == "__main__":
-    print(markdown())
+    print(markdown(), cspd_markdown(), patch_markdown(), sep="\n\n")

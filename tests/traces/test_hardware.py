@@ -8,14 +8,27 @@ import pytest
 
 import draftscope as ds
 from benchmarks import calibrated
-from benchmarks.hardware import TABLES, error
+from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_error, error, patch_rows, patches
 from draftscope import calibrating
 from draftscope.__main__ import main
 from engines.models.catalog import load_model
 from traces import read
-from traces.hardware import DEVICES, ENGINES, SHIPPED, SIZES, HardwareError, Machine, Work, pass_cost, predict
+from traces.hardware import (
+    DEVICES,
+    ENGINES,
+    SHIPPED,
+    SIZES,
+    HardwareError,
+    Machine,
+    Work,
+    denoised,
+    pass_cost,
+    predict,
+    read_machine,
+)
 
 RUN = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture.json.gz"
+PATCHES = RUN.with_name("cspd-patch.json.gz")
 H100, EAGER, GRAPHS = DEVICES["H100"], ENGINES["eager"], ENGINES["CUDA graphs"]
 
 
@@ -35,6 +48,57 @@ def test_a_pass_over_few_tokens_is_bound_by_memory_with_its_kv_cache_and_over_ma
 @pytest.mark.parametrize(("table", "most"), list(zip(TABLES, (0.05, 0.055, 0.135, 0.035), strict=True)))
 def test_published_speed_ups_come_out(table: object, most: float) -> None:
     assert error(table) < most  # type: ignore[arg-type]
+
+
+def test_published_speed_ups_of_continuous_tokens_come_out_in_every_batch() -> None:
+    assert cspd_error() < 0.03
+
+
+def test_a_pass_of_a_diffusion_head_counts_its_steps_one_after_the_other() -> None:
+    size = SIZES["MAR-H"]
+    none, walked = (pass_cost(H100, size, EAGER, Work(query_tokens=1, head_passes=n, noisy_tokens=n)) for n in (0, 100))
+    assert walked.overhead - none.overhead == pytest.approx(100 * 1e-3 * (1 + 12 / 7))
+    assert walked.memory - none.memory == pytest.approx(100 * 0.151e9 * 2 / (3350e9 * 0.8))
+    assert walked.compute - none.compute == pytest.approx(100 * 2 * 0.151e9 / (989e12 * 0.6))
+    assert SIZES["Cosmos 4B"].step_layers == 0
+
+
+def test_a_trace_says_how_many_tokens_take_the_steps_of_the_head() -> None:
+    trace = read(PATCHES)  # 20 steps a token, whole paths judged, 4 drafts at a time
+    verified = [step for step in trace.steps if step.call.mode == "verify" and step.signals["window"] == 4]
+    assert {len(step.position) for step in verified} == {4, 5}
+    assert {denoised(step, trace.config) for step in verified} == {(21, 5 * 20)}  # dropped tokens were denoised, too
+    assert denoised(verified[0], {**trace.config, "guidance": 3.0}) == (21, 2 * 5 * 20)
+    drafted = next(step for step in trace.steps if step.call.role == "draft")
+    assert denoised(drafted, trace.config) == (20, 20)
+    assert denoised(drafted, {**trace.config, "drafter": "mixture"}) == (0, 0)
+    last = read(RUN.with_name("cspd-patch-last.json.gz"))
+    assert denoised(next(s for s in last.steps if s.call.mode == "verify"), last.config) == (20, 5 * 20)
+    text = read(RUN.with_name("text-confidence.json.gz"))
+    assert {denoised(step, {**text.config, "steps": 8}) for step in text.steps} == {(0, 0)}
+
+
+def test_a_run_of_continuous_tokens_needs_a_head_and_its_steps_or_says_what_is_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = read(PATCHES)
+    whole = ds.predict(trace, "H100", "MAR-H", draft="MAR-B")
+    other = ds.predict(trace, "H100", "Cosmos 4B", draft="MAR-B")
+    silent = replace(trace, config={name: value for name, value in trace.config.items() if name != "steps"})
+    assert whole.note == "" and whole.speed_up < 1
+    assert other.note == "The steps of a diffusion head are left out, as Cosmos 4B has none."
+    assert (
+        "does not say how many denoising steps" in predict(silent, read_machine("H100", EAGER, "MAR-H", "MAR-B")).note
+    )
+    assert main(["predict", str(PATCHES), "--device", "H100", "--target", "Cosmos 4B", "--draft", "MAR-B"]) == 0
+    assert other.note in capsys.readouterr().out
+
+
+def test_drafts_of_a_mixture_pay_on_a_gpu_and_those_of_the_small_patch_model_do_not() -> None:
+    for drafter, least, most in (("small", 0, 1), ("mixture", 1.15, 2)):
+        own = [row for row in patch_rows() if row["drafter"] == drafter]
+        best = [max(patches(row, GRAPHS, batch) for row in own) for batch in PATCH_BATCHES]
+        assert least < min(best) and max(best) < most
 
 
 def test_larger_batches_make_passes_longer_and_tokens_cheaper() -> None:
@@ -79,9 +143,13 @@ def test_a_trace_needs_query_tokens_and_a_size_for_its_drafter() -> None:
 def test_the_models_that_ship_are_as_large_as_they_are_said_to_be() -> None:
     for name, size in SHIPPED.items():
         model, rows = load_model(name), {"studio-image": 1115 + 146, "studio-video": 1024 + 33}.get(name[:12], 0)
-        assert size.parameters == pytest.approx(model.parameters - 256 * rows, rel=2e-3)  # tables are only looked up
         network = model._network  # type: ignore[attr-defined]
         layers = getattr(network, "backbone", None) or network.model
+        rows += network.position.num_embeddings + layers.embed_tokens.num_embeddings if "patch" in name else 0
+        blocks = getattr(network.head, "res_blocks", ()) if "patch" in name else ()
+        head = sum(weight.numel() for weight in network.head.parameters()) if blocks else 0
+        assert size.head == pytest.approx(head, rel=2e-3) and size.head_layers == len(blocks)
+        assert size.parameters + size.head == pytest.approx(model.parameters - 256 * rows, rel=2e-3)  # without tables
         assert size.layers == len(layers.layers) and size.width == layers.embed_tokens.embedding_dim
 
 
