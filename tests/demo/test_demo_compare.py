@@ -139,6 +139,32 @@ def test_a_computed_clock_gives_the_table_columns_comes_back_by_its_address_and_
     page.wait_for_function(f"{COMPARED}?.clock === 'computed'")
 
 
+def test_a_tab_that_is_chosen_again_has_its_place_in_the_address_again(page: Page, server: str) -> None:
+    page.goto(server)
+    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
+    page.wait_for_function("globalThis.draftscopeOpened")
+    page.evaluate("draftscopePlayers.viewer.jump(7)")
+    page.wait_for_function("location.hash.includes('step=7')")
+    compare, watch, learn = (page.get_by_role("tab", name=name, exact=True) for name in ("Compare", "Watch", "Learn"))
+    compare.click()
+    page.wait_for_function(f"{COMPARED}?.lanes.length === 2")
+    page.evaluate("draftscopePlayers['compare-viewer'].useClock('computed')")
+    page.wait_for_function("location.hash.includes('clock=computed&on=H100,CUDA_graphs')")
+    address = page.evaluate("location.hash")
+    for other in (watch, learn):
+        other.click()
+        page.wait_for_function("!location.hash.includes('clock=computed') && location.hash.includes('step=7')")
+        compare.click()
+        page.wait_for_function("location.hash.includes('tab=compare')")
+        page.wait_for_function(f"{COMPARED}?.clock === 'computed'")
+        assert page.evaluate("location.hash") == address
+    page.go_back()
+    expect(learn).to_have_attribute("aria-selected", "true")
+    page.go_forward()
+    expect(compare).to_have_attribute("aria-selected", "true")
+    page.wait_for_function(f"location.hash === {address!r}")
+
+
 def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     page: Page, server: str, tmp_path: Path
 ) -> None:

@@ -4,6 +4,7 @@
   if (globalThis.draftscopeAddress) return;
   const PLACE = ["step", "ms", "clock", "on", "token"];
   const shown = {}; // tab -> the run that it shows
+  const places = {}; // run -> its place, while another one is shown
   let prompts = ""; // of the grid
   const partOf = (key) => (PLACE.includes(key) ? "place" : ["tab", "tour"].includes(key) ? key : ["grid", "seeds"].includes(key) ? "grid" : "run");
 
@@ -38,8 +39,9 @@
   /** A tab was chosen, and Back leads to the one before. */
   const choose = (chosen) => {
     const now = read();
+    places[now.run] = now.place;
     const run = shown[chosen] || shown.watch || (compared() ? "" : now.run);
-    const other = run === now.run ? {} : { tour: "", place: "" };
+    const other = run === now.run ? {} : { tour: "", place: places[run] ?? "" };
     const how = chosen === tab() ? "replaceState" : "pushState";
     write({ tab: chosen === "watch" ? "" : `tab=${chosen}`, run, grid: chosen === "compare" ? prompts || now.grid : "", ...other }, how);
   };
