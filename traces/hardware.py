@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from difflib import get_close_matches
 from typing import Any, Final, Literal, TypeVar
 
-from traces.replay import canvas_size, outcomes
+from traces.replay import canvas_size
 from traces.schema import Step, Token, Trace
 from traces.stats import evaluated_drafts
 
@@ -231,14 +231,16 @@ def works(steps: Iterable[Step], batch: int = 1, config: Mapping[str, Any] | Non
     for step in steps:
         if step.call.query_tokens < 1:
             raise HardwareError("trace: a pass says nothing of its query tokens, so its cost cannot be computed.")
-        judges = step.call.role != "draft" and evaluated_drafts(step) > 0
+        fates = {*step.fate}  # few, so that a wide pass costs little
+        judges = step.call.role != "draft" and any(fate.judged for fate in fates)
         passes, noisy = denoised(step, config or {})
         fed, over, noisy = step.call.query_tokens * batch, step.call.rows * batch, noisy * batch
         yield Work(
             query_tokens=fed, rows=over, context=len(final), judges=judges, head_passes=passes, noisy_tokens=noisy
         )
-        for position, outcome in outcomes(step).items():
-            (final.add if outcome.fate.final else final.discard)(position)
+        final.difference_update(step.position)
+        settled = {fate for fate in fates if fate.final}
+        final.update(position for position, fate in zip(step.position, step.fate, strict=True) if fate in settled)
 
 
 def denoised(step: Step, config: Mapping[str, Any]) -> tuple[int, int]:

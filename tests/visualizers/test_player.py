@@ -238,6 +238,15 @@ def test_the_clock_of_other_hardware_counts_the_steps_of_a_diffusion_head_as_pyt
     assert page.evaluate(_COMPUTED) == ends_on(guided, "B200", 64, ("MAR-H", "MAR-B"))
 
 
+@pytest.mark.timed
+def test_the_player_computes_a_clip_of_7680_tokens_in_fifty_milliseconds(page: Page) -> None:
+    show(page, ordinary(Size(80, 96)))
+    page.evaluate("player.useClock('computed')")
+    assert len(page.evaluate(_COMPUTED)) == 7681
+    timed = "() => { const since = performance.now(); player.compute(); return performance.now() - since; }"
+    assert min(page.evaluate(timed) for _ in range(5)) < 50
+
+
 def ends_on(trace: Trace, device: str, batch: int, networks: tuple[str, str] = ("SDAR 8B", "SDAR 1.7B")) -> list[float]:
     """Milliseconds after every pass on a device, from 0."""
     machine = read_machine(device, "eager", *networks, batch)
