@@ -2,8 +2,9 @@
 
     python -m benchmarks.calibrated [--json FILE] [--repeats R]
 
-`draftscope calibrate` is fitted to ordinary decoding and SCD of pictures and texts. The runs here are others: of four
-families, with prompts, settings or models that it has not seen. Best on one thread: times are the processor's then.
+`draftscope calibrate` is fitted to ordinary decoding and SCD of pictures and texts, SCD of a clip, and speculative
+decoding with two drafts. The runs here are others: of four families, with prompts and settings or methods that it has
+not seen. Best on one thread: times are the processor's then.
 """
 
 import statistics

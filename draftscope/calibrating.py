@@ -5,7 +5,7 @@ import json
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +20,7 @@ from engines.runtime.driver import decode
 from engines.runtime.environment import environment
 from engines.runtime.request import Request
 from traces.files import whole
-from traces.hardware import SHIPPED, Device, Engine, HardwareError, pass_cost, works
+from traces.hardware import SHIPPED, Device, Engine, HardwareError, Size, Work, pass_cost, works
 
 USAGE, NO_MODEL = 2, 3
 _RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
@@ -30,20 +30,28 @@ _RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("ar", "text-draft", {"length": 64}),
     ("ar", "text-target", {"length": 64}),
     *(("scd", "text-target", {"length": 64, "window": window}) for window in (4, 16, 48)),
+    ("speculative", "text-target", {"length": 64, "gamma": 2}),
+    ("scd", "studio-video", {"window": 32}),
 )
-_TURNS: Final = 2
-"""How often each is timed."""
+"""Passes of 1 to 128 tokens; those of the clip, the last, attend to up to a thousand."""
+_LONG: Final = 0.25
+"""Seconds from which on a run is timed once, others twice."""
 _UNIT: Final = Device(name="", memory=1, bandwidth=1, peak=1, source="")
-_ALONE: Final = Engine(name="", overhead=0, verification=0, source="", bandwidth_share=1, compute_share=1)
+_ALONE: Final = Engine(name="", overhead=0, verification=0, source="", bandwidth_share=1, compute_share=1, attention=0)
 
 Terms = tuple[float, ...]
-"""Of some passes: how many, their layers, those that judge drafts, bytes and flops; or seconds for each."""
+"""Of some passes: how many, their layers, those that judge drafts, bytes, flops, and flops of attention.
+
+Or seconds for each of them.
+"""
+_BYTES, _FLOPS = 3, 4
 
 
 def calibrate(device: str | None = None) -> Device:
     """Measure this machine in about ten seconds: what `ds.predict` takes as its device.
 
-    Runs of models that ship are timed, with passes of 1 to 128 tokens, in float32 and as many threads as torch has.
+    Runs of models that ship are timed, with passes of 1 to 128 tokens behind up to a thousand, in float32 and as many
+    threads as torch has.
 
     Args:
         device: As for a run; by default a GPU if there is one, else the CPU.
@@ -54,7 +62,7 @@ def calibrate(device: str | None = None) -> Device:
     """
     begun = time.perf_counter()
     runs = [_timed(method, model, settings, device) for method, model, settings in _RUNS]
-    base, overhead, verification, byte, flop = fitted(runs)
+    base, overhead, verification, byte, flop, attention = fitted(runs)
     place = load_model(_RUNS[0][1], device).device
     about, names = environment(place, torch.float32), ", ".join(dict.fromkeys(model for _, model, _ in _RUNS))
     threads = f"{about.threads} thread{'s' * (about.threads != 1)}"
@@ -62,7 +70,7 @@ def calibrate(device: str | None = None) -> Device:
     source = f"measured in {took} with {threads}: {sum(count for (count, *_), _ in runs):.0f} passes of {names}"
     engine = Engine(
         name="as measured", overhead=overhead, verification=verification, source=source, base=base, overlaps=False,
-        bandwidth_share=1.0, compute_share=1.0,
+        bandwidth_share=1.0, compute_share=1.0, attention=attention / flop,
     )  # fmt: skip
     return Device(
         name=f"{about.device}, measured", memory=free_bytes(str(place)) or 1e12, bandwidth=1 / byte, peak=1 / flop,
@@ -72,32 +80,45 @@ def calibrate(device: str | None = None) -> Device:
 
 def _timed(method: str, model: str, settings: dict[str, Any], device: str | None) -> tuple[Terms, float]:
     """What the passes of a run had to do, and the seconds that they took."""
-    job, size = Request(method, model, settings=settings, device=device).job(), SHIPPED[model]
-    (sequence,) = decode([job], record=True)  # the first turn warms up
-    costs = [(work.judges, pass_cost(_UNIT, size, _ALONE, work)) for work in works(sequence.steps)]
-    did = [(1.0, float(size.layers), float(judges), cost.memory, cost.compute) for judges, cost in costs]
+    job = Request(method, model, settings=settings, device=device).job()
+    target, draft = SHIPPED[model], SHIPPED[job.draft.card.id] if job.draft else None
     alone = job.model.device.type == "cpu" and torch.get_num_threads() == 1
     now = time.process_time if alone else time.perf_counter  # what else the machine does takes none of the former
     since = now()
-    for _ in range(_TURNS):
+    (sequence,) = decode([job], record=True)  # the first turn warms up
+    turns = 1 if now() - since > _LONG else 2
+    did = [
+        _terms(draft if draft and step.call.role == "draft" else target, work)
+        for step, work in zip(sequence.steps, works(sequence.steps), strict=True)
+    ]
+    since = now()
+    for _ in range(turns):
         decode([job])
-    return tuple(map(sum, zip(*did, strict=True))), (now() - since) / _TURNS
+    return tuple(map(sum, zip(*did, strict=True))), (now() - since) / turns
+
+
+def _terms(size: Size, work: Work) -> Terms:
+    """Of one pass."""
+    cost, whole = (pass_cost(_UNIT, size, replace(_ALONE, attention=factor), work) for factor in (0, 1))
+    return 1.0, float(size.layers), float(work.judges), cost.memory, cost.compute, whole.compute - cost.compute
 
 
 def fitted(runs: Sequence[tuple[Terms, float]]) -> Terms:
-    """Seconds for a pass, a layer, a verification, a byte and a flop: least squares of relative errors, none negative.
+    """Seconds for each of the terms: least squares of relative errors, none negative.
 
     Raises:
         HardwareError: where the times do not tell bytes and flops apart.
     """
     shares = np.array([[term / seconds for term in terms] for terms, seconds in runs])
-    scale, best, least = shares.max(axis=0), np.zeros(5), np.inf
-    for kept in (kept for count in range(4) for kept in combinations(range(3), count)):
-        columns = [*kept, 3, 4]
+    needed, count = (_BYTES, _FLOPS), shares.shape[1]
+    spare = [column for column in range(count) if column not in needed]
+    scale, best, least = shares.max(axis=0), np.zeros(count), np.inf
+    for kept in (kept for some in range(len(spare) + 1) for kept in combinations(spare, some)):
+        columns = [*needed, *kept]
         own = np.linalg.lstsq(shares[:, columns] / scale[columns], np.ones(len(runs)), rcond=None)[0] / scale[columns]
         error = float(np.square(shares[:, columns] @ own - 1).sum())
-        if own.min() >= 0 and own[-2:].min() > 0 and error < least:
-            best, least = np.zeros(5), error
+        if own.min() >= 0 and own[:2].min() > 0 and error < least:
+            best, least = np.zeros(count), error
             best[columns] = own
     if least == np.inf:
         raise HardwareError("calibrate: the times do not fit the model of a pass; end what else the machine does.")
@@ -113,6 +134,7 @@ def table(device: Device) -> str:
         f"memory              {device.memory / 1e9:.1f} GB free\n"
         f"bandwidth           {device.bandwidth / 1e9:.1f} GB/s\n"
         f"peak                {device.peak / 1e9:.1f} GFLOP/s\n"
+        f"a flop of attention {engine.attention:.2f} times another one\n"
         f"a pass adds         {1e3 * engine.base:.3f} ms, and {1e3 * engine.overhead:.3f} ms for every layer\n"
         f"a verification adds {1e3 * engine.verification:.3f} ms"
     )

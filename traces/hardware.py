@@ -51,6 +51,8 @@ class Engine:
     """Seconds for every pass, whatever its layers."""
     overlaps: bool = True
     """Whether memory is read while it computes; else the times of both add up."""
+    attention: float = 1.0
+    """How much longer a flop of attention takes than another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +211,7 @@ class Prediction:
 def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCost:
     """What one pass of a network costs."""
     keys = work.context + work.query_tokens / work.rows / 2  # a query sees half of its own row's queries on average
-    flops = work.query_tokens * (2 * size.parameters + 4 * size.layers * size.width * keys)
+    flops = work.query_tokens * (2 * size.parameters + 4 * size.layers * size.width * keys * engine.attention)
     flops += work.noisy_tokens * 2 * size.head
     moved = size.weight_bytes + work.rows * work.context * size.cache_bytes + work.head_passes * size.head_bytes
     return PassCost(

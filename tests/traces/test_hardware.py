@@ -170,10 +170,10 @@ def test_the_models_that_ship_are_as_large_as_they_are_said_to_be() -> None:
 
 
 def test_terms_come_back_from_the_times_that_they_make_and_none_is_negative() -> None:
-    wanted = (2e-4, 3e-4, 8e-4, 1e-10, 1.5e-11)
-    did = [(k, k * layers, j, k * byte, k * flop) for k, layers, j, byte, flop in (
-        (9.0, 6, 0, 2e7, 1e7), (7.0, 6, 7, 2e7, 3e8), (5.0, 5, 5, 3e7, 1e8), (8.0, 1, 0, 4e6, 2e6),
-        (6.0, 4, 0, 5e6, 4e7), (4.0, 5, 0, 3e7, 2e7),
+    wanted = (2e-4, 3e-4, 8e-4, 1e-10, 1.5e-11, 4e-11)
+    did = [(k, k * layers, j, k * byte, k * flop, k * attention) for k, layers, j, byte, flop, attention in (
+        (9.0, 6, 0, 2e7, 1e7, 1e6), (7.0, 6, 7, 2e7, 3e8, 2e7), (5.0, 5, 5, 3e7, 1e8, 1e6), (8.0, 1, 0, 4e6, 2e6, 1e5),
+        (6.0, 4, 0, 5e6, 4e7, 2e6), (4.0, 5, 0, 3e7, 2e7, 9e5), (3.0, 6, 3, 2e7, 1e8, 9e7),
     )]  # fmt: skip
     runs = [(terms, sum(a * b for a, b in zip(terms, wanted, strict=True))) for terms in did]
     assert calibrating.fitted(runs) == pytest.approx(wanted, rel=1e-6)
@@ -183,11 +183,18 @@ def test_terms_come_back_from_the_times_that_they_make_and_none_is_negative() ->
         calibrating.fitted([(terms, 1e-9 * terms[3] - 1e-12 * terms[4]) for terms, _ in runs])
 
 
+def test_what_is_timed_judges_drafts_of_another_model_and_attends_to_long_contexts() -> None:
+    runs = {(method, model) for method, model, _ in calibrating._RUNS}
+    assert {("speculative", "text-target"), ("scd", "studio-video")} <= runs
+    short, far = (calibrating._terms(SHIPPED["studio-video"], Work(query_tokens=32, context=n)) for n in (0, 900))
+    assert far[4] == short[4] and far[5] - short[5] == pytest.approx(32 * 4 * 6 * 256 * 900)
+
+
 @pytest.mark.slow
 def test_a_calibrated_device_is_written_and_computes_the_runs_of_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(calibrating, "_TURNS", 1)
+    monkeypatch.setattr(calibrating, "_LONG", 0.0)
     file = tmp_path / "here.json"
     assert main(["calibrate", "-o", str(file)]) == 0
     assert "measured in " in capsys.readouterr().out
@@ -203,9 +210,12 @@ def test_a_calibrated_device_is_written_and_computes_the_runs_of_this_machine(
 def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine = replace(GRAPHS, overhead=1e-3, base=2e-3, overlaps=False)
-    cost = pass_cost(H100, SHIPPED["text-draft"], engine, Work(query_tokens=8))
+    engine = replace(GRAPHS, overhead=1e-3, base=2e-3, overlaps=False, attention=3.0)
+    size, work = SHIPPED["text-draft"], Work(query_tokens=8, context=200)
+    cost = pass_cost(H100, size, engine, work)
     assert cost.seconds == pytest.approx(2e-3 + 4e-3 + cost.memory + cost.compute)
+    longer = cost.compute - pass_cost(H100, size, replace(engine, attention=1.0), work).compute
+    assert longer == pytest.approx(2 * 8 * 4 * size.layers * size.width * 204 / (989e12 * 0.6))
     file, row = tmp_path / "here.json", asdict(replace(H100, engine=engine))
     file.write_text(json.dumps(row))
     assert ds.predict(read(RUN), file).seconds == ds.predict(read(RUN), replace(H100, engine=engine)).seconds
