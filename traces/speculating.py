@@ -93,17 +93,17 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpeedByLength:
-    """Speculative decoding with one drafter as it was measured, by draft length."""
+class MeasuredSpeeds:
+    """Speculative decoding with one drafter as it was measured, by draft length and batch."""
 
     target: str
     drafter: str
     place: str
     """The hardware."""
     acceptance: float
-    """Of a draft, once those before it were accepted; mean over draft lengths."""
-    speeds: Mapping[int, tuple[float, float, float]]
-    """Draft length -> times as fast as ordinary decoding: median, lower and upper quartile."""
+    """Of a draft, once those before it were accepted; mean over draft lengths and batches."""
+    speeds: Mapping[tuple[int, int], tuple[float, float, float]]
+    """Draft length and batch -> times as fast as ordinary decoding: median, lower and upper quartile."""
 
     def __str__(self) -> str:
         """The pair in words."""

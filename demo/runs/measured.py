@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
-from traces.speculating import SpeedByLength
+from traces.speculating import MeasuredSpeeds
 
 FOLDER: Final = Path(__file__).parents[2] / "benchmarks" / "results"
 _ERRORS: Final = ("_standard_error", "_error")
@@ -46,23 +46,25 @@ def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
     ]
 
 
-def drafted(folder: Path = FOLDER) -> tuple[SpeedByLength, ...]:
-    """Speculative decoding as benchmarks.drafting measured it, by model and drafter."""
-    result = read_result(folder / "drafting.json")
-    by_pair: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in result["rows"]:
-        if row["method"] == "speculative":
-            by_pair.setdefault((row["model"], row["drafter"]), []).append(row)
+def drafted(folder: Path = FOLDER) -> tuple[MeasuredSpeeds, ...]:
+    """Speculative decoding as benchmarks.drafting and benchmarks.continuous measured it, by model and drafter."""
+    by_pair: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for result in (read_result(folder / name) for name in ("drafting.json", "continuous.json")):
+        for row in result["rows"]:
+            if "gamma" in row:
+                drafter = ", ".join(filter(None, (row["drafter"], row.get("verdict"))))
+                place = str(result["environment"].get("device", ""))
+                by_pair.setdefault((row["model"], drafter, place), []).append(row)
     spread = "faster_median", "faster_low_quartile", "faster_high_quartile"
     return tuple(
-        SpeedByLength(
+        MeasuredSpeeds(
             target=target,
             drafter=drafter,
-            place=str(result["environment"].get("device", "")),
+            place=place,
             acceptance=round(fmean(row["acceptance"] for row in rows), 2),
-            speeds={row["gamma"]: tuple(row[name] for name in spread) for row in rows},
+            speeds={(row["gamma"], row.get("batch", 1)): tuple(row[name] for name in spread) for row in rows},
         )
-        for (target, drafter), rows in by_pair.items()
+        for (target, drafter, place), rows in by_pair.items()
     )
 
 

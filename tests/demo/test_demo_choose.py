@@ -187,7 +187,10 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed() -> None:
         assert started[panel.acceptance] == pair.acceptance
         assert ("Drafts cost nothing" in started[panel.answer]) is (pair.drafter == "lookup")
         plotted = CALCULATOR.draw(Calculation(_FIRST, pair)).select_traces(lambda trace: trace.name == "measured")
-        assert [(*trace.x,) for trace in plotted] == [(*pair.speeds,)]
+        batches = (1, 8) if pair.target == "patch-target" else (1,)
+        assert [(*trace.x,) for trace in plotted] == [tuple(n for n, batch in pair.speeds if batch == 1), batches]
+    (star,) = CALCULATOR.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.name == "fastest")
+    assert (*star.x, *star.y) == (_FIRST.at_best().drafts, _FIRST.at_best().speed_up)
     for control, value, problem in (
         (panel.target, "Llama 3", "target: there is no 'Llama 3'; did you mean"),
         (panel.target, "70e9", "device: 70B and Llama 3.2 1B"),

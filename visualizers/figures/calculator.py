@@ -7,7 +7,7 @@ from typing import Any, Final
 import plotly.graph_objects as go
 
 from traces.hardware import DEVICES, HardwareError
-from traces.speculating import Plan, SpeedByLength
+from traces.speculating import MeasuredSpeeds, Plan
 from traces.tradeoffs import Tradeoff
 from visualizers.figure import DataFigure
 from visualizers.plot import axes, bars, curve, dots, guide, plain, side_by_side
@@ -22,7 +22,7 @@ class Calculation:
     """A plan, what was measured with one drafter on other hardware, and what papers report of settings near it."""
 
     plan: Plan
-    measured: SpeedByLength | None = None
+    measured: MeasuredSpeeds | None = None
     reported: tuple[Tradeoff, ...] = ()
     """Each with a window, of one token more than drafts."""
 
@@ -39,15 +39,11 @@ def _drawn(calculation: Calculation) -> go.Figure:
         chosen: Look = {"marker": {"size": 12, "symbol": "circle-open", "line": {"width": 2.5}, "color": NEUTRAL}}
         dots(figure, 1, "as chosen", ([getattr(plan, field)], [plan.speed_up]), hover, **chosen, **place)
         guide(figure, 1, row=1, col=panel)
+    best, hover = plan.at_best(), "γ %{x}: %{y:.2f} × as fast, the fastest<extra></extra>"
+    star: Look = {"marker": {"size": 11, "symbol": "star"}, "row": 1, "col": 1, "showlegend": False}
+    dots(figure, 0, "fastest", ([best.drafts], [best.speed_up]), hover, **star)
     if measured:
-        median, low, high = zip(*measured.speeds.values(), strict=True)
-        spread = {
-            "array": [top - middle for top, middle in zip(high, median, strict=True)],
-            "arrayminus": [middle - bottom for middle, bottom in zip(median, low, strict=True)],
-        }
-        hover, mark = "γ %{x}: %{y:.2f} × as fast, measured<extra></extra>", {"size": 9, "symbol": "diamond"}
-        look: Look = {"marker": mark, "error_y": {"type": "data", **spread}, "showlegend": False}
-        dots(figure, 2, "measured", ([*measured.speeds], median), hover, row=1, col=1, **look)
+        _measured(figure, measured, plan.drafts)
     if near := calculation.reported:
         points = [one.window - 1 for one in near], [one.speed for one in near]
         tables = [f"{one.setting}, {one.source}" for one in near]
@@ -77,6 +73,23 @@ def _drawn(calculation: Calculation) -> go.Figure:
     return figure.update_layout(title_subtitle_text=plain(about))
 
 
+def _measured(figure: go.Figure, pair: MeasuredSpeeds, drafts: int) -> None:
+    """What was measured one at a time by draft length, and with so many drafts by batch."""
+    alone = {length: speed for (length, batch), speed in pair.speeds.items() if batch == 1}
+    together = {batch: speed for (length, batch), speed in pair.speeds.items() if length == drafts}
+    for panel, (name, speeds) in enumerate((("γ", alone), ("batch", together)), 1):
+        if not speeds:
+            continue
+        median, low, high = zip(*speeds.values(), strict=True)
+        spread = {
+            "array": [top - middle for top, middle in zip(high, median, strict=True)],
+            "arrayminus": [middle - bottom for middle, bottom in zip(median, low, strict=True)],
+        }
+        hover = f"{name} %{{x}}: %{{y:.2f}} × as fast, measured<extra></extra>"
+        look: Look = {"marker": {"size": 9, "symbol": "diamond"}, "error_y": {"type": "data", **spread}}
+        dots(figure, 2, "measured", ([*speeds], median), hover, row=1, col=panel, showlegend=False, **look)
+
+
 def fitting(plan: Plan, field: str, values: Iterable[Any]) -> list[Plan]:
     """The plan with every value of a field that fits the memory of the device."""
     plans = []
@@ -93,7 +106,7 @@ CALCULATOR: Final[DataFigure[Calculation]] = DataFigure(
     title="What drafts would gain on other hardware",
     caption="Computed: tokens that a verification yields at this acceptance rate, over the time of its "
     "pass and of its drafts. Below the dotted line drafting is slower. The ring is what is "
-    "chosen; batches and devices with too little memory are left out. "
-    "Diamonds were measured with another model on other hardware.",
+    "chosen, the star the fastest draft length; batches and devices with too little memory are left out. "
+    "Diamonds were measured with another model on other hardware, by draft length one at a time.",
     drawing=_drawn,
 )
