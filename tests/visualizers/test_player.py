@@ -238,6 +238,15 @@ def test_the_clock_of_other_hardware_counts_the_steps_of_a_diffusion_head_as_pyt
     assert page.evaluate(_COMPUTED) == ends_on(guided, "B200", 64, ("MAR-H", "MAR-B"))
 
 
+def test_a_trace_without_query_tokens_has_no_computed_clock_and_says_so(page: Page) -> None:
+    trace = jacobi()
+    bare = replace(trace, steps=tuple(replace(s, call=replace(s.call, query_tokens=0)) for s in trace.steps))
+    show(page, bare, fragment="#clock=computed&on=H100,eager,Cosmos_4B,,1")
+    expect(page.locator(".ds-hardware.is-problem")).to_contain_text(
+        "A pass of this trace says nothing of its query tokens"
+    )
+
+
 @pytest.mark.timed
 def test_the_player_computes_a_clip_of_7680_tokens_in_fifty_milliseconds(page: Page) -> None:
     show(page, ordinary(Size(80, 96)))
