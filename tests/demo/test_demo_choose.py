@@ -189,6 +189,9 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed() -> None:
         plotted = CALCULATOR.draw(Calculation(_FIRST, pair)).select_traces(lambda trace: trace.name == "measured")
         batches = (1, 8) if pair.target == "patch-target" else (1,)
         assert [(*trace.x,) for trace in plotted] == [tuple(n for n, batch in pair.speeds if batch == 1), batches]
+    bars = CALCULATOR.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.type == "bar", col=4)
+    yields, its_pass, drafts = (bar.x[0] for bar in bars)
+    assert yields / (its_pass + drafts) == pytest.approx(_FIRST.speed_up)
     (star,) = CALCULATOR.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.name == "fastest")
     assert (*star.x, *star.y) == (_FIRST.at_best().drafts, _FIRST.at_best().speed_up)
     for control, value, problem in (
