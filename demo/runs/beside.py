@@ -112,17 +112,19 @@ def _columns(traces: Sequence[Trace], machine: Machine | None) -> Columns:
     if machine is None:
         return _NUMBERS, _RATIOS, ""
     try:
-        took = {id(trace): predict(trace, machine).seconds for trace in traces}
+        took = {id(trace): predict(trace, machine) for trace in traces}
     except HardwareError as error:
         return _NUMBERS, _RATIOS, f" Nothing is computed for other hardware: {error}"
 
     def computed(trace: Trace) -> float:
-        return took[id(trace)]
+        return took[id(trace)].seconds
 
     place, networks = machine.device.name, machine.target.name
     if machine.draft and any(step.call.role == "draft" for trace in traces for step in trace.steps):
         networks += f", drafts by {machine.draft.name}"
+    notes = dict.fromkeys(one.note for one in took.values() if one.note)
     said = f" Computed, not measured: {place}, {machine.engine.name}, {networks}, batch {machine.batch}."
+    said = " ".join([said, *notes])
     named = {f"Seconds, computed for {place}": computed}
     return {**_NUMBERS, **named}, {**_RATIOS, "Times as fast, computed": computed}, said
 

@@ -18,7 +18,7 @@ from demo.runs.beside import beside
 from demo.runs.tray import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
 from demo.server.sessions import Shown
 from demo.site import Update
-from traces import dumps
+from traces import dumps, read
 from traces.hardware import predict
 from traces.hindsight import hindsight
 from traces.schema import Milliseconds, Trace
@@ -144,6 +144,8 @@ def test_the_table_has_seconds_of_the_hardware_that_is_chosen_and_calls_them_com
     assert "Computed, not measured: H100, CUDA graphs, Lumina-mGPT 7B, batch 8." in table["more"]
     (_, row) = csv.DictReader(io.StringIO(table["files"]["runs.csv"]))
     assert float(row["seconds_computed_for_h100"]) == pytest.approx(computed[1])
+    patches = beside([read(Path(__file__).parents[2] / "assets/traces/continuous-patch.json.gz")], machine)
+    assert patches["more"].endswith("The steps of a diffusion head are left out, as Lumina-mGPT 7B has none.")
     assert "choose a larger device" in beside([ORDINARY], machine_of("T4,eager,Lumina-mGPT_7B,,900"))["more"]
     paths = page.site.visitor(MINE).keep([ORDINARY, SHORT], "").paths
     update = page.reckon({page.set: Shown(paths)}, gr.EventData(None, {"on": on}))
