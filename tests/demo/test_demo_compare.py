@@ -205,13 +205,13 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
     page.goto("about:blank")
     page.goto(f"{server}#gallery=scd&step=3")
     page.wait_for_function("globalThis.draftscopePlayers?.viewer?.snapshot().now === 3")
-    expect(page.locator("#viewer .ds-picture canvas").last).to_be_in_viewport()
+    expect(page.locator("#viewer .ds-stage")).to_be_in_viewport()
     page.goto("about:blank")
     page.goto(f"{server}#gallery=scd")
     page.wait_for_function(
         "globalThis.draftscopePlayers?.viewer?.called === 'gallery=scd' && draftscopePlayers.viewer.snapshot().now < 2"
     )
-    expect(page.locator("#viewer .ds-picture canvas").last).to_be_in_viewport()
+    expect(page.locator("#viewer .ds-stage")).to_be_in_viewport()
     page.goto("about:blank")
     page.goto(f"{server}#gallery=gone")
     expect(page.locator("#problem [role=alert]")).to_contain_text("'gone' is not here, or not any more")

@@ -1,5 +1,6 @@
-"""The stage in a browser: a run that drafts ahead, whose every frame follows from the trace and the clock."""
+"""The stage in a browser: a run whose every frame follows from the trace and the clock."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +10,24 @@ from support.browser import accessible
 from support.playing import go, settle
 
 from traces import read
+from traces.replay import state_after
 from traces.schema import Fate, Step, Trace
 from visualizers.page import standalone
 
 FOLDER = Path(__file__).parents[2] / "assets" / "traces"
-SPECULATIVE, ORDINARY, PICTURE = (
-    FOLDER / f"{name}.json.gz" for name in ("speculative-smollm2", "ar-smollm2", "speculative-picture")
-)
+SPECULATIVE, ORDINARY = (FOLDER / f"{name}.json.gz" for name in ("speculative-smollm2", "ar-smollm2"))
+EVERY_FAMILY = [
+    *(
+        "speculative-smollm2",
+        "tally-ordinary",
+        "tally-confidence",
+        "tally-s2d2",
+        "text-editing",
+        "text-psd",
+        "text-simsd",
+    ),
+    *("scd-picture", "scd-picture-same", "gsd-picture", "speculative-picture", "scd-toy", "cspd-field", "video-scd"),
+]
 DRAWN = """() => {
   const { words, verdict, caption, ended } = player.stage.drawn;
   const columns = verdict?.verdict.columns.map(({ text, p, q, share }) => [text, p, q, share]);
@@ -43,6 +55,10 @@ def at(page: Page, number: int, part: str, after: float = 20) -> Any:
     )
     settle(page)
     return page.evaluate(DRAWN)
+
+
+def recorded(name: str) -> Trace:
+    return read(FOLDER / f"{name}.json.gz")
 
 
 def rejections(trace: Trace) -> list[tuple[int, int, Step]]:
@@ -207,7 +223,7 @@ def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None
     expect(page.locator(".ds-stage")).to_be_visible()
 
 
-def test_play_takes_its_time_and_pictures_keep_their_lanes(page: Page) -> None:
+def test_play_takes_its_time(page: Page) -> None:
     page.clock.install()
     opened(page, read(ORDINARY), read(SPECULATIVE))
     page.get_by_role("button", name="First", exact=True).click()
@@ -216,6 +232,136 @@ def test_play_takes_its_time_and_pictures_keep_their_lanes(page: Page) -> None:
     assert lengths[6] > 4000 > lengths[5]
     page.clock.run_for(int(sum(lengths[:6]) + lengths[6] / 2))
     assert page.evaluate("player.now") == pytest.approx(6.5, abs=0.1)
-    opened(page, read(PICTURE))
-    expect(page.locator(".ds-stage")).to_be_hidden()
-    expect(page.locator(".ds-picture canvas").first).to_be_visible()
+
+
+@pytest.mark.parametrize("name", EVERY_FAMILY)
+def test_between_passes_the_stage_holds_what_the_trace_says(page: Page, name: str) -> None:
+    trace = recorded(name)
+    opened(page, trace)
+    end = page.evaluate("player.stage.script.end ?? 1e9")
+    length = len(trace.steps)
+    for count in sorted({*range(1, 7), length // 3, length // 2, length - 1, length} & set(range(length + 1))):
+        go(page, count)
+        shown = page.evaluate("player.stage.drawn.words.map(({word, alpha}) => [word.position, word.token, alpha])")
+        state = state_after(trace, count)
+        held = {at: token for at, token in enumerate(state.tokens) if token is not None and at < end}
+        assert len(shown) == len(held)
+        for position, token, alpha in shown:
+            assert token == pytest.approx(held[position]), (count, position)
+            assert alpha == (1 if state.final[position] else pytest.approx(0.4)), (count, position)
+
+
+def test_masks_give_way_under_the_bar_and_drafts_that_nobody_verifies_are_not_said_to_wait(page: Page) -> None:
+    trace = recorded("tally-confidence")
+    opened(page, recorded("tally-ordinary"), trace)
+    said = page.locator(".ds-say strong")
+    expect(said).to_have_text("15 passes instead of 89.")
+    masks = """(({ drawn: { masks }, script: { slots } }) =>
+      masks.filter(({ alpha }) => alpha > 0.9).map(({ slot }) => slots.indexOf(slot)))(player.stage)"""
+    swept = "player.stage.script.passes[0].sweep"
+    page.evaluate(f"player.set({swept}[2].from / player.stage.script.passes[0].length)")
+    settle(page)
+    assert page.evaluate(masks) == [2, 3]  # of the block of four, two were crossed
+    go(page, 1)
+    assert page.evaluate(masks) == []
+    expect(said).to_have_text("Reveal several words in one pass.")
+    expect(page.locator(".ds-caption")).to_have_text("One pass reveals 2 of 4 words.2 not sure enough yet")
+    for count in range(len(trace.steps)):
+        go(page, count)
+        expect(page.locator(".ds-caption")).not_to_contain_text(re.compile("verif|accept"))
+    go(page, 4)
+    expect(page.locator(".ds-caption")).to_have_text("One pass reveals 8 of 8 words.")
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: bool) -> None:
+    trace = recorded("tally-s2d2")
+    [(number, entry, step)] = rejections(trace)
+    assert step.likely and step.draft and trace.legend and trace.legend.vocabulary
+    likely = [(trace.legend.vocabulary[token].strip(), p, q) for token, p, q in step.likely[entry] or ()]
+    draft, drawn = (trace.legend.vocabulary[token].strip() for token in (step.draft[entry], step.token[entry]))
+    opened(page, recorded("tally-ordinary"), trace, wide=wide)
+    told = at(page, number, "judge", 300)
+    assert told["caption"] == [
+        "The draft is rejected.",
+        f"likeliest for the target: “ {drawn}” ≠ the draft “ {draft}”: rejected",
+    ]
+    assert max(likely, key=lambda one: one[1])[0] == drawn
+    columns = [(text, p, q) for text, p, q, _ in told["verdict"]["columns"] if text != "others"]
+    assert len(columns) >= 2 and set(columns) <= set(likely)
+    assert [text for text, kind, *_ in told["words"] if kind == "rejected"] == [draft]
+    assert told["verdict"]["apart"] == 0
+    expect(page.locator(".ds-coin-slider")).to_be_hidden()
+    stage, caption = (page.locator(part).bounding_box() for part in (".ds-stage", ".ds-caption"))
+    assert stage and caption
+    assert stage["x"] <= caption["x"] and caption["x"] + caption["width"] <= stage["x"] + stage["width"]
+    left, right = page.evaluate("[player.stage.drawn.place.left, player.stage.drawn.place.right].map(Math.round)")
+    beside = caption["x"] - stage["x"] + caption["width"] <= left or caption["x"] - stage["x"] >= right
+    assert beside or caption["y"] - stage["y"] >= page.evaluate("player.stage.drawn.place.base")
+    assert at(page, number, "hold")["caption"][0] == f"“{drawn}” takes its place."
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+def test_a_patch_is_judged_with_the_numbers_of_the_trace_and_redrawn_where_it_stood(page: Page, wide: bool) -> None:
+    trace = recorded("scd-picture")
+    opened(page, recorded("ar-picture"), trace, wide=wide)
+    shown = page.evaluate("player.stage.script.passes.filter(({verdict}) => verdict).map(({index}) => index + 1)")
+    steps = {number: (entry, step) for number, entry, step in rejections(trace)}
+    close = [n for n, (entry, step) in steps.items() if 0.3 <= (step.accept_prob or ())[entry] <= 0.7]  # type: ignore[operator]
+    assert shown == close
+    entry, step = steps[shown[0]]
+    assert step.p and step.q and step.coin and step.likely
+    told = at(page, shown[0], "judge", 300)
+    assert told["caption"][0] == "The coin fell above p: rejected."
+    text, p, q, _ = told["verdict"]["columns"][0]
+    assert (text, p, q) == (f"#{step.draft[entry]}", *(pytest.approx(x[entry], abs=1e-3) for x in (step.p, step.q)))  # type: ignore[index]
+    assert told["verdict"]["coin"] == pytest.approx(step.coin[entry])
+    assert page.evaluate("player.stage.drawn.place.unit") > (100 if wide else 60)
+    expect(page.locator(".ds-coin-slider")).to_be_visible()
+    caption, stage = (page.locator(part).bounding_box() for part in (".ds-caption", ".ds-stage"))
+    assert caption and stage and caption["y"] + caption["height"] <= stage["y"] + stage["height"]
+    at(page, shown[0], "hold", 10)
+    places = "player.stage.script.words.filter(({position}) => position === {}).map(({x, line}) => `${x} ${line}`)"
+    assert len(set(page.evaluate(places.replace("{}", str(step.position[entry]), 1)))) == 1
+
+
+def test_a_word_drawn_anew_begins_where_the_rejected_one_did(page: Page) -> None:
+    opened(page, read(ORDINARY), read(SPECULATIVE))
+    places = page.evaluate(
+        """player.stage.script.passes.filter(({ verdict }) => verdict).map(({ verdict: { word, drawn } }) =>
+          [word, drawn].map(({ x, line }) => [x, line]))"""
+    )
+    assert len(places) == 4
+    assert [old == new for old, new in places] == [True, True, False, True]  # “ and” needs a space, the comma did not
+
+
+def test_a_clip_plays_as_far_as_it_is_decided(page: Page) -> None:
+    trace = recorded("video-scd")
+    opened(page, recorded("video-ar"), trace)
+    frames = set()
+    for now in (0, 20, 20.5, 60, 300, 400):
+        go(page, now)
+        first = page.evaluate(CANVAS)
+        go(page, now + 1)
+        go(page, now)
+        assert page.evaluate(CANVAS) == first
+        frames.add(page.evaluate("Math.floor(player.stage.elapsed(player.stage.drawn.done) / 200)"))
+        decided = page.evaluate("player.lanes[1].clip.decidedIn(player.lanes[1].scene)")
+        state = state_after(trace, min(int(now), len(trace.steps)))
+        whole = next((n for n in range(7) if not all(state.final[144 * n : 144 * (n + 1)])), 7)
+        assert decided == 2 + whole
+    assert len(frames) == 6
+
+
+def test_a_wrong_answer_is_told_on_the_card(page: Page) -> None:
+    ordinary, trace = recorded("text-ordinary"), recorded("text-psd")
+    opened(page, ordinary, trace)
+    go(page, len(trace.steps))
+    expect(page.locator(".ds-card")).not_to_contain_text("Wrong")
+    page.evaluate(
+        "answers => { player.answers[player.lanes[1].replay.meta.prompt] = answers; player.refresh(); }", "30"
+    )
+    go(page, len(trace.steps))
+    expect(page.locator(".ds-card dd").last).to_have_text("Wrong")
+    expect(page.locator(".ds-card dt").last).to_have_text("20, not 30")
+    expect(page.locator(".ds-say")).to_contain_text("the answer is wrong: 20, not 30")

@@ -39,6 +39,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
     page.set_content(standalone([ordinary(Size(2, 2)), worked()], "A test"))
     page.evaluate("player.set(1)")
+    page.get_by_role("button", name="Numbers", exact=True).click()
     settle(page)
     panel = page.get_by_role("region", name="This step, worked out")
     expect(panel.locator(".ds-where")).to_have_text("pass 1 of 2 · row 1, column 2")
@@ -50,7 +51,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     assert "drawn" in check[0] and "draft" in check[2] and "q is 0.5" in check[2] and "0.2\nis p, q is 0.15" in check[3]
     left = panel.locator(".ds-part-left li").all_inner_texts()
     assert [row.split()[0] for row in left] == ["#7", "#5"] and "67 %" in left[0] and "11 %" in left[1]
-    for part in (panel, page.locator(".ds-picture canvas").last, page.get_by_role("button", name="Play")):
+    for part in (page.locator(".ds-stage"), page.get_by_role("button", name="Play")):
         box = part.bounding_box()
         assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 720
 
@@ -104,8 +105,9 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     expect(tip).to_contain_text("under the distribution that verifies it")
     page.keyboard.press("Escape")
     expect(tip).to_be_hidden()
-    page.locator(".ds-counter .ds-term").last.hover()  # of counters, too, and of the key to the colours
+    page.locator(".ds-say .ds-term").last.hover()  # of the headline, too, and of the key to the colours
     expect(tip).to_contain_text("the model runs once")
+    page.get_by_role("button", name="Every view").click()
     page.locator(".ds-key .ds-term").first.click()
     expect(tip).to_contain_text("Kept: the pending draft stays as it was.")
     page.keyboard.press("Escape")
@@ -134,6 +136,7 @@ def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) 
         [usual, plain(rejected(*probabilities))],
     )
     settle(page)
+    page.get_by_role("button", name="Numbers", exact=True).click()
     panel = page.locator(".ds-worked")
     expect(panel.locator(".ds-formula")).to_contain_text("= 0.5")  # near the middle, which itself rejects at 0
     page.emulate_media(reduced_motion="no-preference")
@@ -151,6 +154,7 @@ def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) 
 def test_the_panel_and_the_headline_follow_the_race(page: Page) -> None:
     harness(page)
     page.evaluate("traces => { player.useBrief(true); player.load(traces); }", [plain(rejected(*[0.1] * 60))])
+    page.get_by_role("button", name="Numbers", exact=True).click()
     behind = page.evaluate(
         """async () => {
           player.set(0);

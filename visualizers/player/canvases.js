@@ -2,6 +2,8 @@
 
 /** Pixels that the name of a frame takes. */
 const NAME_HEIGHT = 14;
+/** Cells below this size get no lines between them, which would be all that is seen. */
+const LEAST_RULED = 8;
 
 /** A view whose cells are the cells of the canvas. */
 class GridView extends View {
@@ -182,7 +184,8 @@ class PictureView extends GridView {
   coverOpen({ state, theme }, context) {
     context.beginPath();
     for (const [position, token] of state.token.entries()) if (token < 0) context.rect(...this.box(position));
-    paintPath(context, theme.surface.panel, theme.surface.line, 1);
+    if (this.cellSize < LEAST_RULED) paintPath(context, theme.surface.background);
+    else paintPath(context, theme.surface.panel, theme.surface.line, 1);
   }
 
   markDrafts({ state, theme }, context) {

@@ -253,8 +253,12 @@ class Lane {
 
   /** What is wrong with the answer, once it is there and the right one is known; empty otherwise. */
   wrongInWords() {
-    const { replay, scene, answers } = this;
-    if (!replay.whole || scene.count < replay.length) return "";
+    return this.replay.whole && this.scene.count === this.replay.length ? this.wrong : "";
+  }
+
+  /** What is wrong with the answer of the whole run; empty where it is right or nothing is known. */
+  get wrong() {
+    const { replay, answers } = this;
     const { prompt, output } = replay.meta;
     if (replay.grid.kind !== "text" || !Object.hasOwn(answers, prompt)) return "";
     const right = answers[prompt];

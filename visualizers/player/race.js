@@ -1,7 +1,6 @@
 // Recorded pairs that play by themselves, over and over, until the reader takes over; and what happens, in one sentence.
 
-const OPENING = "The same model decodes the same prompt twice. One of the two runs drafts ahead.";
-const REST_SECONDS = { start: 0.9, telling: 2.5, finish: 3, end: 2.5 };
+const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
 const SLOWEST = 2;
 const FASTEST = 20;
@@ -67,7 +66,6 @@ class Race {
     const { player } = this;
     this.looping = true;
     this.rest = REST_SECONDS.start;
-    [this.stop] = this.telling();
     const speed = this.finish() / RACE_SECONDS;
     player.speed = player.clock === "passes" ? Math.max(SLOWEST, Math.min(FASTEST, speed)) : speed;
     player.play();
@@ -99,7 +97,7 @@ class Race {
     return this.telling().reduce((best, now) => (best === null || far(now) < far(best) ? now : best), null) ?? middle;
   }
 
-  /** The reading of the clock after `seconds` more of the loop: with rests at its start, the first telling rejection, the finish and its end. */
+  /** The reading of the clock after `seconds` more of the loop: with rests at its start, the finish and its end. */
   advance(seconds) {
     const { now, speed } = this.player;
     if (this.held) return now;
@@ -114,10 +112,6 @@ class Race {
     }
     const after = Math.max(speed * AFTER_FINISH.times, (end - finish) / AFTER_FINISH.seconds);
     const next = this.player.stage.after(now, seconds) ?? now + seconds * (now < finish ? speed : after);
-    if (!this.player.stage.shown && now < this.stop && next >= this.stop) {
-      this.rest = REST_SECONDS.telling;
-      return this.stop;
-    }
     if (now < finish && next >= finish) this.rest = REST_SECONDS.finish;
     else if (next >= end) this.rest = REST_SECONDS.end;
     else return next;
@@ -132,12 +126,12 @@ class Race {
     return step.judged ? { step: count - 1, entry: tellingEntry(replay, step) } : null;
   }
 
-  /** Say what the last lane did in its last pass. */
+  /** Say what the last lane does, and once a run is over what it took. */
   say(lanes) {
     const lane = lanes.at(-1);
     if (!lane?.scene) return;
     const finished = finishInWords(lanes);
-    const text = finished ?? (this.player.stage.shown ? STAGE_HEADLINE : lane.scene.count === 0 ? OPENING : passInWords(lane));
+    const text = finished ?? headlineOf(lane.replay);
     if (text !== this.sentence.textContent) {
       say(this.sentence, text);
       mark(this.sentence);
@@ -153,6 +147,14 @@ class Race {
   }
 }
 
+/** What a run does, in one sentence. */
+function headlineOf(replay) {
+  const units = `${unitOf(replay)}${unitOf(replay) === "patch" ? "es" : "s"}`;
+  if (replay.steps.some(({ judged }) => judged)) return `Draft several ${units}, then verify them in one pass.`;
+  const most = Math.max(0, ...replay.steps.map(({ fate }) => fate.filter((code) => replay.fates[code]?.final).length));
+  return most > 1 ? `Reveal several ${units} in one pass.` : `One ${unitOf(replay)} a pass, the ordinary way.`;
+}
+
 /** Once one of two whole runs is over: what it took, beside the other. Null before. */
 function finishInWords([first, second]) {
   if (!second || ![first, second].every(({ replay }) => replay.complete && replay.meta.summary?.complete)) return null;
@@ -166,32 +168,6 @@ function finishInWords([first, second]) {
   return null;
 }
 
-function passInWords({ scene, replay }) {
-  const { step, state } = scene;
-  const end = replay.endIn(state);
-  const names = step.fate.flatMap((code, entry) => (step.position[entry] > end ? [] : [replay.fates[code]]));
-  const count = (...wanted) => names.filter((fate) => wanted.includes(fate?.name)).length;
-  const drafted = count("drafted");
-  const placed = names.filter((fate) => fate?.final).length;
-  const [accepted, resampled, rejected] = [count("accepted"), count("resampled"), count("rejected")];
-  const verified = accepted + resampled + rejected + count("discarded", "kept", "changed");
-  if (verified) return `${counted(verified, "draft")} verified in one pass: ${verdictInWords({ verified, accepted, resampled, rejected })}.`;
-  if (drafted) return `${counted(drafted, "draft")} made, not verified yet.`;
-  return placed === 1 ? "One token in this pass, the ordinary way." : `${counted(placed, "token")} in one pass.`;
-}
-
-function verdictInWords({ verified, accepted, resampled, rejected }) {
-  if (accepted === verified) return verified === 1 ? "accepted" : "all accepted";
-  if (resampled === 1 && !rejected) return accepted ? `${accepted} accepted, the ${ordinal(accepted + 1)} resampled` : "the first resampled";
-  const parts = Object.entries({ accepted, resampled, rejected }).filter(([, count]) => count);
-  return parts.map(([fate, count]) => `${count} ${fate}`).join(", ") || "all drafted again";
-}
-
 function counted(count, what) {
   return `${formatInteger(count)} ${what}${count === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
-}
-
-function ordinal(number) {
-  const ending = number % 100 > 10 && number % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][number % 10] ?? "th");
-  return `${number}${ending}`;
 }

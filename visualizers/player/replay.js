@@ -355,6 +355,12 @@ class Replay {
     return end < 0 ? Infinity : end;
   }
 
+  /** The final tokens as they are read, without the padding. */
+  textIn(state) {
+    const end = this.endIn(state);
+    return [...state.token].map((token, position) => (state.finalAt[position] >= 0 && position < end ? this.wordOf(token) : "")).join("");
+  }
+
   /** How many tokens are final, without the padding. */
   tokensIn(state) {
     const end = this.endIn(state);

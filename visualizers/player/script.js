@@ -1,10 +1,14 @@
-// What the stage shows of a run that drafts ahead: where every word stands, and how each looks at any time of any pass. All of
-// it follows from the trace, the size of the stage and the time, so that a reading of the clock always gives the same picture.
+// What the stage shows of a run: where every word or patch stands, and how each looks at any time of any pass. All of it follows
+// from the trace, the size of the stage and the time, so that a reading of the clock always gives the same picture.
 
-/** Milliseconds: before a pass begins, a draft and the wait behind the last, the bar over a pixel, after the pass, the end card. */
-const PASS_TIMES = { lead: 120, draft: 40, arrive: 300, pixel: 1.4, rest: 240, card: 700 };
+/** Milliseconds: before a pass begins, a draft and the wait behind the last, the bar over a pixel, over a cell, after the pass, the end card. */
+const PASS_TIMES = { lead: 120, draft: 40, arrive: 300, pixel: 1.4, cell: 14, rest: 240, card: 700 };
+/** A run of more passes goes by faster. */
+const USUAL_PASSES = 24;
 /** The parts of a verdict, in order. */
 const VERDICT_TIMES = { grow: 560, look: 620, drop: 680, judge: 720, fall: 440, residual: 800, roll: 600, land: 440, hold: 700 };
+/** Of these, what only a coin has. */
+const COIN_PARTS = ["drop", "residual", "roll"];
 /** How long a verdict takes, of that: the first one on a word and the first close call are read, signs to the machine are not. */
 const VERDICT_PACE = { first: 1, later: 0.5, sign: 0.2 };
 /** So much slower are drafts until then. */
@@ -12,103 +16,210 @@ const SLOW_START = 2;
 const TRANSLUCENT = 0.4;
 const SIGN_SIZE = 0.89;
 const MOST_STAGED = 4;
-const STAGED = ["drafted", "accepted", "resampled", "discarded", "bonus", "sampled", "prefilled"];
+const [RISE, SETTLE, FALL] = [260, 200, 420];
+const LEFT_TO_RIGHT = ["drafted", "accepted", "resampled", "discarded", "bonus", "sampled", "prefilled", "unmasked", "fallback"];
 
 const progress = (time, from, to) => Math.max(0, Math.min(1, (time - from) / (to - from)));
 const mixed = (from, to, share) => from + (to - from) * share;
 const slowing = (share) => 1 - (1 - share) ** 3;
 const swinging = (share) => (share < 0.5 ? 4 * share ** 3 : 1 - (2 - 2 * share) ** 3 / 2);
+const sameToken = (one, other) => String(one) === String(other);
 
-/** Whether the stage can show a run: a text whose drafts follow one another and are judged by min(1, p / q). */
-function isStaged(replay) {
-  const { grid, meta, steps, fates } = replay;
-  if (grid.kind !== "text" || meta.canvas.block > 1 || !steps.some(({ judged }) => judged)) return false;
-  const inRow = ({ position, fate }) => position.every((at, entry) => at === position[0] + entry && STAGED.includes(fates[fate[entry]]?.name));
-  return steps.every((step, index) => inRow(step) && step.judgedEntries.every((entry) => new Moment(replay, index, entry).ratioDecided));
+/** Whether the stage can show a run: one that says which tokens it placed where. */
+function isStaged({ steps }) {
+  return steps.some(({ position }) => position.length > 0) && steps.every(({ position, token }) => token.length === position.length);
+}
+
+/** Whether a text grows from left to right, so that every word stands behind the one before it; otherwise places are fixed. */
+function growsInRow({ grid, meta, steps, fates }) {
+  const follows = ({ position, fate }) => position.every((at, entry) => at === position[0] + entry && LEFT_TO_RIGHT.includes(fates[fate[entry]]?.name));
+  return grid.kind === "text" && !(meta.canvas.block > 1) && steps.every(follows);
 }
 
 class Script {
   /** `ruler` gives the width of a text; `size` says where lines begin and end, at `left` and `right`, and how many `lines` fit. */
   constructor(replay, ruler, size) {
-    Object.assign(this, { replay, ruler, size, end: replay.endIn(replay.latest), words: [], pending: [], passes: [], read: 0 });
+    Object.assign(this, { replay, ruler, size, end: replay.endIn(replay.latest), words: [], standing: new Map(), passes: [], read: 0 });
+    this.isText = replay.grid.kind === "text";
+    this.pace = Math.min(1, USUAL_PASSES / replay.length);
     this.cursor = { x: size.left, line: 0 };
+    this.slots = this.isText ? (growsInRow(replay) ? null : this.textSlots()) : this.cells();
     replay.steps.forEach((step, index) => this.add(step, index));
     if (replay.complete && this.passes.length) this.passes.at(-1).length += PASS_TIMES.card;
   }
 
-  /** Put a token behind `before`; a word that does not fit begins a line. */
-  put(token, before, more) {
+  // Places.
+
+  /** A place for every cell of the grid, open from the start. */
+  cells() {
+    const { left, line: side } = this.size;
+    return Array.from({ length: this.replay.positions }, (_, position) => {
+      const { x, y } = this.replay.grid.place(position);
+      return { x: left + x * side, line: y, width: side, begun: -1 };
+    });
+  }
+
+  /** A place for every token of a text, as wide as the widest that stands there, open once a pass speaks of its block. */
+  textSlots() {
+    const { steps, positions, meta: { canvas: { block = 1, block_offset: offset = 0 } } } = this.replay;
+    const blockOf = (position) => Math.floor((position + (offset ?? 0)) / (block || 1));
+    const [widest, begun] = [Array(positions).fill(null), new Map()];
+    steps.forEach(({ position, token, draft }, index) => position.forEach((at, entry) => {
+      if (!begun.has(blockOf(at))) begun.set(blockOf(at), index);
+      for (const each of [token[entry], draft?.[entry] ?? null]) if (each !== null && this.written(each).width >= (widest[at] === null ? 0 : this.written(widest[at]).width)) widest[at] = each;
+    }));
+    const lay = (breaks) => {
+      let cursor = this.cursor;
+      return widest.map((token, position) => {
+        const place = this.flow(token, cursor, breaks);
+        if (begun.has(blockOf(position)) && position < this.end) cursor = place.next;
+        return { ...place, width: this.written(token).width, begun: begun.get(blockOf(position)) ?? Infinity };
+      });
+    };
+    const slots = lay(true);
+    return slots[Math.min(this.end, positions) - 1]?.line < this.size.lines ? slots : lay(false); // as much of the text at once as can be
+  }
+
+  /** A token as it is written: a sign to the machine smaller, a line break as an arrow. */
+  written(token) {
+    if (token === null || !this.isText) return { text: "", sign: false, spaces: " ", breaks: false, width: token === null ? this.ruler("mm") : this.size.line };
     const word = this.replay.wordOf(token);
     const [, spaces, rest] = /^(\s*)(.*)$/s.exec(word);
-    const [sign, { left, right }] = [SIGN.test(rest), this.size];
-    const text = `${rest.trimEnd()}${word.includes("\n") ? "↵" : ""}`;
-    const width = this.ruler(text) * (sign ? SIGN_SIZE : 1);
-    const gap = (spaces || sign) && before.x > left ? this.ruler(" ") : 0;
+    const [sign, breaks] = [SIGN.test(rest), word.includes("\n")];
+    const text = `${rest.trimEnd()}${breaks ? "↵" : ""}`;
+    return { text, sign, spaces, breaks, width: this.ruler(text) * (sign ? SIGN_SIZE : 1) };
+  }
+
+  /** Where a token stands behind `before`; one that does not fit begins a line, and so does what follows a line break. */
+  flow(token, before, breaks = true) {
+    const { sign, spaces, width, breaks: ends } = this.written(token);
+    const { left, right } = this.size;
+    const gap = (spaces || sign || before.ends) && before.x > left ? this.ruler(" ") : 0;
     const [x, line] = gap && before.x + gap + width > right ? [left, before.line + 1] : [before.x + gap, before.line];
-    const next = word.includes("\n") ? { x: left, line: line + 1 } : { x: x + width + (sign ? this.ruler(" ") : 0), line };
-    this.words.push({ text, sign, width, x, line, before, next, ...more });
+    const next = ends && breaks ? { x: left, line: line + 1 } : { x: x + width + (sign ? this.ruler(" ") : 0), line, ends };
+    return { x, line, next };
+  }
+
+  put(token, position, before, more) {
+    const place = this.slots ? this.slots[position] : this.flow(token, before);
+    const { text, sign, width } = this.written(token);
+    this.words.push({ token, position, text, sign, width, ...place, width, before, solid: null, gone: null, verdict: null, ...more });
+    this.standing.set(position, this.words.at(-1));
     return this.words.at(-1);
   }
 
-  /** A pass: drafts arrive that no earlier pass of the drafter made, and the bar crosses them. */
+  // Passes.
+
+  /** A pass: drafts arrive that no pass before it left, and the bar crosses what it decided. */
   add(step, index) {
-    const { passes, replay, size } = this;
-    const name = (entry) => replay.fates[step.fate[entry]].name;
-    const slow = this.read || SIGN.test(replay.wordOf(step.draft?.[0])) ? 1 : SLOW_START;
-    const pass = { index, sweep: [], verdict: null, drafts: new Map() };
-    const entries = [...step.position.keys()].filter((entry) => step.position[entry] < this.end);
-    let [time, behind] = [PASS_TIMES.lead, this.pending.at(-1)?.next ?? this.cursor];
+    const { passes, replay, size, pace } = this;
+    const pass = { index, step, sweep: [], verdict: null, drafts: new Map(), names: [] };
+    const known = this.slots ? step.deciding : [...step.position.keys()];
+    const entries = known.filter((entry) => step.position[entry] < this.end).sort((a, b) => step.position[a] - step.position[b]);
+    pass.names = entries.map((entry) => replay.fates[step.fate[entry]].name);
+    const first = this.words.length;
+    let time = (pass.swept = this.arrive(pass, step, entries));
+    if (step.call.role !== "draft") time = this.sweep(pass, step, entries, time);
+    const touched = [...this.words.slice(first), ...pass.sweep.map(({ word }) => word)];
+    pass.lowest = Math.max(passes.at(-1)?.lowest ?? 0, ...touched.map(({ line }) => line));
+    passes.push(Object.assign(pass, { top: Math.max(0, pass.lowest - size.lines + 1), over: time, length: time + PASS_TIMES.rest * pace }));
+  }
+
+  /** Let the drafts arrive that a drafter made, or that no earlier pass left there. Return when the bar may set off. */
+  arrive(pass, step, entries) {
+    const slow = this.pace * (this.read || !this.isText || SIGN.test(this.replay.wordOf(step.draft?.[0])) ? 1 : SLOW_START);
+    const waiting = [...this.standing.values()].findLast(({ solid }) => !solid);
+    let [time, behind] = [PASS_TIMES.lead * this.pace, waiting?.next ?? this.cursor];
     for (const entry of entries) {
-      const [position, made] = [step.position[entry], name(entry) === "drafted"];
-      const draft = made ? step.token[entry] : step.draft?.[entry];
-      if (!Number.isInteger(draft)) continue;
-      const known = made ? null : this.pending.find((word) => word.position === position);
-      const word = known ?? this.put(draft, made || pass.drafts.size ? behind : this.cursor, { kind: "draft", position, born: index, from: time });
-      if (!known) time += PASS_TIMES.draft * slow;
-      if (made) this.pending.push(word);
+      const made = step.call.role === "draft" && this.replay.fates[step.fate[entry]].name === "drafted";
+      const [position, draft] = [step.position[entry], made ? step.token[entry] : step.draft?.[entry]];
+      if (draft === null || draft === undefined) continue;
+      let word = this.standing.get(position);
+      if (!word || !sameToken(word.token, draft)) {
+        if (word) word.gone = { pass: pass.index, at: time, until: time + SETTLE };
+        word = this.put(draft, position, made || pass.drafts.size ? behind : this.cursor, { kind: "draft", born: pass.index, from: time, given: !made });
+        time += (this.isText ? PASS_TIMES.draft : PASS_TIMES.draft / 4) * slow;
+      }
       behind = word.next;
       pass.drafts.set(entry, word);
     }
-    pass.swept = time += time > PASS_TIMES.lead ? PASS_TIMES.arrive * slow : 0;
-    if (entries.some((entry) => replay.fates[step.fate[entry]].final)) time = this.judge(pass, step, entries.map((entry) => [entry, name(entry)]), time);
-    const own = this.words.filter((word) => word.born === index || word.pass === index);
-    pass.lowest = Math.max(passes.at(-1)?.lowest ?? 0, ...own.map(({ line }) => line));
-    passes.push(Object.assign(pass, { top: Math.max(0, pass.lowest - size.lines + 1), over: time, length: time + PASS_TIMES.rest }));
+    return time > PASS_TIMES.lead * this.pace ? time + PASS_TIMES.arrive * slow : time;
   }
 
-  /** Let the bar cross the drafts as far as they are judged, and end with a verdict where one is rejected. */
-  judge(pass, step, entries, began) {
+  /** Let the bar cross what the pass decided, and end with the drafts that it rejected. */
+  sweep(pass, step, entries, began) {
     let time = began;
-    for (const [entry, name] of entries) {
-      const word = pass.drafts.get(entry) ?? this.put(step.token[entry], this.cursor, { born: pass.index, from: time });
-      Object.assign(word, { pass: pass.index, kind: { accepted: "accepted", resampled: "rejected", discarded: "dropped" }[name] ?? "placed" });
-      if (word.kind === "dropped") continue;
-      const until = time + (word.width + this.ruler(" ")) * PASS_TIMES.pixel;
+    const [rejected, dropped] = [[], []];
+    for (const entry of entries) {
+      const [position, name] = [step.position[entry], this.replay.fates[step.fate[entry]].name];
+      const before = this.standing.get(position);
+      if (name === "discarded") {
+        if (before && !before.solid) dropped.push(before);
+        continue;
+      }
+      const failed = ["resampled", "rejected"].includes(name) && before;
+      const word = failed ? before : this.decide(pass, step, entry, time);
+      const until = time + (this.isText ? (word.width + this.ruler(" ")) * PASS_TIMES.pixel : PASS_TIMES.cell) * this.pace;
       pass.sweep.push({ word, from: time, until });
-      word.at = mixed(time, until, 0.6);
+      word.crossed = mixed(time, until, 0.6);
+      if (word.solid?.pass === pass.index) word.solid.at = Math.min(word.solid.at, word.crossed);
       [time, this.cursor] = [until, word.next];
-      if (word.kind === "rejected") time = this.reject(pass, word, entry, until);
+      if (failed) rejected.push([word, entry, name]);
     }
-    const dropped = [...pass.drafts.values()].filter(({ kind }) => kind === "dropped");
-    dropped.forEach((word, order) => (word.falls = (pass.verdict?.times.fall ?? time) + 26 * order));
-    this.pending = [];
+    for (const [word, entry, name] of rejected) time = this.reject(pass, word, entry, name, time);
+    dropped.forEach((word, order) => {
+      const falls = (pass.verdict?.times.fall ?? time) + (26 * this.pace * order) / Math.max(1, dropped.length / 12);
+      Object.assign(word, { kind: "dropped", gone: { pass: pass.index, at: falls, until: falls + FALL } });
+      this.standing.delete(word.position);
+    });
     return time;
   }
 
-  reject(pass, word, entry, began) {
+  /** What a pass leaves at a place without rejecting a draft: a word that turns solid, stays as it was, or another one. */
+  decide({ index }, step, entry, time) {
+    const [position, token, fate] = [step.position[entry], step.token[entry], this.replay.fates[step.fate[entry]]];
+    const before = this.standing.get(position);
+    const solid = fate.final ? { pass: index, at: Infinity } : null;
+    if (before && sameToken(before.token, token)) {
+      if (solid && !before.solid) Object.assign(before, { solid, kind: fate.name === "accepted" ? "accepted" : "placed" });
+      return before;
+    }
+    if (before) Object.assign(before, { kind: "changed", gone: { pass: index, at: time, until: time + SETTLE, struck: before.solid ? time : undefined } });
+    const kind = !fate.final ? "draft" : before?.solid ? "drawn" : "placed";
+    return this.put(token, position, this.cursor, { kind, born: index, from: time, solid: solid && { pass: index, at: -Infinity } });
+  }
+
+  /** A rejected draft is struck and gives way, with its verdict where that can be read. Return when that is over. */
+  reject(pass, word, entry, name, began) {
     const moment = new Moment(this.replay, pass.index, entry);
-    const reading = isTelling(this.replay, moment.step, entry) ? 2 : 1; // `read` is 1 from the first verdict on a word on, 2 from the first close call on
+    const telling = isTelling(this.replay, moment.step, entry);
+    const columns = !pass.verdict && (this.isText ? name === "resampled" : telling) ? stagedColumns(moment) : [];
+    word.kind = "rejected";
+    this.standing.delete(word.position);
+    if (!columns.length) return this.strike(pass, word, name === "resampled" ? moment.token("token") : null, began);
+    const reading = telling || !moment.ratioDecided ? 2 : 1; // `read` is 1 from the first verdict on a word on, 2 from the first close call on
     const pace = VERDICT_PACE[word.sign ? "sign" : reading > this.read ? "first" : "later"];
     if (!word.sign) this.read = Math.max(this.read, reading);
     const times = {};
     let time = began + 40;
-    for (const [name, length] of Object.entries(VERDICT_TIMES)) [times[name], time] = [time, time + length * pace];
-    const columns = stagedColumns(moment);
+    for (const [part, length] of Object.entries(VERDICT_TIMES)) {
+      times[part] = time;
+      if (moment.ratioDecided || !COIN_PARTS.includes(part)) time += length * pace;
+    }
     const verdict = { pass, moment, word, times, columns, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
-    verdict.drawn = this.put(moment.token("token"), word.before, { kind: "drawn", born: pass.index, pass: pass.index, from: times.land - 60, verdict });
+    word.gone = { pass: pass.index, at: times.fall, until: Math.max(times.residual, times.fall + FALL * pace), struck: times.judge + 40 };
+    verdict.drawn = this.put(moment.token("token"), word.position, word.before, { kind: "drawn", born: pass.index, from: times.land - 60, solid: { pass: pass.index, at: -Infinity }, verdict });
     this.cursor = verdict.drawn.next;
-    word.verdict = pass.verdict = verdict;
+    pass.verdict = verdict;
     return time;
+  }
+
+  /** A draft that is rejected in passing; `token` takes its place, if one does. */
+  strike(pass, word, token, time) {
+    const pace = this.pace * (this.isText ? 1 : 0.5);
+    word.gone = { pass: pass.index, at: time + SETTLE * pace, until: time + (SETTLE + FALL) * pace, struck: time };
+    if (token !== null) this.cursor = this.put(token, word.position, word.before, { kind: "drawn", born: pass.index, from: time + SETTLE * pace, solid: { pass: pass.index, at: -Infinity } }).next;
+    return time + (SETTLE + FALL) * pace;
   }
 
   /** What stands on the stage once `done` passes are over and the next one is at `time`; another `coin` may be supposed. */
@@ -118,23 +229,48 @@ class Script {
     const begun = now?.verdict && time >= now.verdict.times.grow;
     const faded = last?.verdict && !begun ? { ...verdictAt(last.verdict, Infinity, coin), alpha: 1 - progress(time, 0, 350) } : null;
     const ended = !now ? 1 : done === this.passes.length - 1 ? progress(time, now.over, now.length) : 0;
+    const words = this.words.map((word) => this.lookOf(word, at)).filter(Boolean);
     return {
       done,
-      words: this.words.map((word) => lookOf(word, at)).filter(Boolean),
+      words,
+      masks: this.masksAt(words, at),
       verdict: begun ? verdictAt(now.verdict, time, coin) : faded?.alpha ? faded : null,
       bar: now?.sweep.length ? barAt(now, time) : null,
       top: mixed(last?.top ?? 0, (now ?? last).top, swinging(progress(time, 0, 250))),
       ended: this.replay.complete ? ended : 0,
-      caption: now && time > 0 ? captionOf(now, time) : last ? captionOf(last, Infinity) : ["", ""],
+      caption: now && time > 0 ? captionOf(this, now, time) : last ? captionOf(this, last, Infinity) : ["", ""],
     };
+  }
+
+  /** The open places and how visible each is: not where a word stands. */
+  masksAt(words, at) {
+    const cover = new Map();
+    for (const { word, share } of words) cover.set(word.position, Math.max(share, cover.get(word.position) ?? 0));
+    const look = (slot, position) => ({ slot, alpha: (slot.begun < 0 ? 1 : progress(at(slot.begun), 0, RISE)) * (1 - (cover.get(position) ?? 0)) });
+    return (this.slots ?? []).map(look).filter(({ alpha }, position) => alpha > 0.004 && position < this.end);
+  }
+
+  /** How a word looks; `at` gives the time within a pass: none before it, without end after it. Null while it is not there. */
+  lookOf(word, at) {
+    const { kind, verdict, solid, gone, pace = this.pace } = word;
+    const here = slowing(progress(at(word.born), word.from, word.from + RISE * pace));
+    const left = gone ? progress(at(gone.pass), gone.at, gone.until) ** 2 : 0;
+    if (here * (1 - left) < 0.01) return null;
+    const firm = solid ? (solid.at === -Infinity ? 1 : progress(at(solid.pass), solid.at - 70 * pace, solid.at + 130 * pace)) : 0;
+    const share = here * (1 - left);
+    const look = { word, kind, share, alpha: share * mixed(TRANSLUCENT, 1, firm), left, down: 9 * (1 - here) + (kind === "rejected" ? 120 : 16) * left, struck: 0, landed: 1, fresh: false };
+    if (gone?.struck !== undefined) look.struck = slowing(progress(at(gone.pass), gone.struck, gone.struck + RISE * pace));
+    if (kind === "drawn") Object.assign(look, { landed: verdict ? swinging(progress(at(word.born), word.from, verdict.times.hold)) : here, fresh: at(word.born + 1) < 250 });
+    return look;
   }
 }
 
-/** The draft, what replaced it, the likeliest others and the rest, as {token, text, p, q, share of the residual}. */
+/** The draft, what replaced it, the likeliest others and the rest, as {token, text, p, q, share of the residual}; none where p and q are not known. */
 function stagedColumns(moment) {
   const { left, total } = residualOf(moment);
-  const draft = moment.token("draft");
-  const rows = ratioRows(moment, moment.likely ?? [{ token: draft, p: moment.number("p"), q: moment.number("q") }], MOST_STAGED);
+  const [draft, p, q] = [moment.token("draft"), moment.number("p"), moment.number("q")];
+  if (!moment.likely && (p === undefined || q === undefined)) return [];
+  const rows = ratioRows(moment, moment.likely ?? [{ token: draft, p, q }], MOST_STAGED);
   const shares = rows.map((row) => (left.find(({ token }) => token === row.token)?.share ?? 0) / total || 0);
   const rest = Math.max(0, 1 - shares.reduce((sum, share) => sum + share, 0));
   const text = (token) => (token === null ? "others" : moment.replay.wordOf(token).trim().replaceAll("\n", "↵") || "␣");
@@ -143,31 +279,19 @@ function stagedColumns(moment) {
   return columns.filter(({ mark, p, q }) => mark || Math.max(p, q) >= LEAST_REST).sort((a, b) => rank(a) - rank(b) || b.p - a.p);
 }
 
-/** How a word looks; `at` gives the time within a pass: none before it, without end after it. Null while it is not there. */
-function lookOf(word, at) {
-  const { kind, verdict, falls } = word;
-  const judged = at(word.pass ?? Infinity);
-  const here = slowing(progress(at(word.born), word.from, word.from + 260));
-  const solid = ["placed", "drawn"].includes(kind) ? 1 : kind === "dropped" ? 0 : progress(judged, word.at - 70, word.at + 130);
-  const fallen = kind === "rejected" ? progress(judged, verdict.times.fall, verdict.times.residual) ** 2 : kind === "dropped" ? progress(judged, falls, falls + 420) : 0;
-  const alpha = here * mixed(TRANSLUCENT, 1, solid) * (1 - fallen);
-  if (alpha < 0.004) return null;
-  const look = { word, kind, alpha, down: 9 * (1 - here) + (kind === "rejected" ? 120 : 16) * fallen, struck: 0, landed: 1, fresh: false };
-  if (kind === "rejected") look.struck = slowing(progress(judged, verdict.times.judge + 40, verdict.times.judge + 300));
-  if (kind === "drawn") Object.assign(look, { landed: swinging(progress(judged, word.from, verdict.times.hold)), fresh: at(word.pass + 1) < 250 });
-  return look;
-}
-
 /** A verdict at a time: how far its bars have grown, are told apart and turned into the residual, and how far the ball is. */
 function verdictAt(verdict, time, coin = verdict.moment.number("coin")) {
   const { grow, look, drop, judge, fall, residual, roll, land } = verdict.times;
+  const seen = { verdict, coin, alpha: progress(time, grow, grow + 160), grown: progress(time, grow, look), judged: time > judge - 120 };
+  const plain = { ...seen, told: 0, chosen: progress(time, judge - 60, judge + 300), apart: 0, scaled: 0, dropped: 0, seen: 0, ring: 0, sunk: 0, rolled: 0 };
+  if (!verdict.moment.ratioDecided) return plain;
   const [fallen, share] = [mixed(fall, residual, 0.3), progress(time, drop, judge - 60)];
   return {
-    ...{ verdict, coin, alpha: progress(time, grow, grow + 160), grown: progress(time, grow, look), told: progress(time, look - 100, look + 300) },
+    ...{ ...seen, told: progress(time, look - 100, look + 300), chosen: 0 },
     apart: swinging(progress(time, fallen, mixed(residual, roll, 0.35))),
     scaled: swinging(progress(time, mixed(residual, roll, 0.4), roll)),
     dropped: share < 0.62 ? (share / 0.62) ** 2 : 1 - Math.sin((Math.PI * (share - 0.62)) / 0.38) * 0.09 * (1 - share),
-    ...{ seen: progress(time, drop - 120, drop), judged: time > judge - 120, ring: progress(time, judge - 60, judge + 420) },
+    ...{ seen: progress(time, drop - 120, drop), ring: progress(time, judge - 60, judge + 420) },
     ...{ sunk: progress(time, fallen, roll) ** 2, rolled: progress(time, roll, land - 40) },
   };
 }
@@ -181,22 +305,49 @@ function barAt({ sweep, swept }, time) {
   return alpha ? { alpha, x: mixed(word.x - 4, word.x + word.width + 4, progress(time, from, until)), line: word.line, from: first.x - 4 } : null;
 }
 
+/** What one token is called. */
+function unitOf({ grid, meta, latest, steps }) {
+  if (grid.kind === "text") return "word";
+  return steps.some(({ token }) => Array.isArray(token[0])) ? "vector" : "patch";
+}
+
 /** What a pass does at a time, in a few words, and a note below them. */
-function captionOf({ sweep, drafts: { size: drafts }, swept, over, verdict }, time) {
+function captionOf({ replay }, pass, time) {
+  const { names, drafts: { size: drafts }, swept, over, verdict, step } = pass;
   if (verdict && time >= verdict.times.grow) return verdictCaption(verdict, time);
-  if (!sweep.length) return ["The drafter proposes a word.", ""];
-  if (!drafts) return ["One pass of the model, without a draft: one word.", ""];
-  if (time < swept) return [`${counted(drafts, "draft")} at once.`, "not verified yet"];
-  if (time < over) return [`One pass of the model verifies ${drafts > 1 ? "them all" : "it"}.`, ""];
-  return [`${sweep.filter(({ word }) => word.kind === "accepted").length} of ${counted(drafts, "draft")} accepted in one pass.`, ""];
+  const unit = unitOf(replay);
+  const count = (...wanted) => names.filter((name) => wanted.includes(name)).length;
+  const [accepted, judged] = [count("accepted"), count("accepted", "resampled", "rejected")];
+  if (step.call.role === "draft") return [`The drafter proposes ${names.length > 1 ? counted(names.length, unit) : `a ${unit}`}.`, ""];
+  if (judged && time < swept) return [`${counted(drafts, "draft")} at once.`, "not verified yet"];
+  if (judged && time < over) return [`One pass of the model verifies ${drafts > 1 ? "them all" : "it"}.`, ""];
+  if (!judged) return revealCaption({ unit, count, names, replay, step });
+  const [kept, changed] = [count("kept"), count("changed")];
+  const behind = kept + changed ? `behind them ${counted(kept, "draft")} kept, ${changed} drawn again` : "";
+  return [`${accepted} of ${counted(judged + count("discarded"), "draft")} accepted in one pass.`, behind];
+}
+
+/** What a pass that verified nothing did: it drafted, revealed what it was sure of, or wrote one token the ordinary way. */
+function revealCaption({ unit, count, names, replay, step }) {
+  const [drafted, revealed, edited] = [count("drafted"), count("unmasked", "fallback"), count("edited")];
+  if (revealed + drafted + edited === 0) return names.length ? [`One pass of the model, without a draft: one ${unit}.`, ""] : ["One pass, and nothing changed.", ""];
+  if (revealed + edited === 0) return [`One pass drafts ${counted(drafted, unit)}.`, replay.fatesSeen.has(replay.codeOf.get("accepted")) ? "not verified yet" : ""];
+  const open = drafted ? [`${drafted} not sure enough yet`] : [];
+  const surest = count("fallback") && !count("unmasked") ? ["none was sure enough, so the surest one"] : [];
+  const repaired = edited ? [`${counted(edited, unit)} replaced`] : [];
+  const whole = step.signals.open > 1 || drafted ? ` of ${counted(revealed + drafted, unit)}` : ` ${unit}${revealed === 1 ? "" : "s"}`;
+  return [`One pass reveals ${revealed}${whole}.`, [...surest, ...open, ...repaired].join("; ")];
 }
 
 function verdictCaption({ times, moment, word, drawn }, time) {
-  const formula = ruleOf(moment).pieces.map(({ text }) => text).join("");
+  const rule = ruleOf(moment);
+  const formula = rule?.pieces.map(({ text }) => text).join("") ?? "";
   const [chance, outcome] = formula.split("; ");
-  if (time < times.drop) return [`How likely is “${word.text}”?`, `q = ${figure(moment.number("q"))}, drafter; p = ${figure(moment.number("p"))}, target`];
+  const [draft, taken] = word.text ? [`“${word.text}”`, `“${drawn.text}”`] : ["this patch", "Another patch"];
+  if (time < Math.min(times.drop, times.judge)) return [`How likely is ${draft}?`, `drafted at q = ${figure(moment.number("q"))}; the target gives p = ${figure(moment.number("p"))}`];
+  if (!moment.ratioDecided) return time < times.land ? ["The draft is rejected.", formula] : [`${taken} takes its place.`, String(rule?.says ?? "")];
   if (time < times.judge) return ["A coin decides: accept with probability p / q.", chance];
   if (time < times.residual) return ["The coin fell above p: rejected.", outcome ?? ""];
   if (time < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q), scaled to 100 %"];
-  return [`“${drawn.text}” is drawn from the residual.`, formula];
+  return [`${taken} is drawn from the residual.`, formula];
 }

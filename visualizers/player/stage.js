@@ -1,6 +1,5 @@
-// The stage: a run that drafts ahead, drawn word by word from its script, over ordinary decoding on the same clock.
+// The stage: a run drawn word by word or patch by patch from its script, with ordinary decoding on the same clock.
 
-const STAGE_HEADLINE = "Draft several words, then verify them in one pass.";
 /** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars and for the other run. */
 const STAGE_SHAPES = [
   { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 88, small: 15, below: 40, bars: 150, strip: 48 },
@@ -8,6 +7,11 @@ const STAGE_SHAPES = [
   { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 20, label: 52, small: 12, below: 116, bars: 130, strip: 58 },
 ];
 const CAPTION_WIDTH = 330;
+const CLIP_FRAME = 200;
+/** Letters and lines of a text that is filled in by blocks, of those of other texts, so that more of it is seen at once. */
+const BLOCK_TEXT = 0.8;
+/** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes: where both have room, all of it. */
+const PICTURE_SHARES = { wide: [0.46, 1], narrow: [0.52, 0.42], room: 0.28, other: 0.55 };
 
 class Stage {
   constructor(player) {
@@ -18,36 +22,58 @@ class Stage {
     this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes);
     this.card = make("dl", { class: "ds-card" });
     this.coin = makeSlider({ class: "ds-coin-slider", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" }, (value) => this.suppose(value));
-    this.node = make("section", { class: "ds-stage", "aria-label": "Speculative decoding, word by word" }, this.canvas, this.caption, this.card, this.coin);
+    this.node = make("section", { class: "ds-stage", "aria-label": "The run, step by step" }, this.canvas, this.caption, this.card, this.coin);
   }
 
-  /** Take the stage where it can show these lanes, the last one above the other. Return whether it does. */
+  /** Take the stage where it can show these lanes, the last one before the other. Return whether it does. */
   use(lanes) {
     const { brief, guided } = this.player;
-    this.shown = brief && !guided && [1, 2].includes(lanes.length) && lanes.every(({ replay }) => replay.grid.kind === "text") && isStaged(lanes.at(-1).replay);
-    [this.replay, this.other] = this.shown ? [lanes.at(-1).replay, lanes.length > 1 ? lanes[0] : null] : [];
+    const alike = lanes.every(({ replay }) => replay.grid.kind === lanes.at(-1).replay.grid.kind);
+    this.shown = brief && !guided && [1, 2].includes(lanes.length) && alike && isStaged(lanes.at(-1).replay);
+    [this.lane, this.other] = this.shown ? [lanes.at(-1), lanes.length > 1 ? lanes[0] : null] : [];
+    this.replay = this.lane?.replay;
     return this.shown;
   }
 
   /** Fit the canvas to its box, and write the script of the run for it. */
   fit() {
-    const { node: { clientWidth: width, clientHeight: height }, replay, other } = this;
+    const { node: { clientWidth: width, clientHeight: height }, replay } = this;
     this.script = this.supposed = null;
     if (!this.shown || !width) return;
-    const { below, bars, strip, ...shape } = STAGE_SHAPES.find(({ least }) => width >= least);
-    const own = other ? strip : 0;
-    const base = height - own - below;
-    const lines = Math.max(2, Math.floor((base - shape.top - bars) / shape.line));
-    this.size = { ...shape, width, height, base, lines, strip: own, right: width - shape.left };
+    const shape = STAGE_SHAPES.find(({ least }) => width >= least);
+    this.isText = replay.grid.kind === "text";
+    this.size = { ...shape, width, height, right: width - shape.left, ...(this.isText ? this.textSize(shape, height) : this.pictureSize(shape, width, height)) };
     this.font = getComputedStyle(this.node).fontFamily;
     sized(this.canvas, width, height);
-    this.script = new Script(replay, this.ruler(shape.size), this.size);
-    const ruler = this.ruler(shape.small + 1);
-    const end = other?.replay.endIn(other.replay.latest);
-    this.usual = [...(other?.replay.latest.token ?? [])].filter((token, position) => token >= 0 && position < end).map((token) => other.replay.wordOf(token).replaceAll("\n", " "));
-    this.usualEnds = this.usual.reduce((ends, text) => [...ends, ends.at(-1) + ruler(text)], [0]);
-    this.node.style.setProperty("--ds-strip", `${own}px`);
+    this.script = new Script(replay, this.ruler(this.size.size), this.size);
+    this.node.style.setProperty("--ds-strip", `${this.size.strip}px`);
+    this.node.style.setProperty("--ds-aside", `${this.size.aside}px`);
     this.fillCard();
+  }
+
+  /** How large the letters of a text are, and how many lines of it there are above the bars, if it needs any. */
+  textSize({ size, line, top, left, bars, below, strip }, height) {
+    const { replay, other } = this;
+    const small = growsInRow(replay) ? 1 : BLOCK_TEXT;
+    const own = other ? strip : 0;
+    const base = height - own - below;
+    const needed = replay.fatesSeen.has(replay.codeOf.get("resampled")) ? bars : 96 - below;
+    const lines = Math.max(2, Math.floor((base - top - needed) / (line * small)));
+    return { size: size * small, line: line * small, base, lines, strip: own, aside: left };
+  }
+
+  /** How large a picture's cells are; the bars stand beside it, or below where the stage is narrow. */
+  pictureSize({ wide, top, left, small }, width, height) {
+    const { grid } = this.replay;
+    const { picture } = this.other ?? {};
+    const [across, down] = PICTURE_SHARES[wide ? "wide" : "narrow"];
+    const upper = top + (wide ? 16 : 0) + (grid.frames > 1 ? 14 : 0);
+    const line = Math.max(1, Math.floor(Math.min((across * width) / grid.columns, (down * (height - upper) - 2.4 * small) / grid.rows)));
+    const own = { width: line * grid.columns, height: line * grid.rows };
+    const share = wide && own.width < PICTURE_SHARES.room * width ? 1 : PICTURE_SHARES.other;
+    if (picture) Object.assign(picture, { width: share * own.width, height: share * own.height });
+    const aside = wide ? left + own.width + 48 : left;
+    return { line, top: upper, own, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, aside, column: wide ? 56 : 38, gap: wide ? 30 : 18, thumbnail: wide ? 36 : 28 };
   }
 
   /** A function that gives the width of a text in letters of a size. */
@@ -96,9 +122,11 @@ class Stage {
     context.globalAlpha = 1;
     context.clearRect(0, 0, size.width, size.height);
     frame.place = frame.verdict && this.place(frame.verdict.verdict, frame);
+    for (const mask of frame.masks) this.drawMask(mask, frame);
+    if (!this.isText) this.drawPicture(frame);
     if (frame.bar) this.drawBar(frame);
     if (frame.verdict) this.drawVerdict(frame.verdict, frame.place);
-    for (const look of frame.words) this.drawWord(look, frame);
+    if (this.isText) for (const look of frame.words) this.drawWord(look, frame);
     this.drawCounts(frame);
     this.say(frame);
   }
@@ -112,15 +140,52 @@ class Stage {
     drawText(this.context, color, text, x, y, align, `${size < 0 ? "600 " : ""}${Math.abs(size)}px ${this.font}`);
   }
 
-  drawWord({ word, kind, alpha, down, struck, landed, fresh }, { top, place }) {
+  /** Where a word or patch is drawn and how large: where it stands, or on its way there from the bar that it was drawn from. */
+  spot({ word, down, landed }, { top, place }) {
+    const [x, y] = [word.x, this.y(word.line, top) + down];
+    if (landed === 1 || !word.verdict) return [x, y, 1];
+    const { columns, pick, moment } = word.verdict;
+    const { share, p } = columns[pick] ?? { share: 0, p: 0 };
+    const [from, above] = [place.x(Math.max(0, pick)) - word.width / 2, place.base - place.unit * (moment.ratioDecided ? share : p) - 2 * this.size.size];
+    return [mixed(from, x, landed), mixed(above, y, landed) - 24 * Math.sin(Math.PI * landed), mixed(0.5, 1, landed)];
+  }
+
+  /** An open place: a quiet line under the words to come, or a cell of the grid. */
+  drawMask({ slot: { x, line, width, next }, alpha }, { top }) {
     const { context, colors, size } = this;
-    let [x, y, scale] = [word.x, this.y(word.line, top) + down, word.sign ? SIGN_SIZE : 1];
-    if (landed < 1) {
-      const { columns, pick } = word.verdict;
-      const [from, above] = [place.x(Math.max(0, pick)) - word.width / 2, place.base - place.unit * (columns[pick]?.share ?? 0) - 2 * size.size];
-      [x, y, scale] = [mixed(from, x, landed), mixed(above, y, landed) - 24 * Math.sin(Math.PI * landed), scale * mixed(0.5, 1, landed)];
-    }
-    context.globalAlpha = alpha * progress(word.line, top - 1, top);
+    const y = this.y(line, top);
+    context.globalAlpha = alpha * progress(line, top - 1, top);
+    if (next) return fillBox(context, colors.line, x + 1, y + size.size * 0.2, Math.max(3, width - 2), size.size * 0.95);
+    if (width < LEAST_RULED) return fillBox(context, colors.background, x, y, width, width);
+    Object.assign(context, { strokeStyle: colors.line, lineWidth: 1 });
+    context.strokeRect(x + 0.5, y + 0.5, width - 1, width - 1);
+  }
+
+  /** A patch as it stands in the pictures of the trace; a draft that no pass has drawn yet as its token alone. */
+  drawPatch(look, frame) {
+    const { context, colors, size, lane: { picture } } = this;
+    const { word, alpha, struck, fresh, left } = look;
+    const [x, y, scale] = this.spot(look, frame);
+    const side = size.line * scale * (word.kind === "rejected" ? 1 - 0.5 * left : 1);
+    const inset = (size.line - side) / 2;
+    context.save();
+    context.globalAlpha = alpha;
+    context.translate(x + inset, y + inset);
+    const drawn = !(word.given && word.born === frame.done) && picture.drawSpot(context, word.position, Math.max(frame.done, word.born + 1), side);
+    if (!drawn && !drawTile(context, picture, word.token, 0, 0, side)) fillBox(context, colors.muted, 0, 0, side, side);
+    context.globalAlpha = Math.max(struck, Number(fresh)) * (1 - left);
+    Object.assign(context, { strokeStyle: colors.emphasis, lineWidth: 2.5 });
+    if (struck || fresh) context.strokeRect(1, 1, side - 2, side - 2);
+    if (struck) drawLine(context, [[2, side - 2], [mixed(2, side - 2, struck), mixed(side - 2, 2, struck)]], colors.emphasis, 2.5);
+    context.restore();
+  }
+
+  drawWord(look, frame) {
+    const { context, colors, size } = this;
+    const { word, kind, alpha, struck, landed, fresh } = look;
+    const [x, y, grown] = this.spot(look, frame);
+    const scale = grown * (word.sign ? SIGN_SIZE : 1);
+    context.globalAlpha = alpha * progress(word.line, frame.top - 1, frame.top);
     const middle = y + size.size * 0.62;
     this.write(struck > 0 || fresh ? colors.emphasis : word.sign ? colors.muted : colors.text, word.text, x, middle, "left", size.size * scale);
     if (struck > 0) fillBox(context, colors.emphasis, x, middle, word.width * struck, 2.5);
@@ -129,7 +194,7 @@ class Stage {
 
   drawBar({ bar: { x, alpha, from, line }, top }) {
     const { context, colors, size } = this;
-    const [y, height, reach] = [this.y(line, top) - 5, size.size * 1.24 + 10, Math.min(x - from, 170)];
+    const [y, height, reach] = [this.y(line, top) - 5, (this.isText ? size.size * 1.24 : size.line) + 10, Math.min(x - from, 170)];
     const light = (gradient, stops, ...box) => {
       stops.forEach((stop, index) => gradient.addColorStop(index, colors.accent + stop));
       fillBox(context, gradient, ...box);
@@ -142,8 +207,13 @@ class Stage {
 
   /** Where the bars of a verdict stand: the middle of each column, the base, the height of a probability of 1, the word above. */
   place({ columns, word, pass }, { top }) {
-    const { column, gap, base, width, wide, size, label } = this.size;
+    const { column, gap, base, width, wide, size, label, line, own, aside, top: edge } = this.size;
     const whole = columns.length * (column + gap) - gap;
+    if (!this.isText) {
+      const [left, upper] = wide ? [aside + label, edge + 128] : [Math.max(label + 8, (width - whole) / 2), edge + own.height + 34];
+      const x = (index) => left + index * (column + gap) + column / 2;
+      return { x, base, unit: Math.min(260, base - upper), left, right: left + whole, turned: false, above: [word.x + line, this.y(word.line, top) + line / 2] };
+    }
     const wanted = word.x + word.width / 2 - column / 2;
     const turned = wide && wanted + whole > width - 40;
     const left = turned ? Math.min(wanted + column, width - label) - whole : Math.max(label, Math.min(wanted, width - whole - 16));
@@ -173,9 +243,9 @@ class Stage {
   }
 
   /** p outlined over q, told apart for the draft; where p exceeds q the excess comes down and is scaled to 100 %. */
-  drawColumn({ verdict: { columns, pick }, grown, told, apart, scaled }, { x, base, unit }, index, stays, pen) {
+  drawColumn({ verdict: { columns, pick }, grown, told, chosen, apart, scaled }, { x, base, unit }, index, stays, pen) {
     const { context, colors, size } = this;
-    const { p, q, share, text } = columns[index];
+    const { p, q, share, text, token } = columns[index];
     const [from, wide, judged, late] = [x(index) - size.column / 2, size.column, index ? 0 : told, index * 0.06];
     const [low, high] = [unit * q * slowing(progress(grown, late, 0.7 + late)), unit * p * slowing(progress(grown, 0.2 + late, 0.76 + late))];
     pen(0.4 * stays * (1 - judged));
@@ -183,6 +253,8 @@ class Stage {
     pen(0.4 * stays * judged);
     fillBox(context, colors.emphasis, from, base - low, wide, Math.max(0, low - high));
     fillBox(context, colors.accent, from, base - Math.min(low, high), wide, Math.min(low, high));
+    pen(index === pick ? 0.4 * chosen : 0);
+    fillBox(context, colors.accent, from, base - high, wide, high);
     pen(stays);
     if (high > 0.5) drawLine(context, [[from - 3, base], [from - 3, base - high], [from + wide + 3, base - high], [from + wide + 3, base]], colors.accent, 2.5);
     if (apart > 0 && share > 0) {
@@ -194,12 +266,18 @@ class Stage {
       if (share >= LEAST_REST) this.write(inside ? colors.background : colors.text, `${Math.round(100 * part)} %`, x(index), base - tall + (inside ? 20 : -11), "center", -size.small);
     }
     pen(slowing(grown));
-    const bold = index === 0 || (index === pick && apart > 0.5);
-    this.write(bold ? colors.text : colors.muted, text, x(index), base + (size.wide ? 18 : 15), "center", size.small * (bold ? -1 : 1));
+    const bold = index === 0 || (index === pick && Math.max(apart, chosen) > 0.5);
+    const { thumbnail: side } = size;
+    if (index === pick && chosen) this.write(colors.accent, `p ${small(p, 0.001)}`, x(index), base - unit * Math.max(p, q) - 12, "center", -size.small);
+    if (!this.isText && drawTile(context, this.lane.picture, token, x(index) - side / 2, base + 8, side)) {
+      Object.assign(context, { strokeStyle: index ? colors.accent : colors.emphasis, lineWidth: 2.5 });
+      if (bold) context.strokeRect(x(index) - side / 2 - 1, base + 7, side + 2, side + 2);
+    } else this.write(bold ? colors.text : colors.muted, text, x(index), base + (size.wide ? 18 : 15), "center", size.small * (bold ? -1 : 1));
   }
 
   /** The coin falls as a ball on the draft's bar, to its share of q; where it lies above p it rolls on to the residual. */
   drawBall({ verdict: { columns, pick, moment }, coin, seen, dropped, sunk, rolled, judged, ring }, { x, base, unit, above }, pen) {
+    if (!moment.ratioDecided) return;
     const { context, colors, size } = this;
     const radius = size.wide ? 11 : 9;
     const [tall, low] = [unit * columns[0].q, base - radius - 1];
@@ -216,46 +294,122 @@ class Stage {
     if (ring > 0 && ring < 1) drawDot(context, [at, y], radius + 22 * ring, null, color, 3);
   }
 
-  /** How far the run is, and below it the other one, with a caret that moves on with the clock. */
+  /** How far the run is, and the other one. */
   drawCounts({ done, ended, place }) {
-    const { context, colors, size, other, usualEnds, player, replay } = this;
-    const { width, height, strip, wide, left, right } = size;
-    const count = (run, passes) => `${counted(run.tokensIn(run.seek(passes)), "token")} in ${counted(passes, "pass")}`;
-    const covered = wide && place?.right > right - 230;
-    context.globalAlpha = 1 - ended;
-    this.write(colors.accent, count(replay, done), covered ? left : right, height - strip - (wide ? 22 : 14), covered ? "left" : "right", wide ? -18 : -14);
+    const { context, colors, size, other, player, replay, isText } = this;
+    const { height, strip, wide, left, right, top, own } = size;
+    const covered = !isText || (wide && place?.right > right - 230);
+    context.globalAlpha = isText ? 1 - ended : 1;
+    const low = isText ? height - strip - (wide ? 22 : 14) : top + own.height + (wide ? 20 : 16);
+    this.write(colors.accent, countInWords(this.lane, done), covered ? left : right, low, covered ? "left" : "right", wide ? -18 : -14);
     context.globalAlpha = 1;
     if (!other) return;
-    const [ends, passes, title] = [other.replay.ends[player.clock], other.replay.stepsAt(player.clock, player.now), other.title.textContent];
-    const shown = Math.min(this.usual.length, other.replay.tokensIn(other.replay.seek(passes)));
-    const part = passes < other.replay.length && !wantsStillness() ? (player.now - ends[passes]) / (ends[passes + 1] - ends[passes]) : 0;
+    const passes = other.replay.stepsAt(player.clock, player.now);
+    const words = [other.title.textContent, countInWords(other, passes)];
+    if (isText) return this.drawStrip(passes, words);
+    this.drawOther(words);
+  }
+
+  /** All patches, under the name of the run and those of a clip's latent frames, and the clip. */
+  drawPicture(frame) {
+    for (const look of frame.words) this.drawPatch(look, frame);
+    this.drawClip(frame);
+    const { colors, size: { left, top, wide }, replay } = this;
+    this.context.globalAlpha = 1;
+    const named = replay.grid.frames > 1;
+    if (wide) this.write(colors.muted, this.lane.title.textContent, left, top - (named ? 26 : 14), "left", -13);
+    if (named) this.drawFrames();
+  }
+
+  drawFrames() {
+    const { colors, size: { left, top, line }, replay } = this;
+    for (let frame = 0; frame < replay.grid.frames; frame += 1) {
+      const { x, y } = replay.grid.corner(frame);
+      this.write(colors.muted, this.size.wide ? replay.frameName(frame) : replay.frameName(frame).replace(/^\D+/, ""), left + x * line, top + y * line - 8, "left", 12);
+    }
+  }
+
+  /** The clip as far as it is decided, where no verdict stands; it grows once the run is over. */
+  drawClip({ done, ended, verdict }) {
+    const { context, size: { top, own, height, wide, aside, base }, lane: { clip, scene }, replay } = this;
+    const decided = clip.decidedIn(scene);
+    const image = clip.frames[Math.floor(this.elapsed(done) / CLIP_FRAME) % Math.max(1, decided)];
+    if (!decided || !loaded(image)) return;
+    const upper = wide ? mixed(top + 112, top, ended) : top + own.height + 40;
+    const side = Math.min(280, this.captionPlace().room, (wide ? mixed(height - 30, height - 136, ended) : base) - upper);
+    context.globalAlpha = 1 - (verdict?.alpha ?? 0);
+    context.imageSmoothingEnabled = true;
+    context.drawImage(image, aside, upper, (side * replay.grid.cellColumns) / replay.grid.cellRows, side);
+    context.globalAlpha = 1;
+  }
+
+  /** Milliseconds of the run that are over; once it is, those in which the rest of the clock goes by. */
+  elapsed(done) {
+    const { script: { passes }, replay, player } = this;
+    const before = passes.slice(0, done).reduce((sum, { length }) => sum + length, 0);
+    const end = replay.extent(player.clock);
+    return before + (done < replay.length ? this.at(player.now)[1] : (1000 * AFTER_FINISH.seconds * (player.now - end)) / (player.extent() - end || 1));
+  }
+
+  /** The other picture, smaller, with its name above and its count below. */
+  drawOther([title, count]) {
+    const { context, colors, size: { top, right, small, wide }, other: { picture, scene } } = this;
+    const [x, y] = [right - picture.width, wide ? top : top + 18];
+    this.write(colors.muted, title, wide ? x : right, y - (wide ? 14 : 12) - (picture.grid.frames > 1 ? 12 : 0), wide ? "left" : "right", -13);
+    context.save();
+    context.translate(x, y);
+    picture.paint({ ...scene, position: null, overlay: false }, context);
+    picture.coverOpen(scene, context);
+    context.restore();
+    this.write(colors.text, count, wide ? x : right, y + picture.height + (wide ? 20 : 14), wide ? "left" : "right", wide ? -18 : -small);
+  }
+
+  /** The other text as a line, with a caret that moves on with the clock. */
+  drawStrip(passes, [title, count]) {
+    const { context, colors, size, player } = this;
+    const { replay } = this.other;
+    const { width, height, strip, wide, left, right } = size;
+    const ends = replay.ends[player.clock];
+    const part = passes < replay.length && !wantsStillness() ? (player.now - ends[passes]) / (ends[passes + 1] - ends[passes]) : 0;
     const [first, second] = wide ? [height - strip / 2, height - strip / 2] : [height - strip + 18, height - 17];
     fillBox(context, colors.line, 0, height - strip, width, 1);
-    this.write(colors.text, count(other.replay, passes), right, first, "right", -size.small);
+    this.write(colors.text, count, right, first, "right", -size.small);
     this.write(colors.muted, title, left, first, "left", -13);
     const [from, until] = wide ? [left + context.measureText(title).width + 18, right - 190] : [left, right];
-    const caret = mixed(usualEnds[shown], usualEnds[Math.min(shown + 1, this.usual.length)], part);
+    const [text, next] = [passes, Math.min(passes + 1, replay.length)].map((count) => replay.textIn(replay.seek(count)).replaceAll("\n", " "));
+    context.font = `${size.small + 1}px ${this.font}`;
+    const caret = mixed(context.measureText(text).width, context.measureText(next).width, part);
     const start = from + Math.min(0, until - from - 8 - caret);
     drawWithin(context, [from, height - strip + 1, until - from, strip], () => {
-      this.write(colors.muted, this.usual.slice(0, shown).join(""), start, second, "left", size.small + 1);
-      if (passes < other.replay.length) fillBox(context, colors.accent, start + caret + 2, second - 10, 2, 20);
+      this.write(colors.muted, text, start, second, "left", size.small + 1);
+      if (passes < replay.length) fillBox(context, colors.accent, start + caret + 2, second - 10, 2, 20);
     });
+  }
+
+  /** Where the caption stands and how wide it may be: beside the bars of a text, where there is more room; above those of a picture. */
+  captionPlace(place) {
+    const { wide, width, height, left, aside, base, top } = this.size;
+    if (!wide) return { x: left, y: this.isText ? base + 25 : height - 84, room: width - 2 * left };
+    if (!this.isText) return { x: aside, y: top - 4, room: Math.min(CAPTION_WIDTH, width - left - aside - (this.other?.picture.width ?? 0) - 24) };
+    if (!place) return { x: aside, y: base - 96, room: CAPTION_WIDTH };
+    const [before, behind] = place.turned ? [place.left - 40, 0] : [place.left - 110, width - place.right - 40];
+    const room = Math.min(CAPTION_WIDTH, Math.max(before - left, behind - 16));
+    return { x: behind - 16 < room ? before - room : width - behind, y: base - 96, room };
   }
 
   /** Caption, card and the place of the ball, and all of it in words. */
   say({ verdict, ended, caption, words, place, done }) {
-    const { size, player, replay } = this;
-    const [before, behind] = place?.turned ? [place.left - 40, 0] : [(place?.left ?? 0) - 110, size.width - (place?.right ?? 0) - 40];
-    const x = !size.wide || !place ? size.left : before > CAPTION_WIDTH && behind < CAPTION_WIDTH ? before - CAPTION_WIDTH : size.width - behind;
+    const { size, player, replay, isText } = this;
     say(this.says, caption[0]);
     say(this.notes, caption[1]);
-    this.caption.style.transform = `translate(${Math.round(x)}px, ${size.base + (size.wide ? -96 : 25)}px)`;
+    const { x, y, room } = this.captionPlace(place);
+    Object.assign(this.caption.style, { transform: `translate(${Math.round(x)}px, ${y}px)`, width: `${room}px` });
     this.caption.style.visibility = ended ? "hidden" : "";
     Object.assign(this.card.style, { opacity: ended, visibility: ended ? "" : "hidden" });
     const text = words.filter(({ kind, alpha }) => alpha > 0.9 && kind !== "rejected").map(({ word }) => word.text);
-    const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${caption.join(" ")} The text so far: ${text.join(" ")}`;
+    const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${caption.join(" ")} ${isText ? `The text so far: ${text.join(" ")}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
     if (this.canvas.ariaLabel !== label) this.canvas.setAttribute("aria-label", label);
-    this.held = verdict?.seen === 1 && verdict.alpha === 1 ? verdict : null;
+    this.held = verdict?.seen === 1 && verdict.verdict.moment.ratioDecided && verdict.alpha === 1 ? verdict : null;
     this.coin.hidden = !this.held;
     if (!this.held) return;
     const tall = place.unit * verdict.verdict.columns[0].q;
@@ -266,12 +420,13 @@ class Stage {
 
   /** What the whole run took, beside the other. */
   fillCard() {
-    const { replay, other, player } = this;
+    const { lane, replay, other, player } = this;
     const own = replay.drafts ? `, ${replay.drafts} by the drafter` : "";
-    const facts = [[formatInteger(replay.length), `passes${other ? `, not ${other.replay.length}` : ""}${own}`]];
+    const facts = [[formatInteger(replay.length), `passes${other ? `, not ${formatInteger(other.replay.length)}` : ""}${own}`]];
     const [usual, made] = [other?.replay, replay].map((run) => run?.meta.summary?.seconds / run?.tokensIn(run.latest));
     if (usual / made > 0 && Number.isFinite(usual / made)) facts.push([`${Math.max(usual / made, made / usual).toFixed(1)}×`, `${usual < made ? "slower" : "faster"} per token, as measured`]);
-    if (player.race.pair?.exact) facts.push(["Exact", player.race.pair.truth]);
+    if (lane.wrong) facts.push(["Wrong", lane.wrong.replace(/^wrong:? /, "")]);
+    else if (player.race.pair?.exact) facts.push(["Exact", player.race.pair.truth]);
     const whole = replay.whole && (!other || other.replay.whole);
     this.card.replaceChildren(...(whole ? facts : []).map(([fact, about]) => make("div", {}, make("dt", {}, about), make("dd", {}, fact))));
   }
@@ -283,4 +438,11 @@ class Stage {
     player.takeOver();
     player.schedule();
   }
+}
+
+/** How far a run is, and at its end whether it was stopped, or its answer is wrong. */
+function countInWords({ replay, wrong }, passes) {
+  const over = replay.complete && passes === replay.length;
+  const sign = !over ? "" : !replay.whole ? "stopped: " : wrong ? `✗ ${wrong} · ` : "✓ ";
+  return `${sign}${counted(replay.tokensIn(replay.seek(passes)), "token")} in ${counted(passes, "pass")}`;
 }
