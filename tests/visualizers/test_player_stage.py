@@ -365,3 +365,49 @@ def test_a_wrong_answer_is_told_on_the_card(page: Page) -> None:
     expect(page.locator(".ds-card dd").last).to_have_text("Wrong")
     expect(page.locator(".ds-card dt").last).to_have_text("20, not 30")
     expect(page.locator(".ds-say")).to_contain_text("the answer is wrong: 20, not 30")
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+def test_branches_of_a_draft_graph_light_up_and_the_best_one_goes_into_the_text(page: Page, wide: bool) -> None:
+    trace = recorded("text-psd")
+    number, step = next((n, step) for n, step in enumerate(trace.steps, 1) if step.graph)
+    assert step.graph and trace.legend and trace.legend.vocabulary
+    opened(page, recorded("text-ordinary"), trace, wide=wide)
+
+    def shown(part: str) -> Any:
+        page.evaluate(
+            """([number, part]) => {
+              const pass = player.stage.script.passes[number - 1];
+              player.set(number - 1 + (pass.branches[part] - 5) / pass.length);
+            }""",
+            [number, part],
+        )
+        settle(page)
+        return page.evaluate(
+            """(({ branches: { lit, judged, joined }, words }) => ({
+              lit, judged, joined,
+              solid: words.filter(({ alpha }) => alpha === 1).map(({ word }) => word.position),
+            }))(player.stage.drawn)"""
+        )
+
+    nodes = page.evaluate(f"player.stage.script.passes[{number - 1}].branches.nodes")
+    assert [node["accepted"] for node in nodes] == [node.accepted for node in step.graph]
+    assert [node["best"] for node in nodes].index(True) == step.signals["winner"]
+    drafted = {at: draft for at, draft in zip(step.position, step.draft or (), strict=True) if draft is not None}
+    for node, told in zip(step.graph, nodes, strict=True):
+        words = [trace.legend.vocabulary[drafted[at]].strip() or "␣" for at in sorted(node.positions)]
+        assert told["text"] == " … ".join(words)
+    accepted = {at for at, fate in zip(step.position, step.fate, strict=True) if fate is Fate.ACCEPTED}
+    lit = shown("crossed")
+    assert lit["lit"] > 0.9 and lit["judged"] == 0 and not accepted & set(lit["solid"])
+    expect(page.locator(".ds-caption")).to_have_text("One pass tries 6 branches of drafts at once.")
+    assert shown("judge")["judged"] > 0.9
+    expect(page.locator(".ds-caption")).to_have_text("3 of 6 branches accepted.")
+    flying = page.evaluate(CANVAS)
+    joined = shown("join")
+    assert joined["joined"] > 0.9 and page.evaluate(CANVAS) != flying
+    expect(page.locator(".ds-caption")).to_have_text("The deepest one accepted goes into the text.")
+    go(page, number)
+    assert accepted <= set(
+        page.evaluate("player.stage.drawn.words.filter(({alpha}) => alpha === 1).map(({word}) => word.position)")
+    )

@@ -11,6 +11,8 @@ const VERDICT_TIMES = { grow: 560, look: 620, drop: 680, judge: 720, fall: 440, 
 const COIN_PARTS = ["drop", "residual", "roll"];
 /** How long a verdict takes, of that: the first one on a word and the first close call are read, signs to the machine are not. */
 const VERDICT_PACE = { first: 1, later: 0.5, sign: 0.2 };
+/** The branches of a draft graph: how long they grow, are judged, and the best one takes on its way into the text. */
+const BRANCH_TIMES = { grow: 500, judge: 700, join: 800 };
 /** So much slower are drafts until then. */
 const SLOW_START = 2;
 const TRANSLUCENT = 0.4;
@@ -24,6 +26,11 @@ const mixed = (from, to, share) => from + (to - from) * share;
 const slowing = (share) => 1 - (1 - share) ** 3;
 const swinging = (share) => (share < 0.5 ? 4 * share ** 3 : 1 - (2 - 2 * share) ** 3 / 2);
 const sameToken = (one, other) => String(one) === String(other);
+
+/** A token by itself: without the spaces around it, which are all that some have. */
+function shownWord(replay, token) {
+  return replay.wordOf(token).replaceAll("\n", "↵").trim() || "␣";
+}
 
 /** Whether the stage can show a run: one that says which tokens it placed where. */
 function isStaged({ steps }) {
@@ -119,6 +126,7 @@ class Script {
     pass.names = entries.map((entry) => replay.fates[step.fate[entry]].name);
     const first = this.words.length;
     let time = (pass.swept = this.arrive(pass, step, entries));
+    if (this.isText && step.graph?.length > 1) time = this.grow(pass, step, time);
     if (step.call.role !== "draft") time = this.sweep(pass, step, entries, time);
     const touched = [...this.words.slice(first), ...pass.sweep.map(({ word }) => word)];
     pass.lowest = Math.max(passes.at(-1)?.lowest ?? 0, ...touched.map(({ line }) => line));
@@ -166,6 +174,7 @@ class Script {
       [time, this.cursor] = [until, word.next];
       if (failed) rejected.push([word, entry, name]);
     }
+    if (pass.branches) time = this.settle(pass, time);
     for (const [word, entry, name] of rejected) time = this.reject(pass, word, entry, name, time);
     dropped.forEach((word, order) => {
       const falls = (pass.verdict?.times.fall ?? time) + (26 * this.pace * order) / Math.max(1, dropped.length / 12);
@@ -173,6 +182,31 @@ class Script {
       this.standing.delete(word.position);
     });
     return time;
+  }
+
+  /** Let the branches of a draft graph grow, each a set of drafts that the pass verifies together. */
+  grow(pass, { graph, signals, numbers }, began) {
+    const drafts = draftsOf(pass.step);
+    const text = ({ positions }) => [...positions].sort((a, b) => a - b).map((at) => shownWord(this.replay, drafts.get(at)?.token)).join(" … ");
+    const used = [];
+    const nodes = graph.map((node, index) => {
+      const level = node.positions.length;
+      used[level] = (used[level] ?? -1) + 1;
+      return { ...node, level, row: used[level], text: text(node), best: index === signals.winner };
+    });
+    const length = BRANCH_TIMES.grow * this.pace;
+    const first = nodes.find(({ best }) => best)?.positions;
+    pass.branches = { nodes, levels: used.length - 1, rows: Math.max(...used.slice(1)) + 1, grow: began, seen: began + length, into: first?.length ? this.slots?.[Math.min(...first)] : null };
+    return began + length;
+  }
+
+  /** Judge the branches once the bar has crossed them; the drafts of the best one turn solid as it reaches the text. */
+  settle(pass, began) {
+    const judge = began + BRANCH_TIMES.judge * this.pace;
+    const join = judge + (pass.branches.into ? BRANCH_TIMES.join * this.pace : 0);
+    Object.assign(pass.branches, { crossed: began, judge, join });
+    for (const { word } of pass.sweep) if (word.kind === "accepted" && word.solid.pass === pass.index) word.solid.at = join;
+    return join;
   }
 
   /** What a pass leaves at a place without rejecting a draft: a word that turns solid, stays as it was, or another one. */
@@ -235,6 +269,7 @@ class Script {
       words,
       masks: this.masksAt(words, at),
       verdict: begun ? verdictAt(now.verdict, time, coin) : faded?.alpha ? faded : null,
+      branches: now?.branches ? branchesAt(now.branches, time) : last?.branches ? { ...branchesAt(last.branches, Infinity), alpha: 1 - progress(time, 0, 300) } : null,
       bar: now?.sweep.length ? barAt(now, time) : null,
       top: mixed(last?.top ?? 0, (now ?? last).top, swinging(progress(time, 0, 250))),
       ended: this.replay.complete ? ended : 0,
@@ -273,7 +308,7 @@ function stagedColumns(moment) {
   const rows = ratioRows(moment, moment.likely ?? [{ token: draft, p, q }], MOST_STAGED);
   const shares = rows.map((row) => (left.find(({ token }) => token === row.token)?.share ?? 0) / total || 0);
   const rest = Math.max(0, 1 - shares.reduce((sum, share) => sum + share, 0));
-  const text = (token) => (token === null ? "others" : moment.replay.wordOf(token).trim().replaceAll("\n", "↵") || "␣");
+  const text = (token) => (token === null ? "others" : shownWord(moment.replay, token));
   const columns = rows.map((row, index) => ({ ...row, text: text(row.token), share: row.token === null ? rest : shares[index] }));
   const rank = ({ token }) => (token === draft ? 0 : token === null ? 2 : 1);
   return columns.filter(({ mark, p, q }) => mark || Math.max(p, q) >= LEAST_REST).sort((a, b) => rank(a) - rank(b) || b.p - a.p);
@@ -294,6 +329,12 @@ function verdictAt(verdict, time, coin = verdict.moment.number("coin")) {
     ...{ seen: progress(time, drop - 120, drop), ring: progress(time, judge - 60, judge + 420) },
     ...{ sunk: progress(time, fallen, roll) ** 2, rolled: progress(time, roll, land - 40) },
   };
+}
+
+/** The branches of a pass at a time: how far they have grown, are judged, and the best one has come on its way. */
+function branchesAt(branches, time) {
+  const { grow, seen, crossed, judge, join } = branches;
+  return { branches, alpha: progress(time, grow, seen), lit: progress(time, seen, crossed), judged: progress(time, crossed, judge), joined: swinging(progress(time, judge, join)) };
 }
 
 /** Where the light bar stands, or null. */
@@ -320,11 +361,20 @@ function captionOf({ replay }, pass, time) {
   const [accepted, judged] = [count("accepted"), count("accepted", "resampled", "rejected")];
   if (step.call.role === "draft") return [`The drafter proposes ${names.length > 1 ? counted(names.length, unit) : `a ${unit}`}.`, ""];
   if (judged && time < swept) return [`${counted(drafts, "draft")} at once.`, "not verified yet"];
+  if (pass.branches && time < over) return branchCaption(pass.branches, time);
   if (judged && time < over) return [`One pass of the model verifies ${drafts > 1 ? "them all" : "it"}.`, ""];
   if (!judged) return revealCaption({ unit, count, names, replay, step });
   const [kept, changed] = [count("kept"), count("changed")];
   const behind = kept + changed ? `behind them ${counted(kept, "draft")} kept, ${changed} drawn again` : "";
   return [`${accepted} of ${counted(judged + count("discarded"), "draft")} accepted in one pass.`, behind];
+}
+
+function branchCaption({ nodes, crossed, judge }, time) {
+  const tried = nodes.filter(({ level }) => level > 0);
+  if (time < crossed) return [`One pass tries ${tried.length} branches of drafts at once.`, ""];
+  const held = tried.filter(({ accepted }) => accepted).length;
+  if (time < judge) return [`${held} of ${counted(tried.length, "branch")} accepted.`, ""];
+  return nodes.some(({ best, level }) => best && level > 0) ? ["The deepest one accepted goes into the text.", ""] : ["None goes into the text.", ""];
 }
 
 /** What a pass that verified nothing did: it drafted, revealed what it was sure of, or wrote one token the ordinary way. */
@@ -349,5 +399,5 @@ function verdictCaption({ times, moment, word, drawn }, time) {
   if (time < times.judge) return ["A coin decides: accept with probability p / q.", chance];
   if (time < times.residual) return ["The coin fell above p: rejected.", outcome ?? ""];
   if (time < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q), scaled to 100 %"];
-  return [`${taken} is drawn from the residual.`, formula];
+  return [`${taken} is drawn from the residual.`, ""];
 }

@@ -57,7 +57,7 @@ class Stage {
     const small = growsInRow(replay) ? 1 : BLOCK_TEXT;
     const own = other ? strip : 0;
     const base = height - own - below;
-    const needed = replay.fatesSeen.has(replay.codeOf.get("resampled")) ? bars : 96 - below;
+    const needed = replay.graphs.levels > 0 || replay.fatesSeen.has(replay.codeOf.get("resampled")) ? bars : 96 - below;
     const lines = Math.max(2, Math.floor((base - top - needed) / (line * small)));
     return { size: size * small, line: line * small, base, lines, strip: own, aside: left };
   }
@@ -125,6 +125,7 @@ class Stage {
     for (const mask of frame.masks) this.drawMask(mask, frame);
     if (!this.isText) this.drawPicture(frame);
     if (frame.bar) this.drawBar(frame);
+    if (frame.branches && !frame.ended) this.drawBranches(frame.branches, frame.top);
     if (frame.verdict) this.drawVerdict(frame.verdict, frame.place);
     if (this.isText) for (const look of frame.words) this.drawWord(look, frame);
     this.drawCounts(frame);
@@ -203,6 +204,29 @@ class Stage {
     light(context.createLinearGradient(x - reach - 0.01, 0, x, 0), ["00", "48"], x - reach, y, reach, height);
     light(context.createRadialGradient(x, y + height / 2, 0, x, y + height / 2, height), ["38", "00"], x - height, y - height / 2, 2 * height, 2 * height);
     fillBox(context, colors.accent, x - 1.75, y - 3, 3.5, height + 6);
+  }
+
+  /** The branches of a draft graph, a column a level: all light up, those that fail fade, the best one goes into the text. */
+  drawBranches({ branches: { nodes, levels, rows, into }, alpha, lit, judged, joined }, top) {
+    const { context, colors, size: { left, right, wide, base, bars, small } } = this;
+    const [start, tall] = wide ? [left + CAPTION_WIDTH + 40, 40] : [left, 30];
+    const pitch = Math.min(wide ? 220 : 150, (right - start) / levels);
+    const upper = base - Math.min(bars, rows * tall);
+    for (const { level, row, text, accepted, best } of nodes.filter(({ level }) => level > 0)) {
+      const [x, y, across, down] = [start + (level - 1) * pitch, upper + row * tall, pitch - (wide ? 20 : 8), tall - 8];
+      context.globalAlpha = alpha * (accepted ? 1 : 1 - 0.75 * judged);
+      fillBox(context, colors.background, x, y, across, down);
+      context.globalAlpha *= mixed(0.25 * Math.min(1, 2 * lit), accepted ? 0.35 : 0, judged);
+      fillBox(context, colors.accent, x, y, across, down);
+      context.globalAlpha = alpha * (accepted ? 1 : 1 - 0.75 * judged);
+      Object.assign(context, { strokeStyle: best && judged ? colors.emphasis : accepted && judged ? colors.accent : colors.line, lineWidth: best && judged ? 3 : 1.5 });
+      context.strokeRect(x, y, across, down);
+      drawWithin(context, [x, y, across, down], () => this.write(colors.text, text, x + 10, y + down / 2, "left", best && judged ? -small : small));
+      if (!accepted && judged) fillBox(context, colors.emphasis, x + 8, y + down / 2, (across - 16) * judged, 2);
+      if (!best || !into || joined === 0 || joined === 1) continue;
+      context.globalAlpha = Math.sin(Math.PI * joined);
+      this.write(colors.emphasis, text, mixed(x + 10, into.x, joined), mixed(y, this.y(into.line, top), joined) + small, "left", -small * 1.2);
+    }
   }
 
   /** Where the bars of a verdict stand: the middle of each column, the base, the height of a probability of 1, the word above. */
