@@ -27,7 +27,7 @@ from engines.models.devices import resolve_several, split
 from engines.runtime.environment import device_name
 
 _MASTHEAD = """# Draftscope
-See speculative decoding happen: every draft, every verdict.
+See speculative decoding happen.
 """
 _SKIP_JS: Final = """
 const form = (tries) => {

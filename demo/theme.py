@@ -86,7 +86,7 @@ CSS: Final = """
 .reading th { white-space: nowrap; }
 .gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
 @media (max-width: 640px) {
-  #masthead p { font-size: 13px; line-height: 1.45; } /* the race and its controls fit on one screen below it */
+  #masthead p { display: none; } /* the run and its controls fit on one screen */
   .tab-container button { padding: 0 9px !important; }
   .reading table { font-size: 12px; }
   .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }

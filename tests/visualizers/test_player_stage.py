@@ -283,7 +283,7 @@ def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: 
     opened(page, recorded("tally-ordinary"), trace, wide=wide)
     told = at(page, number, "judge", 300)
     assert told["caption"] == [
-        "The draft is rejected.",
+        "Draft rejected.",
         f"likeliest for the target: “ {drawn}” ≠ the draft “ {draft}”: rejected",
     ]
     assert max(likely, key=lambda one: one[1])[0] == drawn

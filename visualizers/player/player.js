@@ -44,7 +44,7 @@ class Player {
     this.ground = make("div", { class: "ds-lanes", pointermove: point, pointerdown: point, click, ...this.race.holding });
     this.body = make("div", { class: "ds-body" });
     this.live = make("p", { class: "ds-sr", "aria-live": "polite" });
-    this.root.classList.add("ds");
+    this.root.classList.add("ds", "is-counted");
     this.root.setAttribute("role", "group");
     this.root.setAttribute("aria-label", "Trace player");
     this.useBrief(this.brief);
@@ -359,6 +359,7 @@ class Player {
     const count = leader?.replay.stepsAt(this.clock, this.now) ?? 0;
     this.pause();
     this.clock = clock;
+    this.root.classList.toggle("is-counted", clock === "passes"); // the stage itself counts passes
     this.compute();
     this.speed = USUAL_SPEED[clock];
     this.controls.useClock(clock, this.speed);

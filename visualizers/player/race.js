@@ -143,7 +143,7 @@ class Race {
     if (!truth) this.explain(false);
     const { prompt, model } = lane.replay.meta;
     const asked = prompt ? `“${prompt}”` : (model?.title ?? "");
-    say(this.asked, this.pair ? `Recorded: ${asked}` : asked);
+    say(this.asked, this.pairs.length ? (this.pair ? "Recorded" : "") : asked); // a host that offers pairs has the prompt in its form
   }
 }
 
@@ -160,14 +160,12 @@ function finishInWords([first, second]) {
   if (!second || ![first, second].every(({ replay }) => replay.complete && replay.meta.summary?.complete)) return null;
   const over = ({ scene, replay }) => scene?.count === replay.length;
   const [usual, made] = [first, second].map(({ replay }) => replay.length);
-  const drafts = second.replay.steps.filter(({ call }) => call.role === "draft").length;
-  const own = drafts ? `, ${drafts} of them by the drafter` : "";
   const wrong = second.wrongInWords();
-  if (over(second) && made < usual) return `${counted(made, "pass")} instead of ${usual}${own}${wrong && `, but the answer is ${wrong}`}.`;
-  if (over(first) && made >= usual) return `Speculation did not pay here: ${counted(made, "pass")}${own}, instead of ${usual}.`;
+  if (over(second) && made < usual) return `${counted(made, "pass")} instead of ${formatInteger(usual)}${wrong && `, but the answer is ${wrong}`}.`;
+  if (over(first) && made >= usual) return `Speculation did not pay here: ${counted(made, "pass")} instead of ${formatInteger(usual)}.`;
   return null;
 }
 
 function counted(count, what) {
-  return `${formatInteger(count)} ${what}${count === 1 ? "" : what.endsWith("s") ? "es" : "s"}`;
+  return `${formatInteger(count)} ${what}${count === 1 ? "" : /(s|ch)$/.test(what) ? "es" : "s"}`;
 }

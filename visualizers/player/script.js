@@ -362,7 +362,7 @@ function captionOf({ replay }, pass, time) {
   if (step.call.role === "draft") return [`The drafter proposes ${names.length > 1 ? counted(names.length, unit) : `a ${unit}`}.`, ""];
   if (judged && time < swept) return [`${counted(drafts, "draft")} at once.`, "not verified yet"];
   if (pass.branches && time < over) return branchCaption(pass.branches, time);
-  if (judged && time < over) return [`One pass of the model verifies ${drafts > 1 ? "them all" : "it"}.`, ""];
+  if (judged && time < over) return [`One pass verifies ${drafts > 1 ? "them all" : "it"}.`, ""];
   if (!judged) return revealCaption({ unit, count, names, replay, step });
   const [kept, changed] = [count("kept"), count("changed")];
   const behind = kept + changed ? `behind them ${counted(kept, "draft")} kept, ${changed} drawn again` : "";
@@ -380,7 +380,7 @@ function branchCaption({ nodes, crossed, judge }, time) {
 /** What a pass that verified nothing did: it drafted, revealed what it was sure of, or wrote one token the ordinary way. */
 function revealCaption({ unit, count, names, replay, step }) {
   const [drafted, revealed, edited] = [count("drafted"), count("unmasked", "fallback"), count("edited")];
-  if (revealed + drafted + edited === 0) return names.length ? [`One pass of the model, without a draft: one ${unit}.`, ""] : ["One pass, and nothing changed.", ""];
+  if (revealed + drafted + edited === 0) return names.length ? [`One pass without a draft: one ${unit}.`, ""] : ["One pass, and nothing changed.", ""];
   if (revealed + edited === 0) return [`One pass drafts ${counted(drafted, unit)}.`, replay.fatesSeen.has(replay.codeOf.get("accepted")) ? "not verified yet" : ""];
   const open = drafted ? [`${drafted} not sure enough yet`] : [];
   const surest = count("fallback") && !count("unmasked") ? ["none was sure enough, so the surest one"] : [];
@@ -390,12 +390,12 @@ function revealCaption({ unit, count, names, replay, step }) {
 }
 
 function verdictCaption({ times, moment, word, drawn }, time) {
-  const rule = ruleOf(moment);
-  const formula = rule?.pieces.map(({ text }) => text).join("") ?? "";
+  const formula = ruleOf(moment)?.pieces.map(({ text }) => text).join("") ?? "";
   const [chance, outcome] = formula.split("; ");
   const [draft, taken] = word.text ? [`“${word.text}”`, `“${drawn.text}”`] : ["this patch", "Another patch"];
-  if (time < Math.min(times.drop, times.judge)) return [`How likely is ${draft}?`, `drafted at q = ${figure(moment.number("q"))}; the target gives p = ${figure(moment.number("p"))}`];
-  if (!moment.ratioDecided) return time < times.land ? ["The draft is rejected.", formula] : [`${taken} takes its place.`, String(rule?.says ?? "")];
+  const likely = moment.ratioDecided ? "" : `drafted at q = ${figure(moment.number("q"))}; the target gives p = ${figure(moment.number("p"))}`; // else p and q stand at the bars
+  if (time < Math.min(times.drop, times.judge)) return [`How likely is ${draft}?`, likely];
+  if (!moment.ratioDecided) return time < times.land ? ["Draft rejected.", formula] : [`${taken} takes its place.`, ""];
   if (time < times.judge) return ["A coin decides: accept with probability p / q.", chance];
   if (time < times.residual) return ["The coin fell above p: rejected.", outcome ?? ""];
   if (time < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q), scaled to 100 %"];

@@ -1,0 +1,82 @@
+"""What stands above the fold when the app opens: few words, and on every screen the whole stage with its controls."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+from support.browser import SNAPSHOT, visit
+
+KINDS = {"text": 64, "picture": 144, "video": 1008, "continuous tokens": 144}
+"""What can be chosen, and how many tokens its canvas has."""
+MOST_WORDS = 60
+TOLD = """() => {
+  const { stage, now } = draftscopePlayers.viewer;
+  const { replay } = stage.other;
+  const state = replay.seek(replay.stepsAt("passes", now));
+  const decoded = stage.isText ? replay.textIn(state).replaceAll("\\n", " ") : null;
+  const told = [];
+  Object.assign(stage, { write: (color, text) => text !== decoded && told.push(text), drawWord() {} });
+  stage.draw();
+  delete stage.write;
+  delete stage.drawWord;
+  stage.draw();
+  const seen = (node, box) => box.width > 1 && box.top < innerHeight && box.bottom > 0 &&
+    node.checkVisibility({ opacityProperty: true, visibilityProperty: true }) &&
+    getComputedStyle(node).clipPath === "none" && !node.closest(".ds-sr, script, style, select");
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text = walk.nextNode(); text; text = walk.nextNode()) {
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    if (text.textContent.trim() && seen(text.parentElement, range.getBoundingClientRect())) told.push(text.textContent);
+  }
+  return told;
+}"""
+"""All texts above the fold besides the prompt, which stands in its field, and what was decoded."""
+MOMENTS = """() => {
+  const { passes } = draftscopePlayers.viewer.stage.script;
+  const verdict = passes.findLast(({ verdict }) => verdict);
+  const times = Object.values(verdict?.verdict.times ?? {}).map((time) => verdict.index + (time + 30) / verdict.length);
+  return [0.5, 1, ...times, passes.length / 2, passes.length, draftscopePlayers.viewer.extent()];
+}"""
+
+
+@pytest.fixture
+def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    width, height = request.param
+    size: dict[str, Any] = {"width": width, "height": height}
+    with visit(browser, shipped_server, viewport=size, reduced_motion="no-preference") as opened:
+        yield opened
+
+
+def moments(page: Page) -> Iterator[tuple[str, float]]:
+    """Show every kind of run at its beginning, in every part of a verdict, and at its end."""
+    for kind, tokens in KINDS.items():
+        page.get_by_role("button", name=kind, exact=True).click()
+        page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {tokens} && {SNAPSHOT}.now < 20")
+        page.evaluate("draftscopePlayers.viewer.pause()")
+        for now in page.evaluate(MOMENTS):
+            page.evaluate("now => draftscopePlayers.viewer.set(now)", now)
+            page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+            yield kind, now
+
+
+@pytest.mark.parametrize("page", [(1440, 900)], indirect=True, ids=["1440x900"])
+def test_at_most_sixty_words_stand_above_the_fold(page: Page) -> None:
+    for kind, now in moments(page):
+        told = page.evaluate(TOLD)
+        words = [word for text in told for word in text.split() if any(map(str.isalpha, word))]
+        assert "Run" in words and "Watch" in words
+        assert len(words) <= MOST_WORDS, f"{kind} at {now}: {' '.join(words)}"
+
+
+@pytest.mark.parametrize("page", [(390, 844), (1280, 720)], indirect=True, ids=["390x844", "1280x720"])
+def test_stage_and_controls_end_above_the_fold(page: Page) -> None:
+    screen = page.viewport_size
+    assert screen is not None
+    for kind, now in moments(page):
+        for part in ("stage", "controls", "say"):
+            box = page.locator(f"#viewer .ds-{part}").bounding_box()
+            assert box is not None and box["y"] >= 0, (kind, now, part)
+            assert box["y"] + box["height"] <= screen["height"], (kind, now, part)
+            assert box["x"] >= 0 and box["x"] + box["width"] <= screen["width"], (kind, now, part)
