@@ -195,7 +195,7 @@ def test_the_address_names_the_race_and_opens_it_at_the_same_pass(page: Page) ->
     page.wait_for_function(f"{NOW} > 2 && location.hash === '#gallery=cspd-field'")
     page.get_by_role("button", name="Numbers", exact=True).click()
     page.get_by_role("button", name="Next rejection").click()
-    page.wait_for_function("location.hash.includes('&step=')")
+    page.wait_for_function(f"location.hash.includes(`&step=${{{NOW}}}&`)")
     place = page.evaluate(NOW)
     shown = page.evaluate(f"{SNAPSHOT}.lanes")
     assert page.evaluate("location.hash") == f"#gallery=cspd-field&step={place}&clock=passes"
@@ -217,7 +217,7 @@ def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     )
     assert still(page, NOW) == near and not page.evaluate(f"{SNAPSHOT}.playing")
     assert counters(page)[0] == near
-    expect(page.locator("#viewer .ds-caption")).to_contain_text("Another patch is drawn from the residual.")
+    expect(page.locator("#viewer .ds-caption")).to_contain_text("Another patch takes its place.")
 
 
 def test_a_run_replaces_the_race(page: Page) -> None:
