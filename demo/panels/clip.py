@@ -33,7 +33,7 @@ class ClipPanel:
         self.prompt, self.problem = prompt, problem
         continues = MODELS[model_id].clips
         with gr.Column(visible=continues, elem_id="clips") as self.group:
-            gr.Markdown("The model continues the first frames of a clip. Choose one that it has never seen:")
+            gr.Markdown("Held-out clips:")
             self.cards = card_wall(_cards(model_id) if continues else (), elem_id="clip-cards")
             self.upload = gr.UploadButton(
                 "Or a clip of your own: GIF or MP4",

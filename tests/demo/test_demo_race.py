@@ -89,7 +89,7 @@ def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
     played(finished)
     passes = page.evaluate(f"{SNAPSHOT}.lanes[1].steps")
     assert passes < 144 / 2
-    expect(said).to_contain_text(f"{passes} passes instead of 144. The same tokens")
+    expect(said).to_contain_text(f"{passes} passes instead of 144. Exact: why?")
     expect(page.locator("#viewer .ds-passes").nth(1)).to_have_text(f"✓ in {passes} passes")
     played(f"{NOW} > 100")
     played(f"{NOW} < 20")

@@ -39,7 +39,7 @@ class GridView extends View {
     for (let frame = 0; frame < this.grid.frames; frame += 1) {
       const [x, y, width, height] = this.frameBox(frame);
       fillBox(context, scene.theme.surface.panel, x, y, width, height);
-      if (this.grid.frames > 1) this.paintName(scene, context, frame);
+      if (this.grid.frames > 1 && !scene.unnamed) this.paintName(scene, context, frame);
     }
   }
 

@@ -137,7 +137,7 @@ class Race {
       mark(this.sentence);
     }
     const truth = finished && this.pair?.why;
-    say(this.truth, truth ? `${this.pair.truth}:` : "");
+    say(this.truth, truth ? `${this.pair.exact ? "Exact" : this.pair.truth}:` : "");
     say(this.reason, this.pair?.why ?? "");
     this.why.hidden = !truth;
     if (!truth) this.explain(false);
@@ -162,7 +162,7 @@ function finishInWords([first, second]) {
   const [usual, made] = [first, second].map(({ replay }) => replay.length);
   const wrong = second.wrongInWords();
   if (over(second) && made < usual) return `${counted(made, "pass")} instead of ${formatInteger(usual)}${wrong && `, but the answer is ${wrong}`}.`;
-  if (over(first) && made >= usual) return `Speculation did not pay here: ${counted(made, "pass")} instead of ${formatInteger(usual)}.`;
+  if (over(first) && made >= usual) return "Speculation did not pay here.";
   return null;
 }
 

@@ -396,8 +396,8 @@ function verdictCaption({ times, moment, word, drawn }, time) {
   const likely = moment.ratioDecided ? "" : `drafted at q = ${figure(moment.number("q"))}; the target gives p = ${figure(moment.number("p"))}`; // else p and q stand at the bars
   if (time < Math.min(times.drop, times.judge)) return [`How likely is ${draft}?`, likely];
   if (!moment.ratioDecided) return time < times.land ? ["Draft rejected.", formula] : [`${taken} takes its place.`, ""];
-  if (time < times.judge) return ["A coin decides: accept with probability p / q.", chance];
+  if (time < times.judge) return ["A coin decides by p / q.", chance];
   if (time < times.residual) return ["The coin fell above p: rejected.", outcome ?? ""];
-  if (time < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q), scaled to 100 %"];
+  if (time < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q)"];
   return [`${taken} is drawn from the residual.`, ""];
 }

@@ -346,10 +346,11 @@ class Stage {
   }
 
   drawFrames() {
-    const { colors, size: { left, top, line }, replay } = this;
+    const { colors, size: { left, top, line, wide }, replay } = this;
     for (let frame = 0; frame < replay.grid.frames; frame += 1) {
       const { x, y } = replay.grid.corner(frame);
-      this.write(colors.muted, this.size.wide ? replay.frameName(frame) : replay.frameName(frame).replace(/^\D+/, ""), left + x * line, top + y * line - 8, "left", 12);
+      const name = replay.frameName(frame);
+      this.write(colors.muted, frame === 0 && wide ? name : name.replace(/^\D+/, ""), left + x * line, top + y * line - 8, "left", 12);
     }
   }
 
@@ -379,10 +380,10 @@ class Stage {
   drawOther([title, count]) {
     const { context, colors, size: { top, right, small, wide }, other: { picture, scene } } = this;
     const [x, y] = [right - picture.width, wide ? top : top + 18];
-    this.write(colors.muted, title, wide ? x : right, y - (wide ? 14 : 12) - (picture.grid.frames > 1 ? 12 : 0), wide ? "left" : "right", -13);
+    this.write(colors.muted, title, wide ? x : right, y - (wide ? 14 : 12), wide ? "left" : "right", -13);
     context.save();
     context.translate(x, y);
-    picture.paint({ ...scene, position: null, overlay: false }, context);
+    picture.paint({ ...scene, position: null, overlay: false, unnamed: true }, context);
     picture.coverOpen(scene, context);
     context.restore();
     this.write(colors.text, count, wide ? x : right, y + picture.height + (wide ? 20 : 14), wide ? "left" : "right", wide ? -18 : -small);
@@ -448,7 +449,7 @@ class Stage {
     const own = replay.drafts ? `, ${replay.drafts} by the drafter` : "";
     const facts = [[formatInteger(replay.length), `passes${other ? `, not ${formatInteger(other.replay.length)}` : ""}${own}`]];
     const [usual, made] = [other?.replay, replay].map((run) => run?.meta.summary?.seconds / run?.tokensIn(run.latest));
-    if (usual / made > 0 && Number.isFinite(usual / made)) facts.push([`${Math.max(usual / made, made / usual).toFixed(1)}×`, `${usual < made ? "slower" : "faster"} per token, as measured`]);
+    if (usual / made > 0 && Number.isFinite(usual / made)) facts.push([`${Math.max(usual / made, made / usual).toFixed(1)}×`, `${usual < made ? "slower" : "faster"} per token, measured`]);
     if (lane.wrong) facts.push(["Wrong", lane.wrong.replace(/^wrong:? /, "")]);
     else if (player.race.pair?.exact) facts.push(["Exact", player.race.pair.truth]);
     const whole = replay.whole && (!other || other.replay.whole);
