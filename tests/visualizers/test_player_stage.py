@@ -353,6 +353,29 @@ def test_a_clip_plays_as_far_as_it_is_decided(page: Page) -> None:
     assert len(frames) == 6
 
 
+@pytest.mark.parametrize("size", [(1280, 720), (1440, 900), (390, 844)], ids=["1280", "1440", "390"])
+@pytest.mark.parametrize(
+    "names", [("ar-picture-same", "scd-picture-same"), ("video-ar", "video-scd")], ids=["picture", "clip"]
+)
+def test_the_card_of_a_picture_covers_neither_picture(
+    page: Page, names: tuple[str, str], size: tuple[int, int]
+) -> None:
+    traces = [recorded(name) for name in names]
+    opened(page, *traces)
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    page.evaluate("player.race.pair = { exact: true, truth: 'The same tokens', why: 'why' }; player.refresh()")
+    go(page, len(traces[1].steps))
+    expect(page.locator(".ds-card div")).to_have_count(3)
+    card, stage = (page.locator(part).bounding_box() for part in (".ds-card", ".ds-stage"))
+    assert card and stage and card["x"] + card["width"] <= stage["x"] + stage["width"]
+    own, other, top = page.evaluate(
+        "(({ size, other: { picture: { height } } }) => [size.own, { height }, size.top])(player.stage)"
+    )
+    left, upper = card["x"] - stage["x"], card["y"] - stage["y"]
+    assert left >= own["width"] or upper >= top + own["height"] + 24
+    assert upper >= top + other["height"] + 24  # its count stands below it
+
+
 def test_a_wrong_answer_is_told_on_the_card(page: Page) -> None:
     ordinary, trace = recorded("text-ordinary"), recorded("text-psd")
     opened(page, ordinary, trace)

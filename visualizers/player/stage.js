@@ -10,8 +10,8 @@ const CAPTION_WIDTH = 330;
 const CLIP_FRAME = 200;
 /** Letters and lines of a text that is filled in by blocks, of those of other texts, so that more of it is seen at once. */
 const BLOCK_TEXT = 0.8;
-/** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes: where both have room, all of it. */
-const PICTURE_SHARES = { wide: [0.46, 1], narrow: [0.52, 0.42], room: 0.28, other: 0.55 };
+/** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes, so that the card has room below. */
+const PICTURE_SHARES = { wide: [0.46, 1], narrow: [0.52, 0.42], other: 0.55 };
 
 class Stage {
   constructor(player) {
@@ -70,8 +70,7 @@ class Stage {
     const upper = top + (wide ? 16 : 0) + (grid.frames > 1 ? 14 : 0);
     const line = Math.max(1, Math.floor(Math.min((across * width) / grid.columns, (down * (height - upper) - 2.4 * small) / grid.rows)));
     const own = { width: line * grid.columns, height: line * grid.rows };
-    const share = wide && own.width < PICTURE_SHARES.room * width ? 1 : PICTURE_SHARES.other;
-    if (picture) Object.assign(picture, { width: share * own.width, height: share * own.height });
+    if (picture) Object.assign(picture, { width: PICTURE_SHARES.other * own.width, height: PICTURE_SHARES.other * own.height });
     const aside = wide ? left + own.width + 48 : left;
     return { line, top: upper, own, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, aside, column: wide ? 56 : 38, gap: wide ? 30 : 18, thumbnail: wide ? 36 : 28 };
   }
