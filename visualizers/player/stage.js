@@ -379,7 +379,7 @@ class Stage {
   drawOther([title, count]) {
     const { context, colors, size: { top, right, small, wide }, other: { picture, scene } } = this;
     const [x, y] = [right - picture.width, wide ? top : top + 18];
-    this.write(colors.muted, title, wide ? x : right, y - (wide ? 14 : 12), wide ? "left" : "right", -13);
+    this.write(colors.muted, title, wide ? x : right, y - (!wide ? 12 : picture.grid.frames > 1 ? 26 : 14), wide ? "left" : "right", -13);
     context.save();
     context.translate(x, y);
     picture.paint({ ...scene, position: null, overlay: false, unnamed: true }, context);
