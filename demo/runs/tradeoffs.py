@@ -29,7 +29,7 @@ _OPENS: Final = dict(MODELS["studio-image"].opens)
 _COUPLINGS: Final = {name: {"coupling": value} for value, name in COUPLINGS.items()}
 _WAYS: Final[Mapping[str, Mapping[str, object]]] = {**_COUPLINGS, "SJD, same noise": {"same_noise": True}}
 """Names of decoders -> settings of SCD."""
-SWEEPS: Final = ("tally", "text", "text-pair", "psd")
+SWEEPS: Final = ("tally", "text-pair", "psd")
 
 Row = Mapping[str, Any]
 

@@ -148,7 +148,7 @@ def test_a_point_opens_the_recording_with_the_nearest_settings(alone: list[Trade
     assert opened["picture", "scd", "SJD, window 32"] == "scd-picture-none.json.gz"
     assert opened["video", "scd", "GS-SJD, window 32"] == "video-gumbel.json.gz"
     assert opened["text", "speculative", "drafts by look-up, gamma 4"] == "speculative-lookup.json.gz"
-    assert opened["text", "s2d2", "S2D2, always, block 32"] == "text-s2d2.json.gz"
+    assert opened["text", "s2d2", "S2D2, always, block 16"] == "tally-s2d2.json.gz"
     assert recording_of(replace(alone[0], method="unheard"), shipped) is None
 
 
