@@ -191,6 +191,7 @@ def test_rejections_in_any_row_are_found_and_a_run_without_one_says_so(page: Pag
 
 def test_log_w_of_a_continuous_draft_is_taken_apart(page: Page) -> None:
     trace = read(FOLDER / "cspd-field.json.gz")
+    page.emulate_media(reduced_motion="reduce")  # else it plays on, and the next rejection may be a later one
     page.set_content(standalone([trace], "A test"))
     page.evaluate("player.set(0)")
     settle(page)
