@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.claims import cspd, scd
 from benchmarks.claims.__main__ import PAPERS
-from benchmarks.claims.conclusion import RESULTS, Conclusion, Effect, difference
+from benchmarks.claims.conclusion import RESULTS, Conclusion, Effect, difference, runs
 from traces.pairing import Estimate
 
 PLUS, MINUS, NONE = (Effect("", Estimate(mean, 1.0, 4)) for mean in (1.5, -1.5, 1.4))
@@ -44,7 +44,13 @@ def test_what_ships_is_what_the_shipped_sweeps_say() -> None:
 
 
 @pytest.mark.slow
-def test_pictures_and_vectors_are_decoded_anew() -> None:
+def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_the_plane(method: str, count: int, **values: object) -> list[float]:
+        """Patches take a minute; tests of their own decode them."""
+        made = runs(method, "toy-field", [None] * count, gamma=4, **values)
+        return [trace.summary.accepted / trace.summary.judged for trace in made]
+
+    monkeypatch.setattr(cspd, "_patches", in_the_plane)
     found = [conclusion for paper in (scd, cspd) for conclusion in paper.conclusions(3)]
     sizes = [effect.size for conclusion in found for effect in conclusion.effects]
     assert all(math.isfinite(size.mean) and size.runs in (2, 3) for size in sizes)
