@@ -5,6 +5,7 @@ in the cache at once when all of it is there.
 """
 
 import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,6 @@ import time
 import zipfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from os import environ
 from pathlib import Path
 from typing import Final, Literal
 
@@ -130,7 +130,7 @@ def _download(name: str, command: Sequence[str], place: Path, size: int, report:
     """Run what downloads into a folder; an interrupt ends it."""
     if (free := shutil.disk_usage(place if place.exists() else place.parent).free) < _SPARE * size:
         raise OSError(errno.ENOSPC, f"{free // _MEGA} MB are free, and {int(_SPARE * size) // _MEGA} are needed")
-    given = environ | {"TMPDIR": str(place.parent if not place.exists() else place)}
+    given = os.environ | {"TMPDIR": str(place.parent if not place.exists() else place)}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=given) as running:
         try:
             while running.poll() is None:
@@ -148,9 +148,10 @@ def _download(name: str, command: Sequence[str], place: Path, size: int, report:
 
 
 def _bytes(place: Path) -> int:
-    """What the files in a folder hold; they may go while they are counted."""
+    """What the files in a folder hold; they may go while they are counted, and so may folders."""
     total = 0
-    for file in place.rglob("*"):
-        with suppress(OSError):
-            total += file.stat().st_size
+    for folder, _, names in os.walk(place):
+        for name in names:
+            with suppress(OSError):
+                total += os.stat(os.path.join(folder, name)).st_size
     return total
