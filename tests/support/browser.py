@@ -75,7 +75,7 @@ def visit(browser: Browser, address: str = "", *, console: bool = False, **optio
     assert not wrong, wrong
 
 
-def press_once(page: Page, button: str, *, there: str = "body") -> None:
+def press_once(page: Page, button: str, *, there: str = "body", timeout: float | None = None) -> None:
     """Press a button as soon as it and something else are there: while something runs a button may move, or go."""
     page.wait_for_function(
         """([button, there]) => {
@@ -83,6 +83,7 @@ def press_once(page: Page, button: str, *, there: str = "body") -> None:
           return found?.checkVisibility() && document.querySelector(there) && (found.click(), true);
         }""",
         arg=[button, there],
+        timeout=timeout,
     )
 
 
