@@ -54,7 +54,8 @@ class Hindsight(NamedTuple):
 def hindsight(trace: Trace) -> Hindsight | None:
     """The choices of a run beside the best ones; None where there were none, as in ordinary decoding."""
     for setting, unit, assumes, read in _KINDS:
-        if choices := read(trace):
+        choices = read(trace)
+        if any(one.spent for one in choices):
             return Hindsight(setting, unit, assumes, choices)
     return None
 
@@ -69,7 +70,8 @@ def _routed(trace: Trace) -> tuple[Choice, ...]:
     """A verification had to be there unless the tokens above the threshold were all right, and it added none."""
     if all(one.accepted is None for one in decisions(trace.steps)):
         return ()
-    least, whole = float(trace.config.get("threshold") or 1), _final(trace.steps)
+    given, whole = trace.config.get("threshold"), _final(trace.steps)
+    least = given if isinstance(given, int | float) else 1.0
     choices, sure = [], dict[int, Token | None]()
     for index, step in enumerate(trace.steps):
         judges, made = any(fate.judged for fate in step.fate), _final([step])

@@ -73,6 +73,13 @@ def test_a_verification_is_needless_where_confidence_does_the_same(threshold: fl
     assert choices(*steps, threshold=threshold) == ("whether to verify", "passes", expected)
 
 
+def test_a_threshold_that_is_no_number_counts_as_none_and_no_drafts_are_no_choice() -> None:
+    drafts = step("0:1=drafted", mode="draft", numbers={"confidence": (0.9,)}, signals={"verify": 1.0})
+    steps = (drafts, step("0:1=accepted", mode="verify"))
+    assert choices(*steps, threshold="high")[2] == (Choice(0, 1, 1), Choice(1, 1, 1))
+    assert hindsight(make("speculative", TEXT, (step("0:1=sampled", draft=(None,)),))) is None
+
+
 def test_of_a_draft_graph_the_accepted_path_is_needed() -> None:
     made = hindsight(speculated(Plan(blocks=1, held=(0, 2))))
     assert made
