@@ -196,7 +196,7 @@ class Script {
     });
     const length = BRANCH_TIMES.grow * this.pace;
     const first = nodes.find(({ best }) => best)?.positions;
-    pass.branches = { nodes, levels: used.length - 1, rows: Math.max(...used.slice(1)) + 1, grow: began, seen: began + length, into: first?.length ? this.slots?.[Math.min(...first)] : null };
+    pass.branches = { nodes, levels: used.length - 1, rows: Math.max(...Object.values(used)) + 1, grow: began, seen: began + length, into: first?.length ? this.slots?.[Math.min(...first)] : null };
     return began + length;
   }
 
