@@ -10,7 +10,8 @@ ORDINARY: Final = "Ordinary decoding"
 """One token after the other, without drafts."""
 NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (
     ("ar", {}, ORDINARY),
-    ("continuous", {}, ORDINARY),
+    ("continuous", {"parallel": "1"}, ORDINARY),
+    ("continuous", {}, "Masked generation"),
     ("blockwise", {"block": "1", "cache": "exact"}, ORDINARY),
     ("blockwise", {}, "Block diffusion"),
     ("speculative", {}, "Speculative decoding"),

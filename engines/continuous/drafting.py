@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -114,8 +115,13 @@ def next_block(
 
 
 def alone(block: Block, cached: int) -> Part[Tensor]:
-    """Let the target draw the token of a block without drafts, in one forward pass; `cached`: see `PathForward`."""
-    request = PathForward(block.done, len(block.done), cached, block.noise.path, block.guidance)
+    """Let the target draw the tokens of a block without drafts, in one forward pass; `cached`: see `PathForward`.
+
+    Several do not see each other.
+    """
+    unseen = len(block.position) - 1
+    tokens = F.pad(block.done, (0, 0, 0, unseen))
+    request = PathForward(tokens, len(block.done), cached, block.noise.path, block.guidance, unseen=unseen)
     distribution = ask_paths((yield request)).last
     token = block.noise.draw(distribution)
     yield block.placed(token, Fate.PREFILLED if block.prefilled else Fate.SAMPLED, distribution)

@@ -1,9 +1,15 @@
-"""Ordinary autoregressive decoding of continuous tokens: one token per forward pass. The baseline of its family."""
+"""Ordinary autoregressive decoding of continuous tokens: one token per forward pass. The baseline of its family.
+
+`parallel` tokens per pass is masked generation (MAR, arXiv 2406.11838): each is drawn given the tokens before the step,
+none given the others of its step, so that the more there are the further they are from the model's distribution.
+"""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 
+from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, noise_at
 from engines.continuous.drafting import Block, alone
 from engines.protocol import Decoder
@@ -12,15 +18,45 @@ from engines.sampling.chance import Chance
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(ContinuousSampling):
-    """Ordinary decoding has no settings but those of sampling."""
+    """Settings of ordinary decoding."""
+
+    parallel: Annotated[
+        int,
+        Knob(
+            "Tokens per step",
+            "Tokens drawn in one pass without seeing each other, by models that decode in any order. 1 is exact.",
+            1,
+            256,
+            1,
+        ),
+    ] = 1
+
+
+def deviation(config: Config) -> str:
+    """What keeps these settings from being lossless."""
+    return "" if config.parallel == 1 else "Lossy: the tokens of a step are drawn without seeing each other."
 
 
 def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
-    """Denoise every token given the ones before it."""
+    """Denoise tokens given those before them.
+
+    Raises:
+        ConfigError: for several tokens per step of a causal model.
+    """
+    if config.parallel > 1 and not task.gaps:
+        raise ConfigError(
+            f"parallel: {config.parallel} tokens per step need a model that decodes in any order, such as "
+            "patch-masked, and this one is causal; use 1."
+        )
+    return _decode(task, config, chance)
+
+
+def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
+    iteration = 0
     while (n := len(done)) < task.length:
-        position = torch.full((1,), n, device=task.device)
+        position = torch.arange(n, min(n + config.parallel, task.length), device=task.device)
         noise, guidance = noise_at(position, task, config.steps, chance), config.guidance_at(position, task)
-        token = yield from alone(Block(done, 0, position, noise, guidance, iteration=n), max(n - 1, 0))
-        done = torch.cat([done, token])
+        token = yield from alone(Block(done, 0, position, noise, guidance, iteration), max(n - 1, 0))
+        done, iteration = torch.cat([done, token]), iteration + 1
     return done

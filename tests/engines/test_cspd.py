@@ -92,6 +92,7 @@ def test_ordinary_decoding_follows_the_target_and_drafts_alone_do_not() -> None:
     model, small = fields(SHAPE, CHAIN, OTHER)
     assert misfit(many(SAMPLES, method="continuous", model=model))[0] < 1.9
     assert misfit(many(SAMPLES, method="continuous", model=small))[0] > 10
+    assert misfit(many(SAMPLES, method="continuous", model=model, parallel=math.prod(SHAPE)))[0] > 10
 
 
 def keep_what_follows_a_rejection(kept: Tensor) -> Tensor:

@@ -10,15 +10,16 @@ import torch
 from diffusers import AutoencoderKL
 from torch import Tensor
 
-from engines.config import make_config
+from engines.config import ConfigError, make_config, settings
 from engines.continuous.request import PathForward
 from engines.methods import METHODS
 from engines.models.bundled.networks import TransformerSize
-from engines.models.bundled.patch import StudioPatch
+from engines.models.bundled.patch import MaskedPatch, StudioPatch
 from engines.models.bundled.patch_networks import (
     PREFIX,
     SIZES,
     WIDTH,
+    MaskedPatchTransformer,
     PatchTokenizer,
     PatchTransformer,
     condition_vectors,
@@ -27,6 +28,7 @@ from engines.models.checkpoints.mar import MAR, MARModel, MARSize
 from engines.models.sessions.denoising import _Rows
 from engines.runtime.driver import Job, RunningSequence, drive, make_trace, open_session
 from traces import dumps, loads
+from traces.naming import is_ordinary, name_of
 from traces.schema import ModelCard, Trace
 
 CPU = torch.device("cpu")
@@ -46,8 +48,8 @@ def awake(network: torch.nn.Module, seed: int) -> Any:
 @cache
 def patch(seed: int = 0, kind: str = "draft") -> StudioPatch:
     size = replace(SIZES[kind], trunk=TransformerSize(32, 2, 2, 48), head_width=24, head_depth=1)
-    network = awake(PatchTransformer(size), seed)
-    return StudioPatch(PatchTokenizer().eval(), network, ModelCard(id=f"{kind}-{seed}"), CPU)
+    model, transformer = (MaskedPatch, MaskedPatchTransformer) if kind == "masked" else (StudioPatch, PatchTransformer)
+    return model(PatchTokenizer().eval(), awake(transformer(size), seed), ModelCard(id=f"{kind}-{seed}"), CPU)
 
 
 @cache
@@ -60,7 +62,8 @@ def mar(seed: int = 0) -> MARModel:
 
 
 def job(model: Any, prompt: str, method: str = "cspd", small: Any = None, seed: int = 0, **values: object) -> Job:
-    known = {k: value for k, value in (QUICK | values).items() if method != "continuous" or k in ("steps", "last")}
+    names = {setting.name for setting in settings(METHODS[method].config)}
+    known = {k: value for k, value in (QUICK | values).items() if k in names}
     return Job(METHODS[method], model, prompt, make_config(METHODS[method].config, known), seed, 0, small)
 
 
@@ -162,3 +165,56 @@ def test_a_mar_that_drafts_for_itself_keeps_everything(method: str) -> None:
     torch.testing.assert_close(
         torch.tensor(trace.output.tokens), torch.tensor(plain.output.tokens), atol=1e-3, rtol=1e-3
     )
+
+
+# ---------------------------------------------------------------- masked generation
+
+
+@pytest.mark.parametrize("parallel", [1, 5])
+def test_tokens_of_a_step_see_what_was_there_before_it_and_nothing_else(parallel: int) -> None:
+    model = patch(0, "masked")
+    asked = job(model, PROMPT, "continuous", parallel=parallel, guidance=2.0)
+    session, decoder, answer = model.start([asked.task], True), asked.decoder(), None
+    network, order = MaskedPatchTransformer.forward, torch.tensor(asked.task.canvas.order)
+    labels = torch.tensor([asked.task.conditions, (-1, -1)])  # type: ignore[attr-defined]
+    for begun in range(0, 4 * parallel, parallel):
+        request: Any = decoder.send(answer)
+        given, drawn = session.conditions({0: request})[0], order[begun : begun + parallel]
+        tokens = torch.full((2, len(order), WIDTH), 99.0)  # nobody may see those
+        tokens[:, order[:begun]] = request.tokens[:begun].float()
+        visible = torch.zeros(2, len(order), dtype=torch.bool)
+        visible[:, order[:begun]] = True
+        with torch.inference_mode():
+            alone = network(model._network, tokens, visible, labels)[:, drawn]
+        torch.testing.assert_close(given, alone, atol=1e-5, rtol=1e-5)
+        decision: Any = decoder.send(session.paths({0: request}, {0: given}, asked.config)[0])  # type: ignore[arg-type]
+        answer = tuple(decision.readback.tolist())
+
+
+def test_masked_generation_takes_a_pass_for_several_tokens_and_is_said_to_be_lossy() -> None:
+    trace = finish(job(patch(0, "masked"), PROMPT, "continuous", parallel=10))
+    assert trace.summary.forwards == 15  # of 144 tokens
+    assert "Lossy: the tokens of a step are drawn without seeing each other." in trace.note
+    assert name_of(trace) == "Masked generation"
+    assert not is_ordinary(trace)
+    assert sorted(trace.canvas.order or ()) == list(range(144))
+    assert loads(dumps(trace)) == trace
+
+
+def test_a_causal_model_refuses_several_tokens_per_step() -> None:
+    with pytest.raises(ConfigError, match="parallel: 10 tokens per step need a model that decodes in any order"):
+        finish(job(patch(0), PROMPT, "continuous", parallel=10))
+
+
+def test_pictures_of_any_order_lie_as_those_in_raster_order() -> None:
+    tokens = torch.randn(1, 144, WIDTH, generator=torch.Generator().manual_seed(1))
+    masked, causal = patch(0, "masked"), patch(0)
+    masked._autoencoder.load_state_dict(causal._autoencoder.state_dict())
+    torch.testing.assert_close(masked.pixels(tokens[:, masked.sequence]), causal.pixels(tokens))
+
+
+def test_every_prefix_is_a_row_of_a_masked_model_that_drafts_for_itself() -> None:
+    asked = job(patch(0, "masked"), PROMPT, "cspd", drafter="itself", gamma=3)
+    trace = finish(asked, 16)
+    assert trace.summary.acceptance == pytest.approx(1, abs=0.1)
+    assert {step.call.rows for step in trace.steps if step.call.mode == "verify"} == {4}

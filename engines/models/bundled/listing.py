@@ -71,6 +71,7 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
         ),
         ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, opens=_PATCHES),
         ModelInfo("patch-mixture", "Small studio patch model, mixture of Gaussians", _VECTORS, *_DRAWS),
+        ModelInfo("patch-masked", "Studio patch model, masked", _VECTORS, *_DRAWS, opens=(*_PATCHES, ("parallel", 8))),
     ),
     "engines.models.toy_field": (
         ModelInfo("toy-field", "Toy field, 12x12 colours", _VECTORS, *_TOY, "toy-field-small"),

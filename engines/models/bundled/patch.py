@@ -1,7 +1,7 @@
 """The studio patch models: pictures as continuous tokens, with weights that ship in assets/models."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, Final
 
@@ -12,8 +12,11 @@ from engines.continuous.denoising import ContinuousTask
 from engines.models.bundled.image import load_weights
 from engines.models.bundled.networks import GRID
 from engines.models.bundled.patch_networks import (
+    PREFIX,
     SIZES,
     WIDTH,
+    MaskedPatchTransformer,
+    PatchNetwork,
     PatchTokenizer,
     PatchTransformer,
     condition_vectors,
@@ -25,7 +28,8 @@ from engines.models.lean import lean
 from engines.models.networked import count_parameters
 from engines.models.pictures import Pictures
 from engines.models.sessions.causal import CausalSession
-from engines.models.sessions.denoising import ContinuousSession, Head
+from engines.models.sessions.denoising import Backbone, ContinuousSession, Head
+from engines.models.sessions.stacked import StackedRows
 from traces.schema import Canvas, ModelCard
 
 _TOKENIZER: Final = "patch-tokenizer"
@@ -40,19 +44,19 @@ class PatchTask(ContinuousTask):
 
 
 class StudioPatch(LatentPictures):
-    """A model of the family continuous-ar, conditioned on thing and scene."""
+    """A model of the family continuous-ar, conditioned on thing and scene, that decodes in raster order."""
 
     limits = Pictures()
+    sequence = torch.arange(GRID**2)
+    """Where in raster order the tokens lie, in the order of generation."""
 
-    def __init__(
-        self, tokenizer: PatchTokenizer, transformer: PatchTransformer, card: ModelCard, device: torch.device
-    ) -> None:
-        super().__init__(transformer, tokenizer, card, device, WIDTH, torch.arange(GRID**2))
+    def __init__(self, tokenizer: PatchTokenizer, network: PatchNetwork, card: ModelCard, device: torch.device) -> None:
+        super().__init__(network, tokenizer, card, device, WIDTH, self.sequence)
         self.tokens = card.weights.get(f"{_TOKENIZER}.safetensors", "")
         """What its tokens mean: models with the same can draft for each other."""
-        self.parameters = count_parameters(transformer)
-        transformer.backbone = lean(transformer.backbone)
-        head = transformer.head
+        self.parameters = count_parameters(network)
+        network.backbone = lean(network.backbone)
+        head = network.head
         self._head = Head(head.lean()) if isinstance(head, DiffusionHead) else Head(mix=head)
 
     def make_task(self, prompt: str, config: Any) -> PatchTask:
@@ -67,17 +71,39 @@ class StudioPatch(LatentPictures):
     def start(self, tasks: Sequence[PatchTask], guided: bool) -> ContinuousSession:
         """See `engines.protocol.Model.start`."""
         silent = (-1,) * len(tasks[0].conditions)
-        values = torch.tensor([[task.conditions, silent][: 1 + guided] for task in tasks], device=self.device)
+        values = [[task.conditions, silent][: 1 + guided] for task in tasks]
+        return ContinuousSession(self._backbone(torch.tensor(values, device=self.device)), self._head)
+
+    def _backbone(self, values: Tensor) -> Backbone:
+        """A session for sequences under conditions [B, R, 2]."""
         prefixes = condition_vectors(values.flatten(0, 1)).unflatten(0, values.shape[:2])
-        network = self._network
-        backbone = CausalSession(network, prefixes, GRID**2, len(network.backbone.layers))
-        return ContinuousSession(backbone, self._head)
+        return CausalSession(self._network, prefixes, GRID**2, len(self._network.backbone.layers))
 
     def pixels(self, tokens: Tensor) -> Tensor:
-        """Tokens [B, 144, 8] to images [B, 3, 96, 96] in [-1, 1]."""
+        """Tokens [B, 144, 8] in the order of generation to images [B, 3, 96, 96] in [-1, 1]."""
         with torch.inference_mode():
-            pixels: Tensor = self._autoencoder.decode(tokens.to(self.device, self.dtype))
+            raster = torch.empty_like(tokens).index_copy_(1, self._sequence.to(tokens.device), tokens)
+            pixels: Tensor = self._autoencoder.decode(raster.to(self.device, self.dtype))
         return pixels
+
+
+class MaskedPatch(StudioPatch):
+    """Decodes in a random order, the same in all runs, one token or several per pass; every prefix takes a row."""
+
+    sequence = torch.randperm(GRID**2, generator=torch.Generator().manual_seed(0))
+
+    def __init__(self, tokenizer: PatchTokenizer, network: PatchNetwork, card: ModelCard, device: torch.device) -> None:
+        super().__init__(tokenizer, network, card, device)
+        self.tokens += " in random order"
+
+    def make_task(self, prompt: str, config: Any) -> PatchTask:
+        """See `engines.protocol.Model.make_task`."""
+        task = super().make_task(prompt, config)
+        return replace(task, canvas=replace(task.canvas, order=tuple(self.sequence.tolist())), gaps=True)
+
+    def _backbone(self, values: Tensor) -> StackedRows:
+        orders = self.sequence.to(self.device).expand(len(values), -1)
+        return StackedRows(self._network, orders, values, PREFIX)
 
 
 @cache
@@ -87,8 +113,9 @@ def load(model_id: str, device: str = "cpu") -> StudioPatch:
     Raises:
         ModelError: when files are missing or are not those in the manifest.
     """
-    size = SIZES[model_id.removeprefix("patch-")]
-    tokenizer, transformer = PatchTokenizer(), PatchTransformer(size)
-    weights = load_weights(tokenizer, _TOKENIZER) | load_weights(transformer, model_id)
+    size, masked = SIZES[model_id.removeprefix("patch-")], model_id == "patch-masked"
+    network = MaskedPatchTransformer(size) if masked else PatchTransformer(size)
+    tokenizer = PatchTokenizer()
+    weights = load_weights(tokenizer, _TOKENIZER) | load_weights(network, model_id)
     card = ModelCard(id=model_id, title=size.title, weights=weights)
-    return StudioPatch(tokenizer, transformer, card, torch.device(device))
+    return (MaskedPatch if masked else StudioPatch)(tokenizer, network, card, torch.device(device))

@@ -1,4 +1,4 @@
-"""The networks of the studio patch models: an autoencoder and causal transformers over its continuous tokens."""
+"""The networks of the studio patch models: an autoencoder, and transformers over its continuous tokens."""
 
 import math
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
@@ -65,15 +65,14 @@ SIZES: Final = {
     "target": PatchSize("Studio patch model", TransformerSize(layers=18), 256),
     "draft": PatchSize("Small studio patch model", TransformerSize(layers=2), 128, 2),
     "mixture": PatchSize("Small studio patch model, GMM head", TransformerSize(layers=2), 256, components=8),
+    "masked": PatchSize("Studio patch model, masked", TransformerSize(layers=4), 256),
 }
 
 
-class PatchTransformer(nn.Module):
-    """What follows tokens under a condition: transformers' Qwen3Model with learned positions, and a head.
+class PatchNetwork(nn.Module):
+    """Transformers' Qwen3Model with learned positions over two condition ids and 144 tokens, and a head.
 
-    The input is two condition ids (thing, scene; the last id of each table means "not said"), each as
-    the first component of a vector, and then the tokens in raster order. Output slot i is the condition of the token
-    that follows input slot i, so slot 0 is unused.
+    The conditions are thing and scene; the last id of each table means "not said".
     """
 
     def __init__(self, size: PatchSize) -> None:
@@ -90,6 +89,14 @@ class PatchTransformer(nn.Module):
         )
         nn.init.normal_(self.position.weight, std=0.02)
 
+
+class PatchTransformer(PatchNetwork):
+    """Causal: what follows tokens under a condition.
+
+    A condition id is the first component of a vector; tokens in raster order follow. Output slot i is the head's
+    condition for the token that follows input slot i, so slot 0 is unused.
+    """
+
     def forward(
         self,
         inputs: Float[Tensor, "B T D"],
@@ -104,6 +111,31 @@ class PatchTransformer(nn.Module):
         embedded = torch.where(condition[..., None], self.backbone.embed_tokens(ids), self.project(inputs))
         embedded = embedded + self.position(positions)
         return hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)
+
+
+class MaskedPatchTransformer(PatchNetwork):
+    """Bidirectional: any token given any others, as in masked generation (MAR, arXiv 2406.11838)."""
+
+    def __init__(self, size: PatchSize) -> None:
+        super().__init__(size)
+        self.mask = nn.Parameter(torch.zeros(size.trunk.width))
+
+    def forward(
+        self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], labels: Int[Tensor, "B 2"]
+    ) -> Float[Tensor, "B N H"]:
+        """The head's condition for every token.
+
+        Args:
+            tokens: in raster order; what is not visible may hold anything.
+            visible: which of them may be seen.
+            labels: thing and scene; -1 for "not said".
+        """
+        seen = torch.where(visible[..., None], self.project(tokens), self.mask)
+        embedded = torch.cat([self.backbone.embed_tokens(condition_ids(labels, CONDITIONS, codes=0)), seen], 1)
+        embedded = embedded + self.position.weight
+        positions = torch.arange(embedded.shape[1], device=embedded.device).expand(len(embedded), -1)
+        both_ways = embedded.new_zeros(()).expand(len(embedded), 1, positions.shape[1], positions.shape[1])
+        return hidden_states(self.backbone, positions, None, both_ways, inputs_embeds=embedded)[:, PREFIX:]
 
 
 def condition_vectors(values: Int[Tensor, "B 2"]) -> Float[Tensor, "B 2 D"]:
