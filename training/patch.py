@@ -1,12 +1,13 @@
 """Train the studio patch models: pictures as 12x12 continuous tokens.
 
-    python -m training.patch tokenizer|target|draft|mixture [--preset cpu|gpu] [--minutes M]
+    python -m training.patch tokenizer|target|draft|mixture|masked [--preset cpu|gpu] [--minutes M]
 
 in this order. `tokenizer` starts from the convolutions of the image model's. `target` and `draft` are causal
 transformers whose tokens a diffusion head draws, as MAR's (arXiv 2406.11838): it learns to estimate the noise, and how
 far off it is (arXiv 2206.07309). The target learns from pictures, the draft from the target (as in arXiv 2310.08461),
 since drafts are kept as far as both agree. `mixture` has a head of Gaussians (arXiv 2312.02116) and maximises the
-likelihood. All start from the layers of the image model's transformer or drafter. Conditions are dropped as in
+likelihood. `masked` is bidirectional and learns hidden tokens, any number of them, from the visible ones; its head is
+the target's. All start from the layers of the image model's transformer or drafter. Conditions are dropped as in
 training.image_ar.
 """
 
@@ -26,6 +27,8 @@ from engines.models.bundled.patch_networks import (
     NOISE,
     PREFIX,
     SIZES,
+    MaskedPatchTransformer,
+    PatchNetwork,
     PatchTokenizer,
     PatchTransformer,
     condition_vectors,
@@ -121,16 +124,23 @@ def diffusion_loss(out: tuple[Tensor, Tensor], wanted: Tensor, error: Tensor) ->
     return F.mse_loss(estimated_noise, wanted) + ERROR_WEIGHT * likelihood.mean()
 
 
-def conditions(model: PatchTransformer, token: Tensor, labels: Tensor) -> Tensor:
-    """Conditions of the head for each token of whole pictures [B, 144, 8] under labels [B, 2]: [B * 144, H]."""
-    inputs = torch.cat([condition_vectors(labels), token[:, :-1]], 1)
-    positions = torch.arange(inputs.shape[1], device=inputs.device).expand(len(inputs), -1)
+def conditions(model: PatchNetwork, token: Tensor, labels: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """The tokens [M, D] to learn of whole pictures [B, 144, 8] under labels [B, 2], and the head's conditions [M, H].
+
+    A causal model learns all of them; of a masked one's the generator hides 1 to 144 a picture.
+    """
     with torch.autocast(device().type, torch.bfloat16):
-        condition: Tensor = model(inputs, positions)[:, PREFIX - 1 :].flatten(0, 1)
-    return condition.float()
+        if isinstance(model, MaskedPatchTransformer):
+            visible = torch.rand(len(token), 1, generator=generator, device=token.device) * token.shape[1]
+            rank = torch.rand(token.shape[:2], generator=generator, device=token.device).argsort(-1)
+            hidden = rank >= visible.floor()
+            return token[hidden], model(token, ~hidden, labels)[hidden].float()
+        inputs = torch.cat([condition_vectors(labels), token[:, :-1]], 1)
+        positions = torch.arange(inputs.shape[1], device=inputs.device).expand(len(inputs), -1)
+        return token.flatten(0, 1), model(inputs, positions)[:, PREFIX - 1 :].flatten(0, 1).float()
 
 
-def estimate(model: PatchTransformer, noisy: Tensor, t: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
+def estimate(model: PatchNetwork, noisy: Tensor, t: Tensor, condition: Tensor) -> tuple[Tensor, Tensor]:
     """Its head's noise estimate and the logarithm of the squared error that it expects."""
     assert isinstance(model.head, ResidualHead)
     with torch.autocast(device().type, torch.bfloat16):
@@ -139,32 +149,31 @@ def estimate(model: PatchTransformer, noisy: Tensor, t: Tensor, condition: Tenso
 
 
 def estimated(
-    model: PatchTransformer,
-    token: Tensor,
-    labels: Tensor,
-    generator: torch.Generator,
-    teacher: PatchTransformer | None,
+    model: PatchNetwork, token: Tensor, labels: Tensor, generator: torch.Generator, teacher: PatchNetwork | None
 ) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
     """What a head makes of noisy tokens of whole pictures, and what it should: see `diffusion_loss`.
 
-    A teacher stands in for the data: equal noise estimates and equal errors to expect are equal distributions.
+    A teacher, which is causal, stands in for the data: equal noise estimates and equal errors to expect are equal
+    distributions.
     """
-    noisy, t, eps = noised(token.flatten(0, 1).repeat(REPEATS, 1), generator)
-    out = estimate(model, noisy, t, conditions(model, token, labels))
+    learnt, condition = conditions(model, token, labels, generator)
+    noisy, t, eps = noised(learnt.repeat(REPEATS, 1), generator)
+    out = estimate(model, noisy, t, condition)
     if teacher is None:
         return out, eps, (eps - out[0].detach()).square()
     with torch.no_grad():
-        wanted, log_error = estimate(teacher, noisy, t, conditions(teacher, token, labels))
+        wanted, log_error = estimate(teacher, noisy, t, conditions(teacher, token, labels, generator)[1])
     return out, wanted, log_error.exp()
 
 
 def loss(
-    model: PatchTransformer, token: Tensor, labels: Tensor, generator: torch.Generator, teacher: PatchTransformer | None
+    model: PatchNetwork, token: Tensor, labels: Tensor, generator: torch.Generator, teacher: PatchNetwork | None
 ) -> Tensor:
     """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 2]."""
     if isinstance(model.head, MixtureHead):  # negative log likelihood per component, nats
-        distribution: Gaussians = model.head(conditions(model, token, labels))
-        return -distribution.log_density(token.flatten(0, 1).double()).mean().float() / token.shape[-1]
+        learnt, condition = conditions(model, token, labels, generator)
+        distribution: Gaussians = model.head(condition)
+        return -distribution.log_density(learnt.double()).mean().float() / token.shape[-1]
     return diffusion_loss(*estimated(model, token, labels, generator, teacher))
 
 
@@ -175,16 +184,16 @@ def encoded(tokenizer: PatchTokenizer, count: int, *seed: int) -> tuple[Tensor, 
         return tokenizer.means(as_images(torch.from_numpy(images))), torch.from_numpy(labels)
 
 
-def inherit(model: PatchTransformer, codes: Transformer) -> None:
-    """Start from a transformer of the image model: every layer of it, and copies that add nothing yet.
+def inherit(model: PatchNetwork, codes: Transformer) -> None:
+    """Start from the layers of a transformer of the image model, evenly chosen, or with copies that add nothing yet.
 
     Copies start with output projections of zero, as in LLaMA Pro (arXiv 2401.02415).
     """
-    copies, rest = divmod(len(model.backbone.layers), len(codes.backbone.layers))
-    assert copies and not rest
-    for i, layer in enumerate(model.backbone.layers):
-        layer.load_state_dict(codes.backbone.layers[i // copies].state_dict())
-        if i % copies:
+    own, theirs = model.backbone.layers, codes.backbone.layers
+    source = [i * len(theirs) // len(own) for i in range(len(own))]
+    for i, layer in enumerate(own):
+        layer.load_state_dict(theirs[source[i]].state_dict())
+        if source[i] in source[:i]:
             nn.init.zeros_(layer.self_attn.o_proj.weight)
             nn.init.zeros_(layer.mlp.down_proj.weight)
     model.backbone.norm.load_state_dict(codes.backbone.norm.state_dict())
@@ -193,7 +202,7 @@ def inherit(model: PatchTransformer, codes: Transformer) -> None:
         model.backbone.embed_tokens.weight.copy_(codes.backbone.embed_tokens.weight[CODES:])
 
 
-def align(model: PatchTransformer, codes: Transformer, tokenizer: PatchTokenizer, seed: int) -> None:
+def align(model: PatchNetwork, codes: Transformer, tokenizer: PatchTokenizer, seed: int) -> None:
     """Project tokens close to the embeddings of the codes that the image model has for the same patches."""
     coder = load_exported(Tokenizer(), "image-tokenizer").eval()
     optimizer = torch.optim.AdamW(model.project.parameters(), 3e-3)
@@ -212,7 +221,7 @@ def align(model: PatchTransformer, codes: Transformer, tokenizer: PatchTokenizer
 
 
 def train_transformer(
-    run: Run, model: PatchTransformer, tokenizer: PatchTokenizer, seed: int, teacher: PatchTransformer | None
+    run: Run, model: PatchNetwork, tokenizer: PatchTokenizer, seed: int, teacher: PatchNetwork | None
 ) -> None:
     """Train on tokens drawn anew around their means each time."""
     AttentionInterface.register("float32", float32_attention)
@@ -232,13 +241,13 @@ def train_transformer(
 
 @torch.no_grad()
 def measure_transformer(
-    model: PatchTransformer, tokenizer: PatchTokenizer, teacher: PatchTransformer | None
+    model: PatchNetwork, tokenizer: PatchTokenizer, teacher: PatchNetwork | None
 ) -> dict[str, float | int]:
     """Errors on held-out pictures, with the same noise for every model."""
     mean, labels = encoded(tokenizer, HELD_OUT, TEST, 0)
     chunks = list(zip(mean.split(100), labels.split(100), strict=True))
 
-    def average(teacher: PatchTransformer | None) -> float:
+    def average(teacher: PatchNetwork | None) -> float:
         generator, total = torch.Generator(device()).manual_seed(0), 0.0
         for part, label in chunks:
             token, known = noisy_tokens(part, generator), label.to(device())
@@ -270,11 +279,14 @@ def main() -> None:
     size, teacher, codes = SIZES[options.name], None, load_exported(Transformer(), "image-ar")
     if options.name == "draft":
         teacher = load_exported(PatchTransformer(SIZES["target"]), "patch-target").eval()
-    if options.name != "target":
+    if options.name in ("draft", "mixture"):
         codes = load_exported(Transformer(DRAFTER), "image-draft")
     tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
-    model = PatchTransformer(size).to(device())
+    model = (MaskedPatchTransformer if options.name == "masked" else PatchTransformer)(size).to(device())
     inherit(model, codes)
+    if options.name == "masked":
+        target = load_exported(PatchTransformer(SIZES["target"]), "patch-target")
+        model.head.load_state_dict(target.head.state_dict())
     run = Run(f"patch-{options.name}", model, muon(model, model.backbone.layers, preset.lr), preset)
     if options.fresh or not run.path.exists():
         align(model, codes, tokenizer, options.seed)
