@@ -1,4 +1,4 @@
-"""What smollm2 takes here: passes over few tokens, ordinary decoding, and drafts by each of its drafters.
+"""What smollm2 takes here: passes over few tokens, and ordinary decoding.
 
     python -m benchmarks.smollm2 [--json FILE] [--rounds N]
 
@@ -19,8 +19,7 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from benchmarks._results import Claim, Options, Row, finish, positive, spread
 from benchmarks._runs import decode
 from benchmarks.lean import cost, ratios, turns
-from engines.methods.speculative import EAGLES
-from engines.models.catalog import MODELS, has_eagle, load_model
+from engines.models.catalog import MODELS, load_model
 from engines.models.fetching import folder_of
 from engines.models.sessions.causal import SlotCache
 from engines.runtime.driver import Job
@@ -47,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own: Any = load_model("smollm2", "cpu")
     plain = AutoModelForCausalLM.from_pretrained(folder_of("smollm2"), dtype=torch.float32).eval()
     rows, claims = passes(own._network, plain, chosen.rounds)
-    claims += [*ordinary(own, plain, max(chosen.rounds // 5, 1)), *drafted(own, max(chosen.rounds // 5, 1))]
+    claims += ordinary(own, plain, max(chosen.rounds // 5, 1))
     finish(chosen, "smollm2", claims, rows)
     return 0
 
@@ -106,17 +105,6 @@ def ordinary(own: Any, plain: Any, rounds: int) -> list[Claim]:
         _claim("Ordinary decoding of smollm2: times faster than generate of transformers", times, "at least",
                LEAST_OF_GENERATE),
     ]  # fmt: skip
-
-
-def drafted(own: Any, rounds: int) -> list[Claim]:
-    """How much sooner a text is done with drafts of each drafter; much of this one can be copied."""
-    claims, usual = [], partial(decode, [_job("ar", own, PROMPTS[-1])])
-    for drafter in ("lookup", *(EAGLES if has_eagle("smollm2") else ())):
-        job = _job("speculative", own, PROMPTS[-1], drafter=drafter, gamma=5)
-        times = [1 / ratio for ratio in ratios(turns(partial(decode, [job]), usual, rounds))]
-        named = f"Correcting a text with smollm2, drafts by {drafter}, γ = 5: times faster than ordinary"
-        claims.append(_claim(named, times, "", None))
-    return claims
 
 
 @torch.inference_mode()

@@ -1,0 +1,157 @@
+"""Drafts for smollm2 by each of its drafters, on 40 prompts of five kinds, beside ordinary decoding.
+
+    python -m benchmarks.smollm2_drafts [--json FILE] [--prompts N] [--length N]
+
+Greedy, and drawn at temperature 1. All ways of decoding a prompt take turns at going first; a ratio is of tokens per
+second of processor time, one thread in float32, over ordinary decoding of the same prompt. Acceptance by place is that
+of the longest drafts, recorded apart. Jacobi decoding (method scd) stands beside them.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from benchmarks._results import Claim, Options, Row, finish, positive, spread
+from benchmarks._runs import Decoded, decode
+from engines.methods.speculative import EAGLES
+from engines.models.catalog import has_eagle, load_model
+from engines.runtime.driver import Job
+from engines.runtime.request import Request
+from traces.places import by_place
+from traces.streams import piped
+
+MODEL: Final = "smollm2"
+PROMPTS: Final = Path(__file__).with_name("smollm2_prompts.jsonl")
+GAMMAS: Final = {"lookup": (4, 8), **dict.fromkeys(EAGLES, (1, 2, 3, 4, 6, 8))}
+WINDOW: Final = 4
+SAMPLING: Final[Mapping[str, Mapping[str, object]]] = {"greedy": {"top_k": 1}, "drawn": {"temperature": 1.0}}
+LEAST: Final = {"overall": 1.5, "rewriting": 2.5}
+"""Times as fast as ordinary decoding, greedy, at the best setting."""
+
+
+class Prompt(NamedTuple):
+    """A line of `PROMPTS`."""
+
+    kind: str
+    text: str
+
+
+class Way(NamedTuple):
+    """A way of decoding, with its draft length, or its window."""
+
+    drafter: str
+    gamma: int
+
+    def job(self, model: Any, prompt: Prompt, sample: int, length: int, sampling: Mapping[str, object]) -> Job:
+        """The run of a prompt."""
+        settings: dict[str, object] = {"length": length, **sampling}
+        if self.drafter == "ordinary":
+            return Request("ar", model, prompt.text, settings=settings, sample=sample).job()
+        if self.drafter == "Jacobi":
+            return Request("scd", model, prompt.text, settings=settings | {"window": self.gamma}, sample=sample).job()
+        own = {"drafter": self.drafter, "gamma": self.gamma}
+        return Request("speculative", model, prompt.text, settings=settings | own, sample=sample).job()
+
+
+ORDINARY: Final = Way("ordinary", 0)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    options = Options("smollm2_drafts", __doc__)
+    options.add_argument("--prompts", type=positive, default=40)
+    options.add_argument("--length", type=positive, default=48, help="tokens of an answer at most")
+    chosen = options.read(arguments)
+    model: Any = load_model(MODEL, "cpu")
+    rows = [row for name in SAMPLING for row in measured(model, read(chosen.prompts), name, chosen.length)]
+    finish(chosen, "Drafts for smollm2", claims(rows), rows)
+
+
+def read(count: int) -> list[Prompt]:
+    """The first prompts, kinds by turns."""
+    lines = map(json.loads, PROMPTS.read_text(encoding="utf-8").splitlines())
+    by_kind: dict[str, list[Prompt]] = defaultdict(list)
+    for line in lines:
+        by_kind[line["category"]].append(Prompt(line["category"], *line["turns"]))
+    return [prompt for several in zip(*by_kind.values(), strict=True) for prompt in several][:count]
+
+
+def measured(model: Any, prompts: Sequence[Prompt], name: str, length: int) -> list[Row]:
+    """A row for every way of decoding with one sampling."""
+    drafters = ("lookup", *(EAGLES if has_eagle(MODEL) else ()))
+    ways = [ORDINARY, *(Way(each, gamma) for each in drafters for gamma in GAMMAS[each]), Way("Jacobi", WINDOW)]
+    runs: dict[Way, list[Decoded]] = {way: [] for way in ways}
+    decode([ORDINARY.job(model, prompts[0], 0, length, SAMPLING[name])])  # loads kernels
+    for number, prompt in enumerate(prompts):
+        turn = number % len(ways)
+        for way in [*ways[turn:], *ways[:turn]]:
+            runs[way].append(decode([way.job(model, prompt, number, length, SAMPLING[name])]))
+        print(f"{name}, {number + 1} of {len(prompts)} prompts", file=sys.stderr, flush=True)
+    rows = [_row(way, name, prompts, runs[way], runs[ORDINARY]) for way in ways[1:]]
+    for drafter in drafters:
+        longest = Way(drafter, max(GAMMAS[drafter]))
+        jobs = [longest.job(model, prompt, i, length, SAMPLING[name]) for i, prompt in enumerate(prompts)]
+        places = by_place([decode([one], record=True).steps[0] for one in jobs])
+        for row in rows:
+            if places and row["drafter"] == drafter and row["gamma"] == longest.gamma:
+                row["acceptance_by_place"] = [place.marginal for place in places.places]
+    return [*rows]
+
+
+def _row(
+    way: Way, name: str, prompts: Sequence[Prompt], runs: Sequence[Decoded], usual: Sequence[Decoded]
+) -> dict[str, Any]:
+    tokens = [len(run.tokens[0]) for run in runs]
+    faster = [
+        len(own.tokens[0]) / own.seconds * other.seconds / len(other.tokens[0])
+        for own, other in zip(runs, usual, strict=True)
+    ]
+    kinds = dict.fromkeys(prompt.kind for prompt in prompts)
+    of_kind = {
+        kind: spread([ratio for prompt, ratio in zip(prompts, faster, strict=True) if prompt.kind == kind]).median
+        for kind in kinds
+    }
+    whole = spread(faster)
+    return {
+        "method": "scd" if way.drafter == "Jacobi" else "speculative",
+        "model": MODEL,
+        "sampling": name,
+        "drafter": way.drafter,
+        "gamma": way.gamma,
+        "prompts": len(prompts),
+        "tokens_per_target_pass": sum(tokens) / sum(run.forwards - run.draft_forwards for run in runs),
+        "draft_passes": sum(run.draft_forwards for run in runs) / len(runs),
+        "faster_overall": sum(tokens) / sum(run.seconds for run in runs)
+        * sum(run.seconds for run in usual) / sum(len(run.tokens[0]) for run in usual),
+        "faster_median": whole.median,
+        "faster_low_quartile": whole.low,
+        "faster_high_quartile": whole.high,
+        **{f"faster_{kind}": ratio for kind, ratio in of_kind.items()},
+    }  # fmt: skip
+
+
+def claims(rows: Sequence[Row]) -> list[Claim]:
+    """How many times as fast as ordinary decoding the best setting is, greedy and drawn."""
+    made = []
+    for name in SAMPLING:
+        for what, least in LEAST.items():
+            best = max((row for row in rows if row["sampling"] == name), key=lambda row: float(row[f"faster_{what}"]))
+            how = f"{best['drafter']}, γ = {best['gamma']}"
+            target = least if name == "greedy" else None
+            made.append(
+                Claim(
+                    name=f"Drafts for smollm2, {name}, {what}: times as fast as ordinary decoding",
+                    measured=float(best[f"faster_{what}"]),
+                    bound="at least" if target else "",
+                    target=target,
+                    reason=f"{how}; processor time of one thread, in turns; {best['prompts']} prompts",
+                )
+            )
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(piped(main))
