@@ -1,6 +1,7 @@
 """How good pictures are: whether they show what was asked, and how far as a set they lie from real ones."""
 
 import functools
+import math
 import re
 import statistics
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,7 @@ SEEN: Final = 48
 """Pixels of the side of a picture as the classifier sees it."""
 FEATURES: Final = Path(__file__).with_name("features.safetensors")
 SHEET_ROWS: Final = 10
+PARTS: Final = 16
 _FLOOR: Final = "floor_"
 _SCALE, _GAP, _HEAD, _LEFT = 2, 6, 18, 190
 
@@ -121,6 +123,15 @@ def frechet(own: Float[Tensor, "N F"], real: Reference) -> float:
     mixed = torch.linalg.eigvalsh(root @ covariance @ root).clamp(min=0).sqrt().sum()
     apart = (own.mean(0) - real.mean).square().sum()
     return float(apart + covariance.trace() + real.covariance.trace() - 2 * mixed)
+
+
+def frechet_error(own: Float[Tensor, "N F"], other: Float[Tensor, "N F"], real: Reference) -> float:
+    """Standard error of how much further own pictures lie than others of the same prompts.
+
+    By the jackknife over `PARTS` parts of the prompts.
+    """
+    kept = [torch.arange(len(own)) % PARTS != part for part in range(PARTS)]
+    return statistics.pstdev([frechet(own[k], real) - frechet(other[k], real) for k in kept]) * math.sqrt(PARTS - 1)
 
 
 def sheet(path: Path, prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> None:

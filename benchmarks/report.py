@@ -27,9 +27,9 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "S2D2 and decoding in blocks": ("text",),
     "PSD, its baselines, and what haste costs": ("compare",),
     "SimSD": ("verifiers",),
-    "CSpD": ("cspd", "continuous", "patches"),
+    "CSpD": ("cspd", "continuous", "patches", "masked"),
     "What the engine costs": ("lean",),
-    "A published language model": ("smollm2",),
+    "A published language model": ("smollm2", "smollm2_drafts"),
     "Times computed for this machine": ("calibrated",),
     "The app": ("app",),
 }
@@ -98,6 +98,17 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         ("ms, transformers", "milliseconds_transformers", ".1f"),
         ("times faster", "faster", ".2f"),
     ),
+    "smollm2_drafts": (
+        ("sampling", "sampling", ""),
+        ("drafts by", "drafter", ""),
+        ("γ", "gamma", ""),
+        ("tokens per target pass", "tokens_per_target_pass", ".2f"),
+        ("speedup", "faster_overall", ".2f"),
+        ("median", "faster_median", ".2f"),
+        ("quartiles", "faster_low_quartile", ".2f"),
+        ("", "faster_high_quartile", ".2f"),
+        *((kind, f"faster_{kind}", ".2f") for kind in ("story", "explanation", "code", "summary", "rewriting")),
+    ),
     "calibrated": (
         ("method", "method", ""),
         ("model", "model", ""),
@@ -112,6 +123,14 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         ("guidance", "guidance", "g"),
         ("as asked, %", "as_asked_percent", ".0f"),
         ("Fréchet-like distance", "frechet_like", ".0f"),
+    ),
+    "masked": (
+        ("tokens per step", "tokens_per_step", ""),
+        ("speedup", "faster", ".2f"),
+        ("as asked, %", "as_asked_percent", ".0f"),
+        ("Fréchet-like distance", "frechet_like", ".0f"),
+        ("more than with one", "frechet_like_more", ".0f"),
+        ("±", "frechet_like_more_error", ".0f"),
     ),
 }
 """Benchmark -> heading, field and format of the columns that are shown of its rows.

@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any, cast
 
 import pytest
@@ -103,6 +104,15 @@ def test_the_distance_of_pictures_is_that_of_their_moments() -> None:
     assert _pictures.frechet(2 * alike, real) == pytest.approx(4 + 1 + 0.25)
     shipped = _pictures.reference()
     assert shipped.mean.shape == (128,) and shipped.floors[128] < shipped.floors[32]
+
+
+def test_the_error_of_a_distance_is_how_far_it_varies_between_sets_of_pictures() -> None:
+    real = Reference(torch.zeros(3, dtype=torch.float64), torch.eye(3, dtype=torch.float64))
+    other, noise = torch.randn(2, 60, 128, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    own = 1.2 * other + 0.3 * noise + 1
+    pairs = list(zip(own, other, strict=True))
+    varies = stdev([_pictures.frechet(a, real) - _pictures.frechet(b, real) for a, b in pairs])
+    assert fmean([_pictures.frechet_error(a, b, real) for a, b in pairs]) == pytest.approx(varies, rel=0.3)
 
 
 def test_a_target_that_drafts_for_itself_is_no_further_from_itself_than_its_verifier() -> None:

@@ -1,0 +1,71 @@
+"""Masked generation: how much faster and worse pictures get with the tokens per step (CSpD, Table 9).
+
+    python -m benchmarks.masked [--json FILE] [--images N] [--sheet FILE.png] [--device D]
+
+The marks are those of benchmarks.patches, and every number of tokens per step gets the same prompts.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from benchmarks._pictures import as_asked, features, frechet, frechet_error, marks, reference, sheet
+from benchmarks._results import Options, Row, finish, positive
+from benchmarks._runs import now, prompts
+from engines.models.catalog import MODELS, load_model
+from engines.models.devices import add_option
+from engines.runtime.driver import sample_tokens
+from engines.runtime.request import Request
+from traces.streams import piped
+
+MODEL: Final = "patch-masked"
+PER_STEP: Final = (1, 2, 4, 8, 16, 32, 64)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Decode, judge and report."""
+    options = Options("masked", __doc__)
+    options.add_argument("--images", type=positive, default=128, help="pictures with every number of tokens per step")
+    options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
+    options.add_argument("--sheet", type=Path, help="also draw a few pictures of each into this PNG")
+    add_option(options)
+    chosen = options.read(arguments)
+    model: Any = load_model(MODEL, chosen.device)
+    captions, rows, drawn = prompts(MODEL, chosen.images), list[Row](), {}
+    for parallel in PER_STEP:
+        settings = {**dict(MODELS[MODEL].opens), "parallel": parallel}
+        jobs = [
+            Request("continuous", model, each, settings=settings, sample=i).job() for i, each in enumerate(captions)
+        ]
+        begun = now()
+        tokens = [sample_tokens(jobs[i : i + chosen.batch]) for i in range(0, len(jobs), chosen.batch)]
+        seconds = (now() - begun) / len(jobs)
+        pixels = torch.cat([model.pixels(torch.tensor(some)).float().cpu() for some in tokens])
+        drawn[f"{parallel} per step"] = pixels
+        ordinary = drawn[f"{PER_STEP[0]} per step"]
+        seen, usual = features(pixels), features(ordinary)
+        rows.append(
+            {
+                "method": "continuous",
+                "model": MODEL,
+                "tokens_per_step": parallel,
+                "pictures": len(captions),
+                "seconds": seconds,
+                "faster": float(rows[0]["seconds"]) / seconds if rows else 1.0,
+                **marks(as_asked(pixels, captions), as_asked(ordinary, captions)),
+                "frechet_like": frechet(seen, reference()),
+                "frechet_like_more": frechet(seen, reference()) - frechet(usual, reference()),
+                "frechet_like_more_error": frechet_error(seen, usual, reference()),
+            }
+        )
+        print(f"{parallel} tokens per step: {len(captions)} pictures", file=sys.stderr, flush=True)
+    if chosen.sheet:
+        sheet(chosen.sheet, captions, drawn)
+    finish(chosen, "Masked generation", [], rows, torch.device(chosen.device))
+
+
+if __name__ == "__main__":
+    sys.exit(piped(main))
