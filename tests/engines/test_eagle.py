@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 import torch
-from support.llamas import Letters
+from support.llamas import Letters, llama
 from support.running import passes
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM
 
 from engines.config import settings
 from engines.methods import METHODS
@@ -48,21 +47,8 @@ class Alphabet(Letters):
         return dict(zip(self.alphabet, range(self.count), strict=False))
 
 
-@cache
 def plain(vocabulary: int, seed: int = 0) -> Any:
-    torch.manual_seed(seed)
-    config = LlamaConfig(
-        vocab_size=vocabulary,
-        hidden_size=32,
-        intermediate_size=48,
-        num_hidden_layers=3,
-        num_attention_heads=4,
-        num_key_value_heads=2,
-        max_position_embeddings=128,
-        tie_word_embeddings=True,
-        initializer_range=0.4,
-    )
-    return LlamaForCausalLM(config).eval()
+    return llama(seed, vocabulary=vocabulary, layers=3, tied=True)
 
 
 def network(vocabulary: int, rows: int, seed: int = 0) -> Eagle:

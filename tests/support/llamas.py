@@ -11,7 +11,7 @@ PROMPT = [5, 9, 12, 5, 9]
 
 
 @cache
-def llama(seed: int = 0, *, vocabulary: int = VOCABULARY, layers: int = 2) -> Any:
+def llama(seed: int = 0, *, vocabulary: int = VOCABULARY, layers: int = 2, tied: bool = False) -> Any:
     """A random Llama. Its logits are spread, so that greedy decoding has no ties."""
     torch.manual_seed(seed)
     config = LlamaConfig(
@@ -25,6 +25,7 @@ def llama(seed: int = 0, *, vocabulary: int = VOCABULARY, layers: int = 2) -> An
         bos_token_id=1,
         eos_token_id=None,
         pad_token_id=None,
+        tie_word_embeddings=tied,
         initializer_range=0.4,
     )
     return LlamaForCausalLM(config).eval()
