@@ -141,13 +141,3 @@ def test_the_command_line_runs_and_drafts_on_one_device(there: list[str | None],
         assert main(command) == 0
     assert there[0] == "cuda:1" and set(there[1:]) == {elsewhere.NAME}, "the drafter goes where its target is"
     assert read(target).environment.device.startswith(elsewhere.NAME)
-
-
-def test_commands_refuse_what_is_no_device(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv(devices.VARIABLE, "gpu")
-    command = ["run", "ar", "--model", "toy-raster", "--prompt", "", "-o", str(tmp_path / "t.json")]
-    assert main(command) == 2
-    assert capsys.readouterr().err.startswith("DRAFTSCOPE_DEVICE: 'gpu' is no device; use auto, ")
-    assert main([*command, "--device", "cpu"]) == 0
