@@ -18,6 +18,7 @@ from engines.methods import METHODS
 from engines.runtime import listing
 from engines.sampling import coupling
 from traces import loads, read
+from traces.__main__ import main as show
 
 
 def test_run_writes_a_sound_trace_and_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -195,18 +196,20 @@ def test_what_cannot_be_checked_is_named(
 # ---------------------------------------------------------------- streams
 
 ROOT = Path(__file__).parents[2]
-ENGINES = [sys.executable, "-m", "engines"]
 TOY = ["run", "ar", "--model", "toy-raster", "--prompt", ""]
 
 
-@pytest.mark.slow
-def test_the_trace_goes_to_standard_output_and_into_the_next_command() -> None:
-    written = subprocess.run([*ENGINES, *TOY, "-o", "-"], cwd=ROOT, capture_output=True)
-    assert loads(written.stdout).method == "ar"
-    assert written.stderr.startswith(b"method ar, model toy-raster, tokens 256")
-    shown = [sys.executable, "-m", "traces", "show", "-"]
-    read_again = subprocess.run(shown, cwd=ROOT, input=written.stdout, capture_output=True)
-    assert b"toy-raster" in read_again.stdout and read_again.stderr == b""
+def test_the_trace_goes_to_standard_output_and_into_the_next_command(
+    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main([*TOY, "-o", "-"]) == 0
+    written, said = capfdbinary.readouterr()
+    assert loads(written).method == "ar"
+    assert said.startswith(b"method ar, model toy-raster, tokens 256")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
+    assert show(["show", "-"]) == 0
+    shown, said = capfdbinary.readouterr()
+    assert b"toy-raster" in shown and said == b""
 
 
 @pytest.mark.slow
