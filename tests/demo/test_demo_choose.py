@@ -172,9 +172,13 @@ def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], mos
 # ---------------------------------------------------------------- the calculator
 
 
-def test_the_calculator_answers_or_says_what_cannot_be_computed() -> None:
+@pytest.fixture(scope="module")
+def panel() -> CalculatorPanel:
     with gr.Blocks():
-        panel = CalculatorPanel(Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)))
+        return CalculatorPanel(Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)))
+
+
+def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: CalculatorPanel) -> None:
     visitor = gr.Request(session_hash="mine")
     form = {control: control.value for control in panel.inputs}
     shown = panel.draw(form, visitor)
@@ -214,9 +218,7 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed() -> None:
 
 
 @pytest.mark.timed
-def test_the_calculator_answers_in_a_tenth_of_a_second() -> None:
-    with gr.Blocks():
-        panel = CalculatorPanel(Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)))
+def test_the_calculator_answers_in_a_tenth_of_a_second(panel: CalculatorPanel) -> None:
     form, visitor = {control: control.value for control in panel.inputs}, gr.Request(session_hash="mine")
     seconds = []
     for drafts in (4, 5, 6, 7):  # the best of them: whatever else the machine does must not decide
@@ -245,9 +247,9 @@ def test_reported_points_stand_in_the_curve_where_target_device_and_batch_are_th
         ({"batch": "many"}, "batch: 'many' is no number; give a whole number"),
     ],
 )
-def test_an_address_that_names_no_calculation_is_told(plan: dict[str, str], problem: str) -> None:
-    with gr.Blocks():
-        panel = CalculatorPanel(Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)))
+def test_an_address_that_names_no_calculation_is_told(
+    plan: dict[str, str], problem: str, panel: CalculatorPanel
+) -> None:
     with pytest.raises(ConfigError) as caught:
         panel.opened(plan)
     assert str(caught.value).startswith(problem)
