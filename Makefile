@@ -59,11 +59,11 @@ check: $(DEV)
 # 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
 run = $(BIN)/python -m pytest $(1) $(PYTEST) || [ $$? -eq 5 ]
 
-# What measures how fast a page draws, or has to catch a run in time, has the machine to itself.
+# What measures how fast a page draws, or has to catch a run in time, has the machine to itself; no other file is read.
 pytest: $(DEV) $(if $(filter yes,$(BROWSER)),chromium)
 	$(call run,-m "not timed$(QUICK)$(NO_BROWSER)" -n $(WORKERS))
 ifeq ($(BROWSER)$(SLOW),yesyes)
-	$(call run,-m timed)
+	$(call run,-m timed $(shell grep -rl --include=*.py mark.timed tests))
 endif
 
 chromium:
@@ -102,8 +102,8 @@ lock: $(TOOLS)/.made
 	$(LOCK) requirements.txt -c locks/gpu.txt $$(cat build/skip) -o locks/app.txt
 	$(LOCK) requirements-dev.txt -c locks/gpu.txt $$(cat build/skip) -o locks/dev.txt
 
-audit: $(TOOLS)/.made
-	.ci/audit $(TOOLS)/bin/pip-audit
+audit:
+	@.ci/audit "$(PYTHON)" $(TOOLS)
 
 sbom: $(TOOLS)/.made
 	@mkdir -p build
