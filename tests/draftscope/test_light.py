@@ -9,11 +9,15 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TRACE = ROOT / "assets" / "traces" / "speculative-juice.json.gz"
 
-READS = """
+CODE = """
 import sys
+import draftscope as ds
+heavy = [name for name in ("torch", "transformers", "plotly", "pandas", "engines") if name in sys.modules]
+assert not heavy, heavy
+assert not hasattr(ds, "nonsense")
+assert "run" in dir(ds)
 for name in ("torch", "transformers", "diffusers", "gradio", "safetensors", "jaxtyping"):
     sys.modules[name] = None
-import draftscope as ds
 trace = ds.read(sys.argv[1])
 assert repr(trace).startswith("<Trace speculative on "), repr(trace)
 import traces
@@ -40,22 +44,9 @@ for name in ("run", "record", "methods"):
         raise AssertionError(name)
 """
 
-IMPORTS = """
-import sys
-import draftscope
-heavy = [name for name in ("torch", "transformers", "plotly", "pandas", "engines") if name in sys.modules]
-assert not heavy, heavy
-assert not hasattr(draftscope, "nonsense")
-assert "run" in dir(draftscope)
-"""
-
-
-def python(code: str, *arguments: str) -> None:
-    done = subprocess.run([sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-
 
 @pytest.mark.slow
 def test_reading_replaying_and_drawing_need_no_torch_and_importing_loads_nothing_heavy(tmp_path: Path) -> None:
-    python(READS, str(TRACE), str(tmp_path))
-    python(IMPORTS)
+    command = [sys.executable, "-c", CODE, str(TRACE), str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
