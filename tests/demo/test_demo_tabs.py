@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from support.browser import press_once, visit
+from support.browser import visit
 
 
 @pytest.fixture
@@ -79,16 +79,8 @@ def test_the_first_stop_leads_to_the_form_and_terms_are_one(page: Page) -> None:
     expect(page.locator("#run")).to_be_focused()
 
 
-def test_no_panel_opens_blank(page: Page) -> None:
-    open_tab(page, "Compare")
-    open_tab(page, "Figures")
-    expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()  # of the race at hand
-    open_tab(page, "Experiments")
-    press_once(page, "#stop-experiment", there="#experiment-plot .js-plotly-plot")
-    open_tab(page, "Learn")
-    open_tab(page, "Bias of published variants")
-    expect(page.locator("#bias-progress")).to_contain_text("tokens are drawn")
-    page.evaluate("document.querySelector('#stop-bias')?.click()")  # it may be over, and the button gone
+def test_results_that_are_late_leave_no_panel_blank(page: Page) -> None:
+    """What Compare and Learn open with is in test_demo_page.py."""
     open_tab(page, "Choose")
     page.route("**/queue/join*", lambda route: None)  # no answer comes
     page.locator("#results > button").click()
