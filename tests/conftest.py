@@ -1,6 +1,7 @@
 """What holds for every test: nothing leaves the machine, and torch keeps to one thread, faster for tiny tensors."""
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,13 +11,16 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("DRAFTSCOPE_DEVICE", "cpu")  # the same numbers everywhere; name another to test on it
 
-# What an instrumented module imports is compiled from its source again, so the large libraries are imported before.
 import pytest
-from diffusers import AutoencoderKL, VQModel  # noqa: F401
 from support import shapes
-from transformers import Qwen3Model  # noqa: F401
 
-shapes.install()
+# What an instrumented module imports is compiled from its source again, so the large libraries are imported before. The
+# process that waits for workers runs no test, and needs none of them.
+if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv:
+    from diffusers import AutoencoderKL, VQModel  # noqa: F401
+    from transformers import Qwen3Model  # noqa: F401
+
+    shapes.install()
 
 
 @pytest.fixture(autouse=True)
