@@ -342,7 +342,7 @@ def test_cosmos_is_a_qwen3_whose_rotations_turn_with_time_row_and_column(home: P
 
 
 @pytest.mark.parametrize(("layers", "width", "stretched"), [(16, 4096, False), (40, 5120, True)])
-def test_the_published_sizes_of_cosmos_are_read_and_the_larger_is_stretched(
+def test_published_sizes_of_cosmos_are_read_and_the_larger_is_stretched(
     layers: int, width: int, stretched: bool
 ) -> None:
     settings = {"dim": width, "n_layers": layers, "n_heads": 32, "n_kv_heads": 8, "ffn_hidden_size": 14336}
@@ -371,9 +371,7 @@ def test_codes_of_clips_are_levels_and_later_frames_do_not_tell_of_earlier_ones(
 
 
 @pytest.mark.slow
-def test_the_command_line_converts_cosmos_and_continues_a_file(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files, place, clip = drawing.pickles("cosmos", tmp_path / "files").source, tmp_path / "mine", tmp_path / "clip.gif"
     assert main(["convert", "cosmos", str(files), str(files), str(place)]) == 0
     assert f"run scd --model {place}" in capsys.readouterr().out
@@ -385,8 +383,14 @@ def test_the_command_line_converts_cosmos_and_continues_a_file(
     assert (len(trace.output.video), trace.output.given, trace.prompt) == (13, 9, model.prompt_for(clip.read_bytes()))
     whole = model.continued(trace.prompt, [int(str(token)) for token in trace.output.tokens])
     np.testing.assert_array_equal(picture(trace.output.video[-1]), whole[-1].numpy())
-    assert main([*run, "a red boot"]) == 2
-    assert "names no clip" in capsys.readouterr().err
+    assert str(tmp_path) not in dumps(trace).decode(errors="ignore")
+    clip.write_bytes(b"nothing")
+    for prompt, said in (
+        ("a red boot", "names no clip"),
+        (str(tmp_path / "none.mp4"), "cannot be read (No such file or directory); check the path."),
+        (str(clip), "clip: the file is neither a GIF nor an MP4"),
+    ):
+        assert main([*run, prompt]) == 2 and said in capsys.readouterr().err
     assert main(["convert", "cosmos", str(files), str(files), str(place)]) == 3
     assert main(["convert", "rar", str(files), str(tmp_path / "no")]) == 2
     assert "KIND: 'rar' is none; use lumina-mgpt" in capsys.readouterr().err
@@ -427,7 +431,7 @@ _Q = "model.language_model.layers.0.self_attn.q_proj.weight"
         ("cosmos", configured(video_width=25), "clips of 13 frames of 16x25, which codes of 4x8x8 do not fill"),
     ],
 )
-def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
+def test_an_incomplete_checkpoint_is_refused_by_name(
     home: Path, tmp_path: Path, family: str, change: Change, problem: str
 ) -> None:
     assert refused(copied(home / family, tmp_path / family), change, problem).startswith(family)
