@@ -9,17 +9,14 @@ import pytest
 import torch
 from PIL import Image
 
-from engines.__main__ import main
 from engines.ar.request import Forward
-from engines.config import ConfigError, make_config
-from engines.methods import METHODS
+from engines.config import ConfigError
 from engines.models.bundled import video
 from engines.models.bundled.networks import CODES, GRID, SIZE
 from engines.models.bundled.video import parse
 from engines.models.bundled.video_networks import FRAMES, GIVEN, GIVEN_FRAMES, LENGTH
-from engines.models.catalog import load_model
 from engines.models.checkpoints.clip_model import pack
-from engines.runtime.driver import Job
+from engines.runtime.request import Request
 from engines.sampling.distributions import Sampling
 from engines.testing.conformance import finish
 from traces import dumps, loads
@@ -67,15 +64,13 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int
 
 def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
     """A finished run."""
-    chosen = METHODS[method]
-    return finish(Job(chosen, load_model(video.ID), prompt, make_config(chosen.config, settings)))
+    return finish(Request(method, video.ID, prompt, settings=settings).job())
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
-        ("scd", {"window": 64, "coupling": "maximal"}),
         ("scd", {"window": 128, "coupling": "gumbel"}),
         ("gsd", {"window": 64}),
         ("speculative", {"drafter": "lookup"}),
@@ -148,19 +143,3 @@ def test_a_path_is_never_a_prompt(tmp_path: Path) -> None:
     path.write_bytes(gif(np.zeros((9, 20, 20, 3), np.uint8)))
     with pytest.raises(ConfigError, match="names no clip"):
         video.load().make_task(str(path), PLAIN)
-
-
-@pytest.mark.slow
-def test_the_command_line_takes_a_path(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, out = tmp_path / "mine.gif", tmp_path / "x.json.gz"
-    path.write_bytes(gif(np.arange(9 * 1200, dtype=np.uint16).astype(np.uint8).reshape(9, 20, 20, 3)))
-    asked = ["run", "scd", "--model", video.ID, "--set", "window=128", "-o", str(out), "--prompt"]
-    assert main([*asked, str(path)]) == 0
-    trace = loads(out.read_bytes())
-    assert trace.prompt == video.load().prompt_for(path.read_bytes())
-    assert str(tmp_path) not in dumps(trace).decode(errors="ignore")
-    assert main([*asked, str(tmp_path / "none.mp4")]) == 2
-    assert "cannot be read (No such file or directory); check the path." in capsys.readouterr().err
-    path.write_bytes(b"nothing")
-    assert main([*asked, str(path)]) == 2
-    assert "clip: the file is neither a GIF nor an MP4" in capsys.readouterr().err
