@@ -12,10 +12,9 @@ from demo.panels import methods as methods_panel
 from demo.panels.controls import own_settings
 from demo.panels.methods import described
 from demo.runs.decoding import LiveRuns
-from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.catalog import load_model
-from engines.runtime.driver import Job, run_batch
+from engines.runtime.request import Request
+from engines.testing.conformance import finish
 from traces import check
 from visualizers import supported
 
@@ -33,8 +32,7 @@ def example() -> ModuleType:
 
 
 def test_the_example_runs_live_and_has_figures(example: ModuleType) -> None:
-    config = make_config(example.Config, {"match": 1})
-    race = LiveRuns([Job(example.METHOD, load_model(MODEL), "", config, 1)])
+    race = LiveRuns([Request(example.METHOD, MODEL, "", seed=1, settings={"match": 1}).job()])
     assert sum(1 for _ in race.turns()) < 256
     (trace,) = race.traces()
     check(trace)
@@ -45,18 +43,16 @@ def test_the_example_runs_live_and_has_figures(example: ModuleType) -> None:
 
 @pytest.mark.slow
 def test_the_example_ends_a_text_where_it_ends(example: ModuleType) -> None:
-    config = make_config(example.Config, {"top_k": 1, "length": 64})
-    (lookup,) = run_batch([Job(example.METHOD, load_model("text-target"), QUESTION, config)])
-    usual = make_config(METHODS["ar"].config, {"top_k": 1, "length": 64})
-    (ordinary,) = run_batch([Job(METHODS["ar"], load_model("text-target"), QUESTION, usual)])
+    settings = {"top_k": 1, "length": 64}
+    lookup, ordinary = (
+        finish(Request(method, "text-target", QUESTION, settings=settings).job()) for method in (example.METHOD, "ar")
+    )
     assert lookup.output.text == ordinary.output.text
     assert lookup.summary.tokens == ordinary.summary.tokens < 64
     assert sum(token is not None for token in lookup.output.tokens) == lookup.summary.tokens
 
 
-def test_a_method_without_prose_is_described_by_the_registry(
-    example: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_registry_describes_a_method_without_prose(example: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Drafts are copied from the text itself." in described(example.METHOD)
     assert [setting.name for setting in own_settings(example.METHOD)] == ["match", "drafts"]
     monkeypatch.setitem(METHODS, "prompt-lookup", example.METHOD)

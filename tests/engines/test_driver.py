@@ -7,12 +7,11 @@ import torch
 from support.running import passes
 from torch import Tensor
 
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models import toy_raster
 from engines.models.catalog import load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
+from engines.runtime.request import Request
 from engines.sampling.distributions import to_probs
 from engines.testing.conformance import finish
 from engines.testing.tables import Table
@@ -22,7 +21,7 @@ TOY = toy_raster.load()
 
 
 def job(method: str, model: Model = TOY, seed: int = 0, prompt: str = "", **values: object) -> Job:
-    return Job(METHODS[method], model, prompt, make_config(METHODS[method].config, values), seed)
+    return Request(method, model, prompt, seed=seed, settings=values).job()
 
 
 COUPLINGS = [

@@ -1,23 +1,20 @@
 """Token editing: what it repairs, when it stops, and that it can be turned off."""
 
-from typing import Any, cast
-
 import pytest
 import torch
 from support.language import END, MASK, tiny
 
-from engines.config import make_config
 from engines.diffusion_lm import unmasking
-from engines.methods import METHODS
 from engines.runtime.driver import Job
+from engines.runtime.request import Request
 from engines.testing.conformance import finish
 from traces import dumps, loads
 from traces.schema import Fate
 
 
 def job(method: str = "editing", prompt: str = "abcde", kind: str = "aligned", seed: int = 0, **values: object) -> Job:
-    config = make_config(METHODS[method].config, {"block": "4", "length": 16, "threshold": 0.3, **values})
-    return Job(METHODS[method], cast(Any, tiny(kind)), prompt, config, seed)
+    shared = {"block": "4", "length": 16, "threshold": 0.3}
+    return Request(method, tiny(kind), prompt, seed=seed, settings=shared | values).job()
 
 
 def test_edits_are_confident_and_change_something() -> None:

@@ -1,13 +1,13 @@
 """The seeded decoder end to end: the joint of what it draws, against the table it draws from."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 from scipy import stats
 
-from engines.config import make_config
-from engines.methods import METHODS
-from engines.runtime.driver import Job, sample_tokens
+from engines.runtime.driver import sample_tokens
+from engines.runtime.request import Request
 from engines.testing.tables import Table
 
 CHAINS = 1500
@@ -17,10 +17,9 @@ CHAINS = 1500
 def test_seeded_samples_follow_the_joint() -> None:
     """Enumeration proves the decoder; this proves that seeded randomness gives it what it asks for."""
     table = Table(4, 3, seed=11)
-    config = make_config(METHODS["scd"].config, {"coupling": "gumbel", "window": 4})
+    first = Request("scd", table, "", seed=5, settings={"coupling": "gumbel", "window": 4}).job()
     counts = dict.fromkeys(itertools.product(range(3), repeat=4), 0)
-    jobs = [Job(METHODS["scd"], table, "", config, seed=5, sample=i) for i in range(CHAINS)]
-    for tokens in sample_tokens(jobs):
+    for tokens in sample_tokens([replace(first, sample=i) for i in range(CHAINS)]):
         counts[tuple(tokens)] += 1
     joint = table.joint()
     common = [key for key in counts if joint[key] * CHAINS >= 5]

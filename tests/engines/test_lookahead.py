@@ -8,9 +8,8 @@ import torch
 from support.language import tiny
 from support.running import passes
 
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.runtime.driver import Job
+from engines.runtime.request import Request
 from engines.testing.conformance import finish
 from traces.schema import Fate, Trace
 
@@ -24,7 +23,7 @@ LIMITS: dict[str, dict[str, object]] = {
 
 def job(method: str, kind: str = "aligned", prompt: str = "abcde", **values: object) -> Job:
     shared = {"block": "8", "length": 24, "temperature": 0.35}
-    return Job(METHODS[method], cast(Any, tiny(kind)), prompt, make_config(METHODS[method].config, shared | values))
+    return Request(method, tiny(kind), prompt, settings=shared | values).job()
 
 
 def final(trace: Trace) -> list[dict[int, Any]]:

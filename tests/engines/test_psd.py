@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from support.conditionals import Conditionals
@@ -15,6 +15,7 @@ from engines.diffusion_lm import calibration
 from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
 from engines.runtime.driver import Job
+from engines.runtime.request import Request
 from engines.sampling.chance import SeededChance
 from engines.testing.conformance import finish
 from traces.schema import Fate, Step, Trace
@@ -29,9 +30,7 @@ POLICIES = ["greedy", "confidence", "localleap"]
 def job(method: str = "psd", kind: str = "aligned", seed: int = 0, prompt: str = PROMPT, **values: object) -> Job:
     """With a low temperature, so that the noise of the model has opinions that thresholds can tell apart."""
     shared = {"block": "8", "length": 24, "temperature": 0.35}
-    return Job(
-        METHODS[method], cast(Any, tiny(kind, seed)), prompt, make_config(METHODS[method].config, shared | values)
-    )
+    return Request(method, tiny(kind, seed), prompt, settings=shared | values).job()
 
 
 def alone(policy: str, kind: str = "aligned", seed: int = 0) -> Trace:
@@ -273,9 +272,7 @@ def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.Monk
     monkeypatch.setattr("engines.runtime.request.open_model", lambda *_: model)
     (tmp_path / "prompts.json").write_text('["abc", "bcd", "cde"]')
     wanted = job(kind="full", policy="greedy", graph="calibrated", rows=5, depth=2)
-    with pytest.raises(
-        ValueError, match="none is calibrated for tiny, greedy and blocks of 8; run python -m engines calib"
-    ):
+    with pytest.raises(ValueError, match="none is calibrated for tiny, greedy and blocks of 8; run "):
         wanted.decoder()
     settings = [f"--set={text}" for text in ("policy=greedy", "block=8", "length=24", "temperature=0.35")]
     assert (

@@ -17,6 +17,7 @@ from engines.methods import METHODS
 from engines.methods.s2d2 import Config, decode
 from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run, open_session
+from engines.runtime.request import Request
 from engines.sampling.chance import Chance, Draw, SeededChance
 from engines.sampling.verification import verify
 from engines.testing.conformance import finish
@@ -31,8 +32,7 @@ PROMPT = "abcde"  # with the line break behind it, a block and a half of four
 
 
 def job(method: str = "s2d2", prompt: str = PROMPT, model: Any = None, seed: int = 0, **values: object) -> Job:
-    config = make_config(METHODS[method].config, {"block": "4", "length": 16, **values})
-    return Job(METHODS[method], cast(Any, model or tiny()), prompt, config, seed)
+    return Request(method, model or tiny(), prompt, seed=seed, settings={"block": "4", "length": 16} | values).job()
 
 
 def text(trace: Trace) -> list[int | None]:
@@ -138,9 +138,7 @@ def deviation(model: Depth, length: int, prompt: tuple[int, ...] = (), **values:
 @pytest.mark.one_quick
 @pytest.mark.parametrize("causal_draft", [False, True])
 @pytest.mark.parametrize("shift", [False, True])
-def test_always_verifying_on_a_causal_cache_draws_the_distribution_of_block_size_one(
-    shift: bool, causal_draft: bool
-) -> None:
+def test_always_verifying_causally_draws_the_distribution_of_block_size_one(shift: bool, causal_draft: bool) -> None:
     prompt = (1, 0) if shift else ()
     assert deviation(Depth(2, shift=shift), 4, prompt, causal_draft=causal_draft) < EXACT
     assert deviation(Depth(3, shift=shift), 2, (1,), causal_draft=causal_draft, layout="full") < EXACT

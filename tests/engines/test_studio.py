@@ -13,7 +13,8 @@ from engines.methods import METHODS
 from engines.models.bundled import image
 from engines.models.bundled import prompts as studio
 from engines.models.catalog import MODELS, default_model, drafter_of, load_model
-from engines.runtime.driver import Job, Run, sample_tokens
+from engines.runtime.driver import Run, sample_tokens
+from engines.runtime.request import Request
 from engines.testing.conformance import finish
 from traces import dumps, loads
 
@@ -26,17 +27,16 @@ ACCEPTANCE_FLOOR = 0.65
 @pytest.mark.slow
 def test_pictures_show_what_the_prompt_says() -> None:
     model, prompts = image.load(), [str(prompt) for prompt in PROMPTS]
-    config = make_config(METHODS["scd"].config, dict(MODELS["studio-image"].opens))
-    tokens = sample_tokens([Job(METHODS["scd"], model, prompt, config, 0, i) for i, prompt in enumerate(prompts)])
+    opens = dict(MODELS["studio-image"].opens)
+    jobs = [Request("scd", model, prompt, settings=opens, sample=i).job() for i, prompt in enumerate(prompts)]
+    tokens = sample_tokens(jobs)
     right = as_asked(model.pixels(torch.tensor(tokens)), prompts).sum(0).tolist()
     assert right[0] >= 14 and right[1] >= 15, "things and scenes of 16; by chance 1 in 81, 1 in 8"
 
 
 @pytest.mark.slow
 def test_a_run_makes_a_picture_and_one_of_every_pass() -> None:
-    trace = finish(
-        Job(METHODS["scd"], load_model("studio-image"), "an owl at night", make_config(METHODS["scd"].config, {}))
-    )
+    trace = finish(Request("scd", "studio-image", "an owl at night").job())
     assert trace.output.image is not None
     assert [frame.step for frame in trace.legend.frames] == list(range(1, len(trace.steps) + 1))
     assert trace.model.weights.keys() == SHARED | {"image-ar.safetensors"}
@@ -46,7 +46,7 @@ def test_a_run_makes_a_picture_and_one_of_every_pass() -> None:
 
 def test_a_prompt_that_cannot_be_drawn_is_refused_before_any_work() -> None:
     with pytest.raises(studio.PromptError, match="'moon' cannot be drawn"):
-        Run(Job(METHODS["ar"], load_model("studio-image"), "an owl on the moon", make_config(METHODS["ar"].config, {})))
+        Run(Request("ar", "studio-image", "an owl on the moon").job())
 
 
 def log_probs(model: Any, prompt: str, codes: torch.Tensor, chunk: int) -> torch.Tensor:
@@ -74,9 +74,8 @@ def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice()
 @pytest.mark.slow
 def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> None:
     target, drafter = load_model("studio-image"), load_model("studio-image-draft")
-    config = make_config(METHODS["ar"].config, {})
     prompts = [str(p) for p in PROMPTS[:6]]
-    drawn = sample_tokens([Job(METHODS["ar"], target, p, config, 4_321, i) for i, p in enumerate(prompts)])
+    drawn = sample_tokens([Request("ar", target, p, seed=4_321, sample=i).job() for i, p in enumerate(prompts)])
     accepted = []
     for prompt, tokens in zip(prompts, drawn, strict=True):
         codes = torch.tensor(tokens)

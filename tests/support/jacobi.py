@@ -5,10 +5,8 @@ from unittest.mock import patch
 
 import torch
 
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models import toy_raster
-from engines.runtime.driver import Job
+from engines.runtime.request import Request
 from engines.testing.conformance import finish
 from traces.schema import Milliseconds, Scalar, Trace
 from traces.stats import summarise
@@ -35,10 +33,9 @@ def ordinary(*, seed: int = 0, raster: Raster = Raster()) -> Trace:
 
 
 def _run(method: str, config: dict[str, Scalar], name: str, seed: int, raster: Raster) -> Trace:
-    chosen = METHODS[method]
     with patch.multiple(toy_raster, SIDE=raster.side, LEVELS=raster.codes):
         model = toy_raster.ToyRaster(torch.device("cpu"))
-        trace = finish(Job(chosen, model, "", make_config(chosen.config, config), seed))
+        trace = finish(Request(method, model, "", seed=seed, settings=config).job())
     steps = []
     for k, step in enumerate(trace.steps):
         drafts = step.call.query_tokens

@@ -2,10 +2,8 @@
 
 from functools import cache
 
-from engines.config import make_config
-from engines.methods import METHODS
-from engines.models.catalog import load_model
 from engines.runtime.driver import Job
+from engines.runtime.request import Request
 from engines.testing.conformance import finish
 from traces import Trace
 
@@ -13,8 +11,7 @@ MODEL = "toy-raster"
 
 
 def job(method: str, seed: int = 0, **settings: object) -> Job:
-    chosen = METHODS[method]
-    return Job(chosen, load_model(MODEL), "", make_config(chosen.config, settings), seed)
+    return Request(method, MODEL, "", seed=seed, settings=settings).job()
 
 
 @cache
