@@ -77,9 +77,7 @@ def test_every_figure_is_in_the_list_of_figures() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
-def test_the_options_that_the_readme_names_exist(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_options_in_the_readme_exist(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     code = "".join(code for _, code in BLOCK.findall(readme))
     commands = [line.partition("#")[0].split()[2:] for line in code.splitlines() if line.startswith("python -m ")]

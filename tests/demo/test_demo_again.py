@@ -46,7 +46,7 @@ def test_nothing_is_offered_for_a_run_that_cannot_be_asked_for_here(elsewhere: T
 
 
 @pytest.mark.slow
-def test_a_press_fills_the_form_and_the_new_run_stands_beside_the_old_ones(
+def test_a_press_fills_the_form_and_puts_the_new_run_beside_the_old(
     parts: Parts, recorded: tuple[Recording, ...]
 ) -> None:
     run, compare, paths = parts.watch, parts.compare, recorded[0].paths

@@ -247,9 +247,7 @@ def test_reported_points_stand_in_the_curve_where_target_device_and_batch_are_th
         ({"batch": "many"}, "batch: 'many' is no number; give a whole number"),
     ],
 )
-def test_an_address_that_names_no_calculation_is_told(
-    plan: dict[str, str], problem: str, panel: CalculatorPanel
-) -> None:
+def test_an_address_without_a_calculation_is_told(plan: dict[str, str], problem: str, panel: CalculatorPanel) -> None:
     with pytest.raises(ConfigError) as caught:
         panel.opened(plan)
     assert str(caught.value).startswith(problem)

@@ -62,9 +62,7 @@ def test_stop_ends_it_and_nothing_is_chosen(page: WatchPage, monkeypatch: pytest
     page.site.visitor(gr.Request(session_hash="mine")).start()
 
 
-def test_what_goes_wrong_is_a_sentence_and_strangers_fetch_nothing(
-    page: WatchPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_are_a_sentence_and_strangers_fetch_nothing(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> Path:
         raise ModelError("smollm2: cannot be downloaded (no route); check the network, and try again.")
 

@@ -101,9 +101,7 @@ def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:
 
 
 @pytest.mark.slow
-def test_a_cell_plays_its_row_and_leaves_the_columns_as_they_were(
-    parts: Parts, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cell_plays_its_row_and_changes_no_column(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
     made = [replace(trace, seed=seed) for seed in (0, 1) for trace in (SHORT, LONG)]
 
     def filled(*_: object) -> Iterator[Progress]:

@@ -72,9 +72,7 @@ def notice_of(recorded: tuple[Recording, ...], gone: list[str]) -> list[str]:
 def test_what_is_no_port_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("abc", "-1", "0", "65536", "7860 ", "7" * 10000, "7.5", "\u0667"):
         monkeypatch.setenv("GRADIO_SERVER_PORT", text)
-        with pytest.raises(
-            ServerError, match=r"^GRADIO_SERVER_PORT: .* is no port; use a whole number from 1"
-        ) as wrong:
+        with pytest.raises(ServerError, match=r"^GRADIO_SERVER_PORT: .* is no port; use a whole number") as wrong:
             read_port()
         assert len(str(wrong.value)) < 200
 

@@ -128,9 +128,7 @@ def test_what_is_on_its_way_counts_and_what_was_given_up_goes(gradio: Gradio) ->
         ("testclient", "", "testclient"),
     ],
 )
-def test_who_sends_is_told_by_network(
-    client: str, forwarded: str, address: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sender_is_its_network(client: str, forwarded: str, address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(PROXY, "1")
     assert address_of(client, {"x-forwarded-for": forwarded}) == address
     monkeypatch.delenv(PROXY)

@@ -130,9 +130,7 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     )
 
 
-def test_the_table_has_seconds_of_the_hardware_that_is_chosen_and_calls_them_computed(
-    parts: Parts, page: ComparePage
-) -> None:
+def test_the_table_has_seconds_computed_for_the_hardware_that_is_chosen(parts: Parts, page: ComparePage) -> None:
     on = "H100,CUDA_graphs,Lumina-mGPT_7B,Llama_3.2_1B,8"
     machine = machine_of(on)
     assert machine is not None and machine.batch == 8
@@ -156,9 +154,7 @@ def test_the_table_has_seconds_of_the_hardware_that_is_chosen_and_calls_them_com
     assert _clocked(on) == {"clock": "computed", "machine": machine} and _clocked("passes") == {"clock": "passes"}
 
 
-def test_an_own_run_and_an_opened_file_come_into_the_tray_and_a_recording_does_not(
-    parts: Parts, page: ComparePage
-) -> None:
+def test_own_runs_and_opened_files_come_into_the_tray_and_recordings_do_not(parts: Parts, page: ComparePage) -> None:
     paths = page.site.visitor(MINE).keep([SHORT], "").paths
     for origin, source in (("your last run", "yours"), ("the file you opened", "opened")):
         update = page.take({page.site.shown: Shown(paths, origin), page.tray: Tray()})

@@ -68,7 +68,7 @@ def test_without_torch_run_says_what_to_install(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("model", ["studio-image", "patch-target", "text-draft"])
-def test_without_weights_the_error_says_where_they_are(
+def test_missing_weights_are_said_with_their_folder(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catalog, "ASSETS", tmp_path / "assets")

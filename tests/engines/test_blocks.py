@@ -65,9 +65,7 @@ CACHED: list[tuple[str, dict[str, object]]] = [
 
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("kind", "method", "values"), on_every_kind(CACHED), ids=str)
-def test_rows_behind_a_cache_give_what_each_gives_from_its_whole_text(
-    kind: str, method: str, values: dict[str, object]
-) -> None:
+def test_rows_behind_a_cache_equal_rows_of_whole_texts(kind: str, method: str, values: dict[str, object]) -> None:
     asked = job(method, kind, model=tiny(kind, seed=int(kind == "shift")), **values)
     models: dict[str, Any] = {"self": asked.model, "target": asked.model, "draft": asked.small}
     whole = {role: WholeTexts(model.everything, MASK, int(asked.config.block)) for role, model in models.items()}

@@ -216,13 +216,11 @@ def test_the_trace_names_the_drafter_and_counts_what_it_is_fed() -> None:
 # ---------------------------------------------------------------- what is refused
 
 
-def test_models_without_a_drafter_and_missing_or_wrong_weights_are_refused(
+def test_missing_drafters_and_missing_or_wrong_weights_are_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     for name in EAGLES:
-        with pytest.raises(
-            ModelError, match=r"drafter: 'eagle' is there for smollm2, .* not for toy-raster; set drafter=lookup\.$"
-        ):
+        with pytest.raises(ModelError, match=r"drafter: 'eagle' is there for smollm2, .*; set drafter=lookup\.$"):
             Run(Request("speculative", "toy-raster", settings={"drafter": name}).job())
     drafters = next(setting for setting in settings(Config) if setting.name == "drafter")
     monkeypatch.setattr(catalog, "ASSETS", tmp_path)
@@ -231,23 +229,15 @@ def test_models_without_a_drafter_and_missing_or_wrong_weights_are_refused(
     (tmp_path / "models" / "smollm2-eagle.safetensors").touch()
     assert catalog.offered(drafters) == drafters.choices and catalog.has_eagle("smollm2")
     target, _ = pair(4, 3)
-    with pytest.raises(
-        ModelError, match=r"'eagle' reads the hidden states of toy-raster in float32; set dtype=float32\.$"
-    ):
+    with pytest.raises(ModelError, match=r"'eagle' reads the hidden states of toy-raster in float32; set "):
         eagle.load("smollm2-eagle", load_model("toy-raster"))
     monkeypatch.setattr(image, "FOLDER", tmp_path)
     (tmp_path / "MANIFEST.json").write_text("{}")
-    with pytest.raises(
-        ModelError, match=r"^drafter: 'eagle' of tiny: smollm2-eagle\.safetensors is missing\. .*smollm2_eagle$"
-    ):
+    with pytest.raises(ModelError, match=r"^drafter: 'eagle' of tiny: .*\.safetensors is missing\. .*_eagle$"):
         eagle.load("smollm2-eagle", target)
     (tmp_path / "smollm2-eagle.safetensors").write_bytes(b"")
-    with pytest.raises(
-        ModelError, match=r"^drafter: 'eagle' of tiny: smollm2-eagle\.safetensors is not the file listed"
-    ):
+    with pytest.raises(ModelError, match=r"^drafter: 'eagle' of tiny: .*\.safetensors is not the file listed"):
         eagle.load("smollm2-eagle", target)
     monkeypatch.setattr(eagle, "load_weights", lambda *_: {})
-    with pytest.raises(
-        ModelError, match=r"^drafter: 'eagle' of tiny: smollm2-eagle does not fit this target; .*drafter=lookup"
-    ):
+    with pytest.raises(ModelError, match=r"^drafter: 'eagle' of tiny: .* does not fit this .*drafter=lookup"):
         eagle.load("smollm2-eagle", target)

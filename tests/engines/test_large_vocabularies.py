@@ -35,9 +35,7 @@ def test_the_nucleus_is_that_of_a_stable_sort(mass: float, kind: str) -> None:
 
 
 @pytest.mark.parametrize("values", [{}, {"top_k": 5, "temperature": 0.7}, {"top_p": 0.8}])
-def test_rows_are_the_same_whether_they_are_handled_together_or_not(
-    values: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_few_rows_at_a_time_are_all_rows_at_once(values: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     config = make_config(Config, values)
     expected = to_probs(some()[None, None].float(), config)
     monkeypatch.setattr(distributions, "AT_ONCE", 2 * V)

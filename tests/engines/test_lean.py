@@ -151,7 +151,7 @@ def by_layers(head: heads.DiffusionHead, x: torch.Tensor, t: float, condition: t
 
 
 @pytest.mark.parametrize("together", [1, 12, 512])
-def test_a_head_that_is_conditioned_says_at_every_step_what_the_head_says(
+def test_a_conditioned_head_says_at_every_step_what_the_head_says(
     together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(heads, "_ROWS", together)

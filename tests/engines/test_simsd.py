@@ -79,9 +79,7 @@ ORDER, TOKENS = [2, 0, 3, 1], [4, 7, 5, 9]
         *((verifier, layers, False, False) for verifier in ("eq1", "2L") for layers in (2, 4)),
     ],
 )
-def test_which_verifiers_are_the_target_one_token_after_the_other(
-    verifier: str, layers: int, given: bool, exact: bool
-) -> None:
+def test_which_verifiers_are_the_target_token_by_token(verifier: str, layers: int, given: bool, exact: bool) -> None:
     model = tiny(layers=layers)
     row = begin(model)
     if given:
@@ -120,7 +118,7 @@ def test_a_single_draft_is_judged_exactly(verifier: str) -> None:
 @pytest.mark.parametrize("given", [{}, {1: 6}, {0: 4, 3: 9}])
 @pytest.mark.parametrize("block", [2, 4, 8])
 @pytest.mark.parametrize("layers", [2, 3, 4])
-def test_the_one_pass_mask_judges_a_single_draft_exactly_in_a_block_of_any_size(
+def test_one_pass_judges_a_single_draft_exactly_in_a_block_of_any_size(
     layers: int, block: int, given: dict[int, int]
 ) -> None:
     """Among positions that nobody drafted, final or open, which are in the block when gamma is below its size."""
@@ -177,9 +175,7 @@ def pair(joint: bool, length: int = 3) -> dict[str, Conditionals]:
     ],
     ids=str,
 )
-def test_judged_in_draft_order_by_the_ratio_the_distribution_is_the_targets(
-    values: dict[str, object], exact: bool
-) -> None:
+def test_the_ratio_in_draft_order_draws_the_targets_distribution(values: dict[str, object], exact: bool) -> None:
     models = pair(joint=False)
     probs = exact_distribution(decoder(models["target"].task, **values), by_role(models))
     error = largest_error(probs, sequential(models["target"], models["draft"]))

@@ -63,7 +63,7 @@ SUB_BLOCKS = ("Fast_dLLM_Qwen", {"cache": "dual", "sub_block": "4"})
 
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("family", "values"), [*CACHES, SUB_BLOCKS])
-def test_a_stale_cache_gives_what_an_independent_forward_with_that_memory_gives(
+def test_a_stale_cache_equals_a_forward_with_that_memory(
     tmp_path: Path, family: str, values: dict[str, object]
 ) -> None:
     asked = job(loading.load(write(tmp_path / "it", family)), **SETTINGS | values, refresh=4)

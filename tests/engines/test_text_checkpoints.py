@@ -181,9 +181,7 @@ def indexed(name: str) -> Change:
         ("llama", configured(eos_token_id=10**6), "'eos_token_id' is 1000000, and its tokenizer has the ids 0 to"),
     ],
 )
-def test_a_checkpoint_that_is_not_whole_is_refused_by_name(
-    tmp_path: Path, family: str, change: Change, problem: str
-) -> None:
+def test_an_incomplete_checkpoint_is_refused_by_name(tmp_path: Path, family: str, change: Change, problem: str) -> None:
     sentence = refused(write(tmp_path / "tiny", family), change, problem)
     assert sentence.startswith("tiny: ") and len(sentence) < 1000
 

@@ -66,7 +66,7 @@ def test_the_first_nine_frames_are_read_and_the_middle_square_of_each(film: Film
 
 @pytest.mark.parametrize(("height", "width", "box"), [(32, 80, (0, 8, 60, 32)), (48, 24, (20, 0, 40, 40))])
 @pytest.mark.parametrize("film", [gif, mp4])
-def test_the_middle_of_another_shape_is_cut_out(
+def test_another_shape_is_cut_to_the_middle(
     film: Film, height: int, width: int, box: tuple[int, int, int, int]
 ) -> None:
     clip = video_clips.read_clip(film(9), frames=9, height=height, width=width).numpy()

@@ -96,9 +96,7 @@ def test_a_folder_that_is_missing_is_told_by_the_name_that_was_given(tmp_path: P
         ("run.json", {"prompt": "\ud800"}, "trace: "),
     ],
 )
-def test_what_cannot_be_read_again_is_not_written(
-    tmp_path: Path, name: str, fields: dict[str, Any], words: str
-) -> None:
+def test_what_cannot_be_read_is_not_written(tmp_path: Path, name: str, fields: dict[str, Any], words: str) -> None:
     with pytest.raises(TraceError, match=words):
         write(replace(handmade.scd(), **fields), tmp_path / name)
     assert not list(tmp_path.iterdir())

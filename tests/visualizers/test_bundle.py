@@ -88,9 +88,7 @@ def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(name: str, unprinted
 
 
 @pytest.mark.slow
-def test_a_zip_that_would_be_too_large_is_refused_before_anything_is_printed_or_written(
-    unprinted: list[Print], tmp_path: Path
-) -> None:
+def test_a_zip_that_would_be_too_large_is_refused_before_printing(unprinted: list[Print], tmp_path: Path) -> None:
     target = tmp_path / "runs.zip"
     with pytest.raises(BundleError, match=r"zip: .* \d+\.\d MB, more than .* leave the traces out, or tick fewer runs"):
         write_zip(RUNS, target, options=Options(most_bytes=1000))

@@ -92,9 +92,7 @@ def test_figure_files(traces: list[str], tmp_path: Path, ending: str, head: byte
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("path", "problem"), [("/nonexistent", "none was found"), ("/bin/false", "did not start")])
-def test_a_missing_browser_is_one_line_with_the_remedy(
-    traces: list[str], tmp_path: Path, path: str, problem: str
-) -> None:
+def test_a_missing_browser_is_one_line_and_a_remedy(traces: list[str], tmp_path: Path, path: str, problem: str) -> None:
     target = tmp_path / "race.pdf"
     command = [sys.executable, "-m", "visualizers", traces[1], "--figure", "race", "-o", str(target)]
     environment = os.environ | {"BROWSER_PATH": path}
@@ -140,7 +138,7 @@ def test_wrong_usage_names_option_and_remedy_and_writes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_broken_or_missing_trace_is_one_line(
+def test_a_broken_or_missing_trace_is_a_line(
     traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = tmp_path / "broken.json"

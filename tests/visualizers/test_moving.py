@@ -160,9 +160,7 @@ def test_what_is_out_of_range_or_too_long_says_what_to_do() -> None:
         moments([trace] * 7, look)
 
 
-def test_what_has_no_room_or_cannot_be_read_or_written_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_no_room_or_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flat = replace(ALL["scd"](), canvas=Canvas(kind="image", shape=(1, 60_000)))
     text = replace(ALL["ar"](), output=Output(tokens=(5,) * 60_000), canvas=Canvas(kind="text", shape=(60_000,)))
     text = replace(text, summary=replace(text.summary, complete=False))
@@ -181,9 +179,7 @@ def test_what_has_no_room_or_cannot_be_read_or_written_is_refused(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["gif", "webp", "mp4"])
-def test_a_file_that_is_there_stays_when_drawing_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
-) -> None:
+def test_an_old_file_stays_when_drawing_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
     target = tmp_path / f"run.{ending}"
     target.write_bytes(b"before")
 

@@ -357,9 +357,7 @@ def test_a_clip_plays_as_far_as_it_is_decided(page: Page) -> None:
 @pytest.mark.parametrize(
     "names", [("ar-picture-same", "scd-picture-same"), ("video-ar", "video-scd")], ids=["picture", "clip"]
 )
-def test_the_card_of_a_picture_covers_neither_picture(
-    page: Page, names: tuple[str, str], size: tuple[int, int]
-) -> None:
+def test_the_card_of_a_picture_covers_no_picture(page: Page, names: tuple[str, str], size: tuple[int, int]) -> None:
     traces = [recorded(name) for name in names]
     opened(page, *traces)
     page.set_viewport_size({"width": size[0], "height": size[1]})
