@@ -7,9 +7,8 @@ from functools import cache
 import pytest
 import torch
 
-from engines.methods import METHODS
-from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, run_batch
+from engines.runtime.request import Request
 from engines.testing.conformance import finish, timeless
 from traces import dumps
 from traces.schema import Step, Trace
@@ -27,8 +26,7 @@ CLOSE, CLOSE_VECTORS = 1e-4, 1e-3
 
 def job(method: str, seed: int = 3) -> Job:
     name, settings = JOBS[method]
-    asked = METHODS[method]
-    return Job(asked, load_model(name), MODELS[name].default_prompt, asked.config(**settings), seed)
+    return Request(method, name, seed=seed, settings=settings).job()
 
 
 def decoded(one: Job, threads: int) -> Trace:
@@ -79,9 +77,7 @@ def in_a_batch(method: str) -> Trace:
 @pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", [in_two_threads, in_a_batch])
 @pytest.mark.parametrize("method", JOBS)
-def test_threads_and_a_batch_change_no_draw_and_no_token_but_last_digits(
-    method: str, elsewhere: Callable[[str], Trace]
-) -> None:
+def test_threads_and_a_batch_change_last_digits_alone(method: str, elsewhere: Callable[[str], Trace]) -> None:
     one, other = alone(method), elsewhere(method)
     assert [step.coin for step in one.steps] == [step.coin for step in other.steps]
     assert [(step.position, step.fate, step.call.mode) for step in one.steps] == [
