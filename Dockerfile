@@ -9,7 +9,7 @@
 #   docker build --build-arg TORCH_INDEX=https://download.pytorch.org/whl/cpu -t draftscope-cpu .
 #
 # torch's wheel carries the CUDA libraries it was built with, and the NVIDIA Container Toolkit brings the driver, so the
-# base is a plain Debian with Python 3.11: docs/design/0010.
+# base is a plain Debian with Python 3.11: docs/design.md.
 #
 # The base is named by its digest, of all platforms and Python 3.11.16, since tags move. For a newer one:
 #

@@ -1,6 +1,6 @@
 """Methods, the models they run on, and what drives them. Knows no user interface.
 
-Importing this keeps torch to one thread, unless it is loaded already or OMP_NUM_THREADS is set: docs/design/0011.
+Importing this keeps torch to one thread, unless it is loaded already or OMP_NUM_THREADS is set: docs/design.md.
 """
 
 import os
