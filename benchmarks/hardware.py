@@ -6,12 +6,14 @@ counted. Runs no model. Prints the tables of docs/hardware.md.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
+from statistics import fmean
 from typing import Any, Final
 
+from benchmarks.report import table
 from traces.hardware import DEVICES, ENGINES, SHIPPED, SIZES, Engine, Size, Work, pass_cost
 
 Row = tuple[str, int, float, float]
@@ -71,33 +73,41 @@ def _pass(table: Table, engine: Engine, window: int) -> float:
     return pass_cost(DEVICES[table.device], SIZES[table.size], engine, work).seconds
 
 
-def computed(table: Table) -> Iterator[tuple[Row, float, float]]:
-    """Every row but the ordinary one, with its reported speed-up and the computed one."""
+Pair = tuple[int, float, float]
+"""Window or draft length, reported speed-up, computed speed-up."""
+
+
+def computed(table: Table) -> list[Pair]:
+    """Every row but the ordinary one."""
     engine, (_, _, passes, seconds) = fitted(table), table.published[0]
     base = passes * _pass(table, engine, 1)
-    for row in table.published[1:]:
-        yield row, seconds / row[3], base / (row[2] * _pass(table, engine, row[1]))
+    return [
+        (window, seconds / theirs, base / (count * _pass(table, engine, window)))
+        for _, window, count, theirs in table.published[1:]
+    ]
 
 
-def error(table: Table) -> float:
-    """Mean absolute error of the computed speed-up, as a share of the reported one."""
-    errors = [abs(mine / theirs - 1) for _, theirs, mine in computed(table)]
-    return sum(errors) / len(errors)
+def error(pairs: Sequence[Pair]) -> float:
+    """Mean absolute error of the computed speed-ups, as a share of the reported ones."""
+    return fmean(abs(mine / theirs - 1) for _, theirs, mine in pairs)
+
+
+def _lines(pairs: Sequence[Pair]) -> Iterator[list[str]]:
+    """A line for each window or draft length, then one for all."""
+    for size in dict.fromkeys(size for size, *_ in pairs):
+        same = [pair for pair in pairs if pair[0] == size]
+        _, theirs, mine = (", ".join(f"{speed:.2f}" for speed in column) for column in zip(*same, strict=True))
+        yield [str(size), theirs, mine, f"{100 * error(same):.1f} %"]
+    yield ["all", "", "", f"**{100 * error(pairs):.1f} %**"]
 
 
 def markdown() -> str:
-    """The table of docs/hardware.md: a row a table and window."""
-    lines = ["| table | L | reported: SJD, MC, GS | computed | mean error |", "|---|---|---|---|---|"]
-    for table in TABLES:
-        rows, name = list(computed(table)), table.name
-        for window in dict.fromkeys(row[1] for row, _, _ in rows):
-            pairs = [(theirs, mine) for row, theirs, mine in rows if row[1] == window]
-            theirs, mine = (", ".join(f"{speed:.2f}" for speed in column) for column in zip(*pairs, strict=True))
-            share = sum(abs(m / t - 1) for t, m in pairs) / len(pairs)
-            lines.append(f"| {name} | {window} | {theirs} | {mine} | {100 * share:.1f} % |")
-            name = ""
-        lines.append(f"| | all | | | **{100 * error(table):.1f} %** |")
-    return "\n".join(lines)
+    """The table of docs/hardware.md on SCD: a row for each table and window."""
+    rows = []
+    for each in TABLES:
+        first, *others = _lines(computed(each))
+        rows += [[each.name, *first], *(["", *line] for line in others)]
+    return table(["table", "L", "reported: SJD, MC, GS", "computed", "mean error"], rows)
 
 
 CSPD: Final[Mapping[int, tuple[float, ...]]] = {
@@ -140,15 +150,13 @@ def _mar(name: str, engine: Engine, batch: int, drafts: int = 0) -> float:
     return pass_cost(DEVICES["A100 80GB"], SIZES[name], engine, work).seconds
 
 
-def cspd_error() -> float:
-    """See `error`."""
-    errors = [abs(cspd(gamma, batch) / theirs - 1) for gamma, batch, theirs in _reported()]
-    return sum(errors) / len(errors)
-
-
-def _reported() -> Iterator[tuple[int, int, float]]:
-    for gamma, row in CSPD.items():
-        yield from ((gamma, batch, theirs) for batch, theirs in zip(CSPD_BATCHES, row, strict=True))
+def cspd_pairs() -> list[Pair]:
+    """All of CSpD's Table 1."""
+    return [
+        (gamma, theirs, cspd(gamma, batch))
+        for gamma, row in CSPD.items()
+        for batch, theirs in zip(CSPD_BATCHES, row, strict=True)
+    ]
 
 
 def patch_rows() -> list[dict[str, Any]]:
@@ -179,24 +187,15 @@ def patches(row: Mapping[str, Any], engine: Engine, batch: int) -> float:
 def patch_markdown() -> str:
     """The table of docs/hardware.md on the patch models: a row a drafter, verdict and draft length."""
     engines = [(ENGINES["eager"], 1), *((ENGINES["CUDA graphs"], batch) for batch in PATCH_BATCHES)]
-    heads = " | ".join(f"{engine.name}, {batch}" for engine, batch in engines)
-    lines = [f"| drafter | verdict | γ | {heads} |", "|---" * (3 + len(engines)) + "|"]
-    for row in patch_rows():
-        speeds = " | ".join(f"{patches(row, engine, batch):.2f}" for engine, batch in engines)
-        lines.append(f"| {row['drafter']} | {row['verdict']} | {row['gamma']} | {speeds} |")
-    return "\n".join(lines)
+    head = ["drafter", "verdict", "γ", *(f"{engine.name}, {batch}" for engine, batch in engines)]
+    speeds = [(row, [f"{patches(row, engine, batch):.2f}" for engine, batch in engines]) for row in patch_rows()]
+    return table(head, [[row["drafter"], row["verdict"], str(row["gamma"]), *each] for row, each in speeds])
 
 
 def cspd_markdown() -> str:
     """The table of docs/hardware.md on CSpD's Table 1: a row a draft length."""
     batches = ", ".join(map(str, CSPD_BATCHES))
-    lines = [f"| γ | reported, in batches of {batches} | computed | mean error |", "|---|---|---|---|"]
-    for gamma, theirs in CSPD.items():
-        mine = [cspd(gamma, batch) for batch in CSPD_BATCHES]
-        share = sum(abs(m / t - 1) for t, m in zip(theirs, mine, strict=True)) / len(mine)
-        columns = (", ".join(f"{speed:.2f}" for speed in column) for column in (theirs, mine))
-        lines.append(f"| {gamma} | {' | '.join(columns)} | {100 * share:.1f} % |")
-    return "\n".join([*lines, f"| all | | | **{100 * cspd_error():.1f} %** |"])
+    return table(["γ", f"reported, in batches of {batches}", "computed", "mean error"], _lines(cspd_pairs()))
 
 
 if __name__ == "__main__":

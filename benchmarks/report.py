@@ -34,109 +34,79 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "The app": ("app",),
 }
 """Heading -> benchmarks; those that no heading names come last."""
-Column = tuple[str, str, str]
-_DECODER: Final = ("decoder", "decoder", "")
-_WINDOW: Final = ("L", "window", "")
-_FEWER: Final = ("fewer passes", "fewer_passes", ".1f")
-_DRAFTING: Final = ("drafter's passes per target pass", "drafting", ".1f")
-_SPEEDUP: Final = ("speedup", "faster_median", ".2f")
-TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
-    "drafting": (
-        ("model", "model", ""),
-        ("drafts by", "drafter", ""),
-        ("γ", "gamma", ""),
-        ("acceptance", "acceptance", ".2f"),
-        ("tokens per target pass", "fewer_target_passes", ".1f"),
-        _DRAFTING,
-        _SPEEDUP,
-    ),
-    "video": (
-        _DECODER,
-        _WINDOW,
-        ("fewer passes", "nfe_ratio", ".1f"),
-        ("speedup", "time_ratio", ".2f"),
-        ("Fréchet-like distance of frames", "frames_distance", ".1f"),
-        ("of changes", "changes_distance", ".2f"),
-    ),
-    "speed": (_DECODER, _WINDOW, ("guidance", "guidance", "g"), _FEWER, _SPEEDUP),
-    "quality": (_DECODER, ("as asked, %", "as_asked_percent", ".1f"), ("bits per token", "bits_per_token", ".2f")),
-    "text": (
-        _DECODER,
-        ("solved", "accuracy", ".1%"),
-        ("±", "accuracy_standard_error", ".1%"),
-        _FEWER,
-        ("fewer target passes", "fewer_target_passes", ".1f"),
-        _DRAFTING,
-        _SPEEDUP,
-    ),
-    "compare": (
-        ("setting", "setting", ""),
-        ("against", "baseline", ""),
-        ("tokens per pass, times", "speed", ".2f"),
-        ("speedup", "speed_by_clock", ".2f"),
-        ("solved", "accuracy", ".1%"),
-        ("against", "baseline_accuracy", ".1%"),
-    ),
-    **dict.fromkeys(
-        ("continuous", "cspd"),
-        (
-            ("drafter", "drafter", ""),
-            ("verdict", "verdict", ""),
-            ("γ", "gamma", ""),
-            ("batch", "batch", ""),
-            ("acceptance", "acceptance", ".2f"),
-            ("breaks even at", "acceptance_to_break_even", ".2f"),
-            ("tokens per target pass", "tokens_per_verification", ".1f"),
-            _DRAFTING,
-            _SPEEDUP,
-        ),
-    ),
-    "smollm2": (
-        ("tokens of a pass", "tokens", ""),
-        ("ms", "milliseconds", ".1f"),
-        ("over a pass over one", "of_one_token", ".2f"),
-        ("ms, transformers", "milliseconds_transformers", ".1f"),
-        ("times faster", "faster", ".2f"),
-    ),
+COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
+    "acceptance": ("acceptance", ".2f"),
+    "acceptance_to_break_even": ("breaks even at", ".2f"),
+    "accuracy": ("solved", ".1%"),
+    "accuracy_standard_error": ("±", ".1%"),
+    "as_asked_percent": ("as asked, %", ".1f"),
+    "baseline": ("against", ""),
+    "baseline_accuracy": ("against", ".1%"),
+    "bits_per_token": ("bits per token", ".2f"),
+    "changes_distance": ("of changes", ".2f"),
+    "drafting": ("drafter's passes per target pass", ".1f"),
+    "faster": ("times faster", ".2f"),
+    **{f"faster_{kind}": (kind, ".2f") for kind in ("story", "explanation", "code", "summary", "rewriting")},
+    "faster_high_quartile": ("upper quartile", ".2f"),
+    "faster_low_quartile": ("lower quartile", ".2f"),
+    "faster_median": ("speedup", ".2f"),
+    "faster_overall": ("overall", ".2f"),
+    "fewer_passes": ("fewer passes", ".1f"),
+    "fewer_target_passes": ("tokens per target pass", ".1f"),
+    "frames_distance": ("Fréchet-like distance of frames", ".1f"),
+    "frechet_like": ("Fréchet-like distance", ".0f"),
+    "frechet_like_more": ("more than with one", ".0f"),
+    "frechet_like_more_error": ("±", ".0f"),
+    "gamma": ("γ", ""),
+    "guidance": ("guidance", "g"),
+    "milliseconds": ("ms", ".1f"),
+    "milliseconds_computed": ("ms, computed", ".1f"),
+    "milliseconds_transformers": ("ms, transformers", ".1f"),
+    "nfe_ratio": ("fewer passes", ".1f"),
+    "of_one_token": ("over a pass over one", ".2f"),
+    "off_percent": ("off, %", "+.1f"),
+    "speed": ("tokens per pass, times", ".2f"),
+    "speed_by_clock": ("speedup", ".2f"),
+    "time_ratio": ("speedup", ".2f"),
+    "tokens": ("tokens of a pass", ""),
+    "tokens_per_step": ("tokens per step", ""),
+    "tokens_per_target_pass": ("tokens per target pass", ".2f"),
+    "tokens_per_verification": ("tokens per target pass", ".1f"),
+    "window": ("L", ""),
+}
+"""Field of a row -> heading and format of its column; other fields are headed by their names."""
+_CSPD: Final = (
+    *("drafter", "verdict", "gamma", "batch", "acceptance", "acceptance_to_break_even"),
+    *("tokens_per_verification", "drafting", "faster_median"),
+)
+TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "drafting": ("model", "drafter", "gamma", "acceptance", "fewer_target_passes", "drafting", "faster_median"),
+    "video": ("decoder", "window", "nfe_ratio", "time_ratio", "frames_distance", "changes_distance"),
+    "speed": ("decoder", "window", "guidance", "fewer_passes", "faster_median"),
+    "quality": ("decoder", "as_asked_percent", "bits_per_token"),
+    "text": ("decoder", "accuracy", "accuracy_standard_error", "fewer_target_passes", "drafting", "faster_median"),
+    "compare": ("setting", "baseline", "speed", "speed_by_clock", "accuracy", "baseline_accuracy"),
+    "continuous": _CSPD,
+    "cspd": _CSPD,
+    "smollm2": ("tokens", "milliseconds", "of_one_token", "milliseconds_transformers", "faster"),
     "smollm2_drafts": (
-        ("sampling", "sampling", ""),
-        ("drafts by", "drafter", ""),
-        ("γ", "gamma", ""),
-        ("tokens per target pass", "tokens_per_target_pass", ".2f"),
-        ("speedup", "faster_overall", ".2f"),
-        ("median", "faster_median", ".2f"),
-        ("quartiles", "faster_low_quartile", ".2f"),
-        ("", "faster_high_quartile", ".2f"),
-        *((kind, f"faster_{kind}", ".2f") for kind in ("story", "explanation", "code", "summary", "rewriting")),
+        *("sampling", "drafter", "gamma", "tokens_per_target_pass", "faster_overall"),
+        *("faster_low_quartile", "faster_median", "faster_high_quartile"),
+        *("faster_story", "faster_explanation", "faster_code", "faster_summary", "faster_rewriting"),
     ),
-    "calibrated": (
-        ("method", "method", ""),
-        ("model", "model", ""),
-        ("setting", "setting", ""),
-        ("passes", "passes", ""),
-        ("ms, measured", "milliseconds", ".0f"),
-        ("ms, computed", "milliseconds_computed", ".0f"),
-        ("off, %", "off_percent", "+.1f"),
-    ),
-    "patches": (
-        _DECODER,
-        ("guidance", "guidance", "g"),
-        ("as asked, %", "as_asked_percent", ".0f"),
-        ("Fréchet-like distance", "frechet_like", ".0f"),
-    ),
+    "calibrated": ("method", "model", "setting", "passes", "milliseconds", "milliseconds_computed", "off_percent"),
+    "patches": ("decoder", "guidance", "as_asked_percent", "frechet_like"),
     "masked": (
-        ("tokens per step", "tokens_per_step", ""),
-        ("speedup", "faster", ".2f"),
-        ("as asked, %", "as_asked_percent", ".0f"),
-        ("Fréchet-like distance", "frechet_like", ".0f"),
-        ("more than with one", "frechet_like_more", ".0f"),
-        ("±", "frechet_like_more_error", ".0f"),
+        *("tokens_per_step", "faster", "as_asked_percent"),
+        *("frechet_like", "frechet_like_more", "frechet_like_more_error"),
     ),
 }
-"""Benchmark -> heading, field and format of the columns that are shown of its rows.
+"""Benchmark -> fields that are shown of its rows.
 
 Rows without the last column are left out. Of "compare" the numbers of its claims are shown.
 """
+_TOKENS: Final = ("tokens_per_verification", "fewer_target_passes", "nfe_ratio", "fewer_passes")
+"""Fields with the tokens that one pass of the target gives, the first that a row has; ordinary decoding gives one."""
 _MET: Final = {True: ": met", False: ": **missed**", None: ""}
 
 
@@ -151,10 +121,6 @@ class Headline:
     """Name of the benchmark whose result holds the row."""
     row: Record
     """What the row says of itself; of several that say it, the fastest counts."""
-    tokens: str
-    """Field with the tokens that one pass of the target gives; ordinary decoding gives one."""
-    faster: str = "faster_median"
-    """Field with times faster than ordinary decoding, one sequence at a time."""
     exact: str = "yes, proved"
 
 
@@ -165,7 +131,6 @@ HEADLINES: Final = (
         "a small model drafts a few tokens, the large one checks them in one pass",
         "drafting",
         {"method": "speculative", "model": "text-target", "drafter": "text-draft"},
-        "fewer_target_passes",
     ),
     Headline(
         "SCD",
@@ -173,7 +138,6 @@ HEADLINES: Final = (
         "Jacobi iteration on a window of drafts, each coupled to the one before",
         "speed",
         {"method": "scd", "guidance": 1.0},
-        "fewer_passes",
     ),
     Headline(
         "SCD, video",
@@ -181,8 +145,6 @@ HEADLINES: Final = (
         "the same where tokens resemble those of the frame before: 7 frames behind 2",
         "video",
         {"method": "scd", "kind": "video"},
-        "nfe_ratio",
-        "time_ratio",
     ),
     Headline(
         "Confidence",
@@ -190,7 +152,6 @@ HEADLINES: Final = (
         "a baseline: reveals all tokens above a threshold, tuned so that no answer is wrong",
         "text",
         {"method": "blockwise", "decoder": "confidence 0.3, block 4"},
-        "fewer_passes",
         exact="no",
     ),
     Headline(
@@ -199,7 +160,6 @@ HEADLINES: Final = (
         "a block-diffusion language model drafts, and checks itself with blocks of one token",
         "text",
         {"method": "s2d2", "decoder": "S2D2, block 16"},
-        "fewer_passes",
     ),
     Headline(
         "Confidence",
@@ -207,7 +167,6 @@ HEADLINES: Final = (
         "PSD's policy without its drafts",
         "text",
         {"method": "blockwise", "decoder": "confidence 0.9, block 16"},
-        "fewer_passes",
         exact="no",
     ),
     Headline(
@@ -216,7 +175,6 @@ HEADLINES: Final = (
         "unmasks in parallel, drafts future steps, and keeps the deepest draft that holds",
         "text",
         {"method": "psd", "decoder": "PSD 0.9, block 16"},
-        "fewer_passes",
         exact="no; its strict acceptance gives its policy's text",
     ),
     Headline(
@@ -225,7 +183,6 @@ HEADLINES: Final = (
         "a small diffusion language model drafts for a large one under a temporal mask",
         "text",
         {"method": "simsd"},
-        "fewer_target_passes",
         exact="no; its exact verifier is",
     ),
     Headline(
@@ -234,7 +191,6 @@ HEADLINES: Final = (
         "a small model drafts continuous tokens; the paper's rule judges their last denoising step",
         "cspd",
         {"method": "cspd", "verdict": "paper"},
-        "tokens_per_verification",
         exact="no; the ratio of densities is",
     ),
     Headline(
@@ -243,7 +199,6 @@ HEADLINES: Final = (
         "the same drafts, judged by all denoising steps as one",
         "continuous",
         {"method": "cspd-block", "batch": 1},
-        "tokens_per_verification",
     ),
 )
 
@@ -308,31 +263,37 @@ def headlines(results: Mapping[str, Record]) -> str:
     """README's table: a row for every method whose result there is; ordinary decoding is 1 in both speeds."""
     passes = "tokens per target pass", "drafter's passes per target pass"
     head = ("method", "what it does", "setting", *passes, "speedup (all settings)", "quality here", "exact")
-    return _table(head, [_headline(line, results[line.result]["rows"]) for line in HEADLINES if line.result in results])
+    return table(head, [_headline(line, results[line.result]["rows"]) for line in HEADLINES if line.result in results])
 
 
 def _headline(line: Headline, rows: Sequence[Record]) -> list[str]:
     rows, ordinary = [row for row in rows if line.row.items() <= row.items()], rows[0]
-    row = max(rows, key=lambda row: float(row[line.faster]))
+    speeds = {_first(row, ("faster_median", "time_ratio")): row for row in rows}
+    slowest, fastest = min(speeds), max(speeds)
+    row = speeds[fastest]
     quality = (
         "same distribution" if line.exact == "yes, proved" else f"{row.get('acceptance', 0):.0%} of drafts accepted"
     )
     if line.result == "text":  # the share of problems solved, with the larger of both standard errors
         error = max(each["accuracy_standard_error"] for each in (row, ordinary))
         quality = f"{row['accuracy']:.1%} solved, ordinary {ordinary['accuracy']:.1%} (± {error:.1%})"
-    speeds = sorted(float(row[line.faster]) for row in rows)
     setting = [str(row[field]) for field in ("decoder",) if field in row]
     setting += [f"{symbol} = {row[field]}" for symbol, field in (("L", "window"), ("γ", "gamma")) if row.get(field)]
     return [
         f"**{line.method}** ([{line.paper}](https://arxiv.org/abs/{line.paper}))",
         line.does,
         ", ".join(setting),
-        f"{row[line.tokens]:.1f}",
+        f"{_first(row, _TOKENS):.1f}",
         f"{row['drafting']:.1f}" if row.get("drafting") else "",
-        f"{speeds[-1]:.2f}×" + (f" ({speeds[0]:.2f} to {speeds[-1]:.2f})" if len(rows) > 1 else ""),
+        f"{fastest:.2f}×" + (f" ({slowest:.2f} to {fastest:.2f})" if len(rows) > 1 else ""),
         quality,
         line.exact,
     ]
+
+
+def _first(row: Record, fields: Sequence[str]) -> float:
+    """The first of the fields that a row has."""
+    return next(float(row[field]) for field in fields if field in row)
 
 
 def verdicts(result: Record) -> str:
@@ -340,7 +301,7 @@ def verdicts(result: Record) -> str:
     head = ["place", "conclusion", "found here, positive as reported", "verdict"]
     found = [row for row in result["rows"] if row["verdict"] != "needs weights"]
     rows = ([f"{row['paper']}, {row['place']}", row["says"], row["found"], f"**{row['verdict']}**"] for row in found)
-    return f"`{result['command']}`: {place(result)}.\n\n{_table(head, rows)}"
+    return f"`{result['command']}`: {place(result)}.\n\n{table(head, rows)}"
 
 
 def models_table(manifest: Record) -> str:
@@ -348,10 +309,10 @@ def models_table(manifest: Record) -> str:
     rows = []
     for name, entry in manifest.items():
         run = entry["trained"]
-        trained = f"{run['steps']:,} steps of {run['batch']} in {run['minutes']:g} minutes, {run['device']}"
+        trained = f"{run['steps']:,} steps of {run['batch']}, {run['minutes']:g} min"
         metrics = "; ".join(f"{metric.replace('_', ' ')} {value:g}" for metric, value in entry["metrics"].items())
-        rows.append([name, f"{entry['parameters']:,}", f"`{entry['command']}`", trained, metrics])
-    return _table(["model", "parameters", "command", "trained", "measured"], rows)
+        rows.append([name, f"{entry['parameters']:,}", trained, metrics])
+    return table(["model", "parameters", "trained", "measured"], rows)
 
 
 def tables(results: Mapping[str, Record]) -> str:
@@ -373,16 +334,22 @@ def section(name: str, result: Record) -> str:
         claims = [claim for claim in claims if claim["target"] is not None]
     parts = [f"`{result['command']}`: {place(result)}."]
     if name in TABLES:
-        columns = TABLES[name]
-        values = ([(row.get(field), form) for _, field, form in columns] for row in rows)
-        cells = [["" if value is None else format(value, form) for value, form in row] for row in values]
-        parts.append(_table([heading for heading, *_ in columns], [row for row in cells if row[-1]]))
+        cells = [[_cell(row.get(field), field) for field in TABLES[name]] for row in rows]
+        heads = [COLUMNS.get(field, (field, ""))[0] for field in TABLES[name]]
+        parts.append(table(heads, [row for row in cells if row[-1]]))
     if claims:
-        parts.append(_table(["", "measured", "target", "from"], map(_claim, claims)))
+        parts.append(table(["", "measured", "target", "from"], map(_claim, claims)))
     return "\n\n".join(parts)
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def _cell(value: Any, field: str) -> str:
+    if value is None or (field == "drafting" and value < 0.05):
+        return ""
+    return format(value, COLUMNS.get(field, ("", ""))[1])
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in (head, *rows)]
     return "\n".join([f"| {lines[0]} |", "|" + "---|" * len(head), *(f"| {line} |" for line in lines[1:])])
 
