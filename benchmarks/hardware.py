@@ -124,7 +124,7 @@ _MAR_STEPS: Final = SIZES["MAR-H"].denoising_steps
 _FED: Final = 256
 """Tokens of a MAR's pass over a row, on average: 64 places of the class and the final tokens in the encoder, whose
 mean is 192, and all 320 in the decoder. There is no KV cache."""
-PATCH_BATCHES: Final = (1, 8, 64, 512)
+PATCH_BATCHES: Final = (1, 512)
 _PATCHES, _PREFILL, _PATCH_STEPS = 144, 0.05, 20
 """Tokens, share decoded before drafts are made, and denoising steps of the runs of benchmarks.continuous."""
 
