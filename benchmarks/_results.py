@@ -57,6 +57,10 @@ class Spread:
     high: float
     count: int
 
+    def row(self, name: str) -> Row:
+        """The spread as fields of a row."""
+        return {f"{name}_median": self.median, f"{name}_low_quartile": self.low, f"{name}_high_quartile": self.high}
+
     def __str__(self) -> str:
         """The spread in words."""
         return f"quartiles {self.low:.3g} to {self.high:.3g} of {self.count} measurements"

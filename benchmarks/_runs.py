@@ -47,6 +47,11 @@ def job(decoder: str, model: Model, prompt: str, sample: int, **settings: object
     return Request(name, model, prompt, settings=own, sample=sample).job()
 
 
+def jobs(decoder: str, model: Model, prompts: Sequence[str], **settings: object) -> list[Job]:
+    """A job for every prompt, each with random draws of its own."""
+    return [job(decoder, model, prompt, sample, **settings) for sample, prompt in enumerate(prompts)]
+
+
 def now() -> float:
     """Seconds: the processor's where one thread does all, which other work on the machine does not lengthen.
 
@@ -130,14 +135,11 @@ def paired(rounds: Iterable[tuple[Job, Mapping[Key, Job]]]) -> dict[Key, list[Pa
 def speed(pairs: Sequence[Pair]) -> Row:
     """Passes and seconds of the others, and how many times faster than ordinary decoding they are."""
     forwards = statistics.fmean(own.forwards for _, own in pairs)
-    faster = spread([usual.seconds / own.seconds for usual, own in pairs])
     return {
         "nfe": forwards,
         "fewer_passes": statistics.fmean(usual.forwards for usual, _ in pairs) / forwards,
-        "seconds_median": spread([own.seconds for _, own in pairs]).median,
-        "faster_median": faster.median,
-        "faster_low_quartile": faster.low,
-        "faster_high_quartile": faster.high,
+        "seconds_median": statistics.median(own.seconds for _, own in pairs),
+        **spread([usual.seconds / own.seconds for usual, own in pairs]).row("faster"),
     }
 
 
@@ -146,13 +148,13 @@ def throughput(jobs: Sequence[Job], repeats: int, label: str, noun: str) -> Clai
 
     Its `numbers` are those of the last repetition.
     """
-    ratios, numbers, same = [], dict[str, float](), 0
+    ratios = []
     for _ in range(repeats):
         batch, singles = decode(jobs), [decode([one]) for one in jobs]
         alone = sum(run.seconds for run in singles)
         ratios.append(alone / batch.seconds)
-        numbers = {"batch": len(jobs), "per_second": len(jobs) / batch.seconds, "per_second_alone": len(jobs) / alone}
-        same = sum(run.tokens[0] == tokens for run, tokens in zip(singles, batch.tokens, strict=True))
+    numbers = {"batch": len(jobs), "per_second": len(jobs) / batch.seconds, "per_second_alone": len(jobs) / alone}
+    same = sum(run.tokens[0] == tokens for run, tokens in zip(singles, batch.tokens, strict=True))
     ratio = spread(ratios)
     rates = f"{numbers['per_second']:.2f} against {numbers['per_second_alone']:.2f} {noun} a second"
     return Claim(

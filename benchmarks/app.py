@@ -167,16 +167,13 @@ def decoded(address: str, runs: int) -> Row:
         trace: dict[str, Any] = client.predict(method="scd", seed=seed, model=MODEL, api_name="/run")
         seconds.append(time.monotonic() - start)
         forwards.append(len(trace["steps"]))
-    took = spread(seconds)
     return {
         "method": "scd",
         "through": "/run",
         "model": MODEL,
         "runs": runs,
         "nfe": sum(forwards) / runs,
-        "seconds_median": took.median,
-        "seconds_low_quartile": took.low,
-        "seconds_high_quartile": took.high,
+        **spread(seconds).row("seconds"),
     }
 
 

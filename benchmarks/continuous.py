@@ -1,6 +1,6 @@
 """Continuous speculative decoding against ordinary decoding: acceptance, calls, wall-clock time and quality.
 
-    python -m benchmarks.continuous [--json FILE] [--method NAME] [--model ID] [--gammas N ...] [--batches N ...]
+    python -m benchmarks.continuous [--json FILE] [--method NAME] [--gammas N ...] [--batches N ...]
 
 Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths.
 
@@ -8,7 +8,7 @@ Every timed run stands next to an ordinary one of the same batch, in alternating
 is timed. Calls and acceptance come from a recorded run with the same seeds, which takes the same decisions. Batches are
 timed once, single pictures `--repeats` times.
 
-Quality stands beside it. Of the closed-form field: the spread of what its cells leave to chance, over what it should
+Quality is measured, too. Of the closed-form field: the spread of what its cells leave to chance, over what it should
 be, 1 where the distribution is right. Of pictures: how many show what was asked, and a distance of the whole batch
 from real ones, as FID's but on the features of a small classifier (benchmarks/_pictures.py); it depends on the number
 of pictures, so rows of one batch size alone can be compared.
@@ -28,7 +28,7 @@ from benchmarks._results import Options, Row, finish, positive, spread
 from benchmarks._runs import now, prompts
 from engines.config import as_values, settings
 from engines.methods import METHODS, ordinary
-from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.catalog import MODELS, load_model
 from engines.models.devices import add_option
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
@@ -40,6 +40,7 @@ from traces.streams import piped
 
 DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 """Methods to choose from, the default first."""
+MODEL: Final = "patch-target"
 GAMMAS: Final = (1, 2, 4, 8, 16)
 BATCHES: Final = (1, 8)
 REPEATS: Final = 3
@@ -53,27 +54,25 @@ FEW: Final = 4
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     options = Options("continuous", __doc__)
-    family = [name for name, info in MODELS.items() if "continuous-ar" in info.families and info.small]
     options.add_argument("--method", choices=DRAFTING, default=DRAFTING[0])
-    options.add_argument("--model", choices=family, default=default_model("continuous-ar"))
     options.add_argument("--gammas", type=positive, nargs="+", default=GAMMAS)
     options.add_argument("--batches", type=positive, nargs="+", default=BATCHES)
     options.add_argument("--repeats", type=positive, default=REPEATS)
     add_option(options)
     chosen = options.read(arguments)
-    model: Any = load_model(chosen.model, chosen.device)
-    opens, rows = dict(MODELS[chosen.model].opens), []
+    model: Any = load_model(MODEL, chosen.device)
+    opens, rows = dict(MODELS[MODEL].opens), []
     for batch in chosen.batches:
-        for k, way in enumerate(ways(chosen.method, chosen.model)):
+        for k, way in enumerate(ways(chosen.method, MODEL)):
             for gamma in [gamma for gamma in chosen.gammas if k == 0 or gamma <= FEW]:
                 jobs = [
                     Request(chosen.method, model, prompt, seed=seed, settings={**opens, "gamma": gamma, **way}).job()
-                    for seed, prompt in enumerate(prompts(chosen.model, batch))
+                    for seed, prompt in enumerate(prompts(MODEL, batch))
                 ]
                 rows.append(measure(jobs, chosen.repeats if batch == 1 else 1))
                 setting = ", ".join([f"gamma {gamma}", f"batch {batch}", *way.values()])
                 print(f"{setting}: {rows[-1]['faster_median']:.2f} times", file=sys.stderr, flush=True)
-    title = f"{MODELS[chosen.model].title}: {METHODS[chosen.method].title}"
+    title = f"{MODELS[MODEL].title}: {METHODS[chosen.method].title}"
     finish(chosen, title, [], rows, model.device)
 
 
@@ -111,7 +110,6 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
     spent, usually = statistics.median(seconds[True]), statistics.median(seconds[False])
     cost = {role: each * spent * jobs[0].task.length / usually for role, each in passes(traces).items()}
     needed = cost["verify"] + gamma * cost["draft"]
-    faster = spread([a / b for a, b in zip(seconds[False], seconds[True], strict=True)])
     return {
         "method": jobs[0].method.name,
         "model": jobs[0].model.card.id,
@@ -131,9 +129,7 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         "seconds_ordinary": usually,
         "seconds": spent,
         **shares(traces),
-        "faster_median": faster.median,
-        "faster_low_quartile": faster.low,
-        "faster_high_quartile": faster.high,
+        **spread([a / b for a, b in zip(seconds[False], seconds[True], strict=True)]).row("faster"),
         **quality(jobs, drawn[True]),
         **{f"{name}_ordinary": value for name, value in quality(jobs, drawn[False]).items()},
     }

@@ -1,6 +1,6 @@
 """Speculative decoding with a draft model: time and passes against ordinary decoding, on pictures and on text.
 
-    python -m benchmarks.drafting [--json FILE] [--images N] [--problems N] [--gammas G ...] [--device D]
+    python -m benchmarks.drafting [--json FILE] [--images N] [--problems N] [--device D]
 
 Every run is timed next to an ordinary one of the same prompt, in alternating order; ratios are formed within such a
 pair, and nothing is recorded while it is timed. Acceptance and the number of calls come from the same runs, recorded
@@ -40,7 +40,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = Options("drafting", __doc__)
     options.add_argument("--images", type=positive, default=12)
     options.add_argument("--problems", type=positive, default=20)
-    options.add_argument("--gammas", type=positive, nargs="+", default=list(GAMMAS))
     add_option(options)
     chosen = options.read(arguments)
     pictures, text = load_model(PICTURES, chosen.device), load_model(TEXT, chosen.device)
@@ -53,14 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         likeliest = {"top_k": 1, "length": LENGTH, **settings}
         return Request(method, text, held_out()[number].question, settings=likeliest).job()
 
-    rows = table(pictures, draw, chosen.images, chosen.gammas) + table(text, answer, chosen.problems, chosen.gammas)
+    rows = table(pictures, draw, chosen.images) + table(text, answer, chosen.problems)
     finish(chosen, "Speculative decoding", [], rows, pictures.device)
 
 
-def table(model: Model, make: Make, count: int, gammas: Sequence[int]) -> list[Row]:
+def table(model: Model, make: Make, count: int) -> list[Row]:
     """Ordinary decoding, then every drafter with every draft length; pairs of all of them are interleaved."""
-    cells = {(drafter, gamma): {"drafter": drafter, "gamma": gamma} for drafter in DRAFTERS for gamma in gammas}
-    for settings in list(cells.values())[:: len(gammas)]:
+    cells = {(drafter, gamma): {"drafter": drafter, "gamma": gamma} for drafter in DRAFTERS for gamma in GAMMAS}
+    for settings in list(cells.values())[:: len(GAMMAS)]:
         decode([make("speculative", 0, settings)])  # load kernels and grow memory pools before anything is timed
     pairs = paired(
         (make("ar", i, {}), {cell: make("speculative", i, settings) for cell, settings in cells.items()})

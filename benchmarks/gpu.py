@@ -78,34 +78,24 @@ def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, 
     built = build(device, dtype)
     model = built.model
 
-    def row(method: str, settings: str, tokens_fed: float, seconds: float, whole: float) -> Row:
-        return {
-            "family": name,
-            "method": method,
-            "settings": settings,
-            "parameters": model.parameters,
-            "dtype": str(model.dtype).removeprefix("torch."),
-            "tokens_fed": tokens_fed,
-            "seconds": seconds,
-            "whole_seconds": whole,
-        }
-
+    about = {"family": name, "parameters": model.parameters, "dtype": str(model.dtype).removeprefix("torch.")}
     for method, settings in METHODS_OF[model.families[0]]:
         length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
         few = {"steps": 4} if "steps" in settings and model.parameters < 10**6 else {}
         job = Request(method, model, built.prompt, settings={**length, **settings, **few}).job()
         steps = list(islice(Run(job), passes + WARM))
         calls = [step.call for step in steps[WARM:] or steps]
-        yield row(
-            method,
-            " ".join(f"{key}={value}" for key, value in {**settings, **few}.items()),
-            statistics.median(call.query_tokens for call in calls),
-            statistics.median(call.milliseconds.forward / 1000 for call in calls),
-            statistics.median(call.milliseconds.total / 1000 for call in calls),
-        )
+        yield about | {
+            "method": method,
+            "settings": " ".join(f"{key}={value}" for key, value in {**settings, **few}.items()),
+            "tokens_fed": statistics.median(call.query_tokens for call in calls),
+            "seconds": statistics.median(call.milliseconds.forward / 1000 for call in calls),
+            "whole_seconds": statistics.median(call.milliseconds.total / 1000 for call in calls),
+        }
     if built.causal is not None:
         seconds = generating(built, passes)
-        yield row("transformers' generate", "greedy, on the same decoder", 1, seconds, seconds)
+        generate = {"method": "transformers' generate", "settings": "greedy, on the same decoder", "tokens_fed": 1}
+        yield about | generate | {"seconds": seconds, "whole_seconds": seconds}
 
 
 def generating(built: Built, passes: int) -> float:

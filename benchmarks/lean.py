@@ -1,6 +1,6 @@
 """What the engine costs beside what one would write by hand: ratios of processor time, taken in turns in one process.
 
-    python -m benchmarks.lean [--json FILE] [--images N] [--repeats R] [--vocabularies V ...]
+    python -m benchmarks.lean [--json FILE] [--images N] [--repeats R] [--short]
 
 Compared are ordinary decoding with a loop over the same network with a cache, what SCD does beside the network with the
 plain form of released samplers at vocabularies of real models, and recorded runs with runs that are not. Only one
@@ -18,7 +18,7 @@ from benchmarks import _by_hand
 from benchmarks._by_hand import Case, FixedLogits, verified, verified_plainly
 from benchmarks._problems import held_out
 from benchmarks._results import Claim, Options, Row, at_most, finish, positive, spread
-from benchmarks._runs import decode, job, prompts
+from benchmarks._runs import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY
 from benchmarks.text import job as text_job
 from engines.models.bundled.networks import Transformer
@@ -34,6 +34,7 @@ MOST_OUTSIDE_PERCENT: Final = 10.0
 MOST_RECORDING_PERCENT: Final = 5.0
 WINDOWS: Final = (4, 8, 16, 32, 64, 128)
 RECORDED: Final = (8, 32, 64)
+VOCABULARIES: Final = (16_384, 65_536)
 CUTS: Final[tuple[dict[str, Any], ...]] = ({}, {"top_k": 2000}, {"top_p": 0.8})
 FALLEN: Final = 1.25
 USUAL: Final = {
@@ -54,14 +55,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = Options("lean", __doc__)
     options.add_argument("--images", type=positive, default=4)
     options.add_argument("--repeats", type=positive, default=5)
-    options.add_argument("--vocabularies", type=positive, nargs="+", default=[16_384, 65_536])
     options.add_argument("--short", action="store_true", help="only whether a ratio has fallen by a quarter")
     chosen = options.read(arguments)
     rows, count = list[Row](), chosen.images
     if chosen.short:
         claims = short()
     else:
-        rows = [row for size in chosen.vocabularies for window in (16, 32, 128) for row in verification(size, window)]
+        rows = [row for size in VOCABULARIES for window in (16, 32, 128) for row in verification(size, window)]
         claims = [*loops(count, chosen.repeats), *outside(count), *at_worst(rows), *recording(count)]
     finish(chosen, "What the engine costs", claims, rows)
     return int(chosen.short and not all(claim.met for claim in claims))
@@ -112,7 +112,7 @@ def short() -> list[Claim]:
 def loops(count: int, repeats: int) -> list[Claim]:
     """Ordinary decoding of pictures and texts over loops written by hand."""
     model: Any = load_model("studio-image")
-    drawn = [job("ar", model, prompt, sample) for sample, prompt in enumerate(prompts("studio-image", count))]
+    drawn = jobs("ar", model, prompts("studio-image", count))
     words: Any = load_model("text-target")
     answers = [text_job(ORDINARY, words, problem) for problem in held_out()[:count]]
     by_hand: dict[str, list[tuple[Job, Callable[[], object]]]] = {
@@ -133,10 +133,7 @@ def outside(count: int) -> list[Claim]:
     """What a pass spends outside the network on a studio model, at every window."""
     model, claims = load_model("studio-image"), []
     for window in WINDOWS:
-        runs = [
-            decode([job("maximal", model, prompt, sample, window=window)])
-            for sample, prompt in enumerate(prompts("studio-image", count))
-        ]
+        runs = [decode([one]) for one in jobs("maximal", model, prompts("studio-image", count), window=window)]
         pairs = [(run.seconds, run.forward_seconds) for run in runs]
         share = MOST_OUTSIDE_PERCENT / (100 - MOST_OUTSIDE_PERCENT)  # of the network's time, which is the rest
         beside = cost(pairs, statistics.fmean(run.forwards for run in runs), share, "the network")

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from benchmarks._pictures import as_asked, marks, sheet
 from benchmarks._results import Claim, Options, Row, at_least, finish, off, positive, same, standard_error
-from benchmarks._runs import NAMES, decode, job, prompts
+from benchmarks._runs import NAMES, decode, jobs, prompts
 from engines.ar.request import Forward
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
 from engines.models.bundled.manifest import entry_of
@@ -35,7 +35,9 @@ from traces.streams import piped
 LOSSLESS: Final = tuple(COUPLINGS)
 DECODERS: Final = ("ar", *LOSSLESS, "gsd")
 LEAST_AS_ASKED_PERCENT: Final = 90.0
-OPENS: Final = dict(MODELS[ID].opens)
+WINDOW: Final = 32
+BATCH: Final = 32
+"""Sequences in lockstep."""
 
 
 class Pictures(NamedTuple):
@@ -52,21 +54,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, judge and report."""
     options = Options("quality", __doc__)
     options.add_argument("--images", type=positive, default=192, help="pictures of every decoder")
-    options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
-    options.add_argument("--window", type=positive, default=32)
-    options.add_argument("--guidance", type=float, default=OPENS["guidance"])
-    options.add_argument("--top-k", type=int, default=OPENS["top_k"])
     options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
     add_option(options)
     chosen = options.read(arguments)
     model = load(device=chosen.device)
     captions, pictures = prompts(ID, chosen.images), dict[str, Pictures]()
     for decoder in DECODERS:
-        settings = {"guidance": chosen.guidance, "top_k": chosen.top_k} | (
-            {} if decoder == "ar" else {"window": chosen.window}
-        )
-        jobs = [job(decoder, model, prompt, sample, **settings) for sample, prompt in enumerate(captions)]
-        pictures[decoder] = draw(jobs, chosen.batch)
+        window = {} if decoder == "ar" else {"window": WINDOW}
+        pictures[decoder] = draw(jobs(decoder, model, captions, **dict(MODELS[ID].opens), **window))
     rows = [row(decoder, pictures[decoder], pictures["ar"]) for decoder in DECODERS]
     if chosen.sheet:
         sheet(chosen.sheet, captions, {NAMES[name]: own.pixels for name, own in pictures.items()})
@@ -74,13 +69,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     finish(chosen, title, claims(rows), rows, model.device)
 
 
-def draw(jobs: Sequence[Job], batch: int) -> Pictures:
-    """Decode jobs, `batch` in lockstep, and mark every picture."""
+def draw(jobs: Sequence[Job]) -> Pictures:
+    """Decode jobs, `BATCH` in lockstep, and mark every picture."""
     model = jobs[0].model
     assert isinstance(model, StudioImage)
     pixels, bits = list[Tensor](), list[float]()
-    for first in range(0, len(jobs), batch):
-        some = jobs[first : first + batch]
+    for first in range(0, len(jobs), BATCH):
+        some = jobs[first : first + BATCH]
         codes = torch.tensor(decode(some).tokens)
         pixels.append(model.pixels(codes).float().cpu())
         bits += bits_per_token(some, codes)

@@ -1,6 +1,6 @@
 """Accuracy and speed of the text methods against ordinary decoding, block size 1, on the same problems.
 
-    python -m benchmarks.text [--json FILE] [--problems N] [--lockstep N] [--device D]
+    python -m benchmarks.text [--json FILE] [--problems N] [--device D]
 
 Every run is timed next to one at block size 1 on the same problem, in alternating order; ratios are formed within such
 a pair. Nothing is recorded while a pair is timed.
@@ -25,6 +25,8 @@ from traces.streams import piped
 
 MODEL: Final = "tally-target"
 LENGTH: Final = 160
+LOCKSTEP: Final = 16
+"""Problems of the throughput part."""
 MOST_OF_POLICY: Final = 1.0
 POLICY: Final = "confidence 0.9, block 16"
 PAYS: Final = "PSD 0.9, block 16, rows that pay"
@@ -52,7 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     options = Options("text", __doc__)
     options.add_argument("--problems", type=positive, default=60)
-    options.add_argument("--lockstep", type=positive, default=16, help="problems of the throughput part")
     add_option(options)
     chosen = options.read(arguments)
     model = load_model(MODEL, chosen.device)
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for label in DECODERS:
         decode([job(label, model, problems[0])])  # load kernels and grow memory pools before anything is timed
     rows = table(model, problems)
-    claims = [against_policy(model, problems), *lockstep(model, posed[: chosen.lockstep])]
+    claims = [against_policy(model, problems), *lockstep(model, posed[:LOCKSTEP])]
     finish(chosen, f"{MODELS[MODEL].title}: speed", claims, rows, model.device)
 
 

@@ -1,6 +1,6 @@
 """How far SimSD's verifiers are from decoding one token after the other, draft by draft, on right solutions.
 
-    python -m benchmarks.verifiers [--json FILE] [--problems N] [--block B] [--device D]
+    python -m benchmarks.verifiers [--json FILE] [--problems N] [--device D]
 
 For every block of a held-out problem's own solution the drafter says in which order it would reveal it; every position
 then takes the right token. D is the drafter's distribution of each position in turn, V what a verifier reads at it in
@@ -31,6 +31,7 @@ from traces.streams import piped
 
 MODEL: Final = "text-target"
 LENGTH: Final = 64
+BLOCK: Final = "4"
 VERIFIERS: Final = {
     "eq1": ("eq1", True),
     "eq1, no RoPE copy": ("eq1", False),
@@ -45,7 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     options = Options("verifiers", __doc__)
     options.add_argument("--problems", type=positive, default=40)
-    options.add_argument("--block", default="4")
     add_option(options)
     chosen = options.read(arguments)
     target = load_model(MODEL, chosen.device)
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name, drafter in (("itself", target), (drafter_of(MODEL), load_model(drafter_of(MODEL), chosen.device))):
         measured: dict[tuple[str, int], list[dict[str, float]]] = defaultdict(list)
         for problem in held_out()[: chosen.problems]:
-            for label, order, numbers in compare(target, drafter, problem.question, problem.solution, chosen.block):
+            for label, order, numbers in compare(target, drafter, problem.question, problem.solution):
                 measured[label, order].append(numbers)
         rows += [_row(name, label, order, drafts) for (label, order), drafts in sorted(measured.items())]
         claims += _claims(name, measured)
@@ -62,11 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 @torch.inference_mode()
-def compare(
-    target: Any, drafter: Any, question: str, solution: str, block: str
-) -> Iterator[tuple[str, int, dict[str, float]]]:
+def compare(target: Any, drafter: Any, question: str, solution: str) -> Iterator[tuple[str, int, dict[str, float]]]:
     """For every whole block of a solution, verifier and draft: label, place in the order, and the numbers."""
-    config = make_config(simsd.Config, {"block": block, "gamma": 0, "length": LENGTH})
+    config = make_config(simsd.Config, {"block": BLOCK, "gamma": 0, "length": LENGTH})
     task: TextTask = target.make_task(question, config)
     text, right = Text(task, config.size), target.encode(solution)
     sessions = {"target": target.start([task], False), "draft": drafter.start([task], False)}

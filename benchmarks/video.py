@@ -21,7 +21,7 @@ from torch import Tensor
 from benchmarks._pictures import Reference, features, frechet
 from benchmarks._results import Claim, Options, Row, at_least, finish, positive, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
-from engines.models.bundled.video import StudioVideo, load
+from engines.models.bundled.video import load
 from engines.models.bundled.video_networks import GIVEN, GIVEN_FRAMES, LENGTH
 from engines.models.catalog import load_model
 from engines.protocol import Model
@@ -68,14 +68,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     clips = [f"clip {number}" for number in range(1, chosen.clips + 1)]
     made = every_window(model, clips, chosen.batch)
     again = [decode_all(jobs(model, ("ar", 0), clips, draw), chosen.batch) for draw in range(1, 1 + AGAIN)]
-    judge, timed = Judge(model, chosen.clips, made["ar", 0].tokens), times(model, clips[: chosen.timed])
-    rows: list[Row] = [{**row("video", *key, one), **judge(one.tokens), **timed[key]} for key, one in made.items()]
+    codes, timed = model.held_out.codes[: chosen.clips], times(model, clips[: chosen.timed])
+
+    def predicted(tokens: Tensor) -> dict[str, Tensor]:
+        return seen(model.decode(torch.cat([codes[:, :GIVEN], tokens.cpu()], 1)))
+
+    real, ordinary = seen(model.decode(codes)), predicted(made["ar", 0].tokens)
+    rows: list[Row] = [
+        {**row("video", *cell, one), **likeness(predicted(one.tokens), real, ordinary), **timed[cell]}
+        for cell, one in made.items()
+    ]
     drawn_anew = {"decoder": f"{NAMES['ar']}, drawn anew"}
-    rows += [{**row("video", "ar", 0, one), **drawn_anew, **judge(one.tokens)} for one in again]
+    rows += [
+        {**row("video", "ar", 0, one), **drawn_anew, **likeness(predicted(one.tokens), real, ordinary)} for one in again
+    ]
     pictures, drawn = load_model(PICTURES), prompts(PICTURES, chosen.clips)
     timed = times(pictures, drawn[: chosen.timed])
     made = every_window(pictures, drawn, chosen.batch)
-    rows += [{**row("picture", *key, one), **timed[key]} for key, one in made.items()]
+    rows += [{**row("picture", *cell, one), **timed[cell]} for cell, one in made.items()]
     finish(chosen, f"{model.card.title}: passes, times and likeness", claims(rows), rows, model.device)
 
 
@@ -102,28 +112,15 @@ def jobs(model: Model, cell: Cell, prompts: Sequence[str], draw: int = 0) -> lis
     return [job(decoder, model, prompt, i + 1000 * draw, **settings) for i, prompt in enumerate(prompts, 1)]
 
 
-class Judge:
-    """Compares what was decoded with how the clips really went on, and with ordinary decoding."""
-
-    def __init__(self, model: StudioVideo, clips: int, ordinary: Int[Tensor, "N T"]) -> None:
-        self._codes = model.held_out.codes[:clips]
-        self._model = model
-        self._real = seen(model.decode(self._codes))
-        self._ordinary = self.features(ordinary)
-
-    def features(self, tokens: Int[Tensor, "N T"]) -> dict[str, Float[Tensor, "N F D"]]:
-        """Features of the predicted frames, and their changes, of every clip."""
-        return seen(self._model.decode(torch.cat([self._codes[:, :GIVEN], tokens.cpu()], 1)))
-
-    def __call__(self, tokens: Int[Tensor, "N T"]) -> dict[str, float]:
-        """Distances to the real clips with standard errors, and how far they are off ordinary decoding's."""
-        every, figures = self.features(tokens), dict[str, float]()
-        for name in FEATURES:
-            sets = every[name], self._real[name], self._ordinary[name]
-            for label, figure, compared in (("distance", distance, sets[:2]), ("off_ordinary", off, sets)):
-                figures[f"{name}_{label}"] = figure(*compared)
-                figures[f"{name}_{label}_error"] = jackknife(figure, *compared)
-        return figures
+def likeness(own: Mapping[str, Tensor], real: Mapping[str, Tensor], ordinary: Mapping[str, Tensor]) -> dict[str, float]:
+    """Distances to the real clips with standard errors, and how far they are off ordinary decoding's."""
+    figures = {}
+    for name in FEATURES:
+        sets = own[name], real[name], ordinary[name]
+        for label, figure, compared in (("distance", distance, sets[:2]), ("off_ordinary", off, sets)):
+            figures[f"{name}_{label}"] = figure(*compared)
+            figures[f"{name}_{label}_error"] = jackknife(figure, *compared)
+    return figures
 
 
 def seen(clips: UInt8[Tensor, "N F S S 3"]) -> dict[str, Float[Tensor, "N F D"]]:

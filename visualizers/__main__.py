@@ -122,8 +122,7 @@ def _kind(options: argparse.Namespace) -> str:
         raise _UsageError(f"-o {options.output}: .{kind} shows traces; give TRACE")
     if kind != ZIP and len(options.figure or ()) > 1:
         raise _UsageError(f"--figure {options.figure[1]}: a .{kind} file holds one figure; choose .zip for several")
-    moving = "moving pictures", MOVING, ENDINGS
-    for where, names, kinds in (moving, ("a .zip file", ("preset", "no_traces"), (ZIP,))):
+    for where, names, kinds in (("moving pictures", MOVING, ENDINGS), ("a .zip file", ("preset", "no_traces"), (ZIP,))):
         if kind not in kinds and (given := _given(options, names)):
             name, value = next(iter(given.items()))
             option = f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}"
@@ -181,17 +180,17 @@ def _write_moving(options: argparse.Namespace, traces: Sequence[Trace]) -> None:
     if clip and len(traces) != 1:
         raise _UsageError(f"--clip: {len(traces)} traces; give the one whose clip it is")
     look, path = Look(theme=options.theme, names=names, **given), Path(options.output)
-
-    def report(done: int, frames: int) -> None:
-        """Say on one line of a terminal how many frames are drawn."""
-        if sys.stderr.isatty():
-            end = "\n" if done == frames else ""
-            print(f"\rframe {done} of {frames}", end=end, file=sys.stderr, flush=True)
-
     if clip:
-        write_clip(traces[0], path, look, report=report)
+        write_clip(traces[0], path, look, report=_report)
     else:
-        write_moving(traces, path, look, report=report)
+        write_moving(traces, path, look, report=_report)
+
+
+def _report(done: int, frames: int) -> None:
+    """Print on one line of a terminal how many frames are drawn."""
+    if sys.stderr.isatty():
+        end = "\n" if done == frames else ""
+        print(f"\rframe {done} of {frames}", end=end, file=sys.stderr, flush=True)
 
 
 def _machine(given: dict[str, Any]) -> dict[str, Machine]:
@@ -254,22 +253,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="python -m visualizers", description=__doc__)
     add = parser.add_argument
     add("traces", nargs="*", metavar="TRACE", help="a trace, .json or .json.gz; - is standard input")
-    output = "what to write: .html, .pdf, .svg, .png, .zip, .gif, .mp4 or .webp; - is standard output"
-    add("-o", "--output", metavar="FILE", help=output)
+    add("-o", "--output", metavar="FILE", help=f"what to write: .{', .'.join(KINDS)}; - is standard output")
     add("--format", choices=("html", *FORMATS, *ENDINGS), help="of -o -; html if left out")
-    figure = "one figure instead of the page; of a .zip several, each with --figure"
     every = (*FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES)
-    add("--figure", action="append", choices=every, metavar="NAME", help=figure)
+    add("--figure", action="append", choices=every, metavar="NAME", help="one figure, not the page; several for a .zip")
     add("--step", type=int, metavar="N", help="the moment to show, in figures that show one: after N passes")
-    themes = "of all files but pages, which follow the reader"
-    add("--theme", choices=("light", "dark"), default="light", help=themes)
+    add("--theme", choices=("light", "dark"), default="light", help="of files; pages follow the reader's system")
     add("--sweep", metavar="RESULTS", help="results of many runs, .jsonl or .json, also .gz, instead of traces")
     of_sweep = f"of a sweep: {', '.join(SPEEDS)}"
     add("--speed", choices=tuple(SPEEDS), metavar="NAME", default="tokens-per-forward", help=of_sweep)
     add("--baseline", metavar="LABEL", help="label or method that speed-ups of a sweep refer to")
     add("--setting", metavar="NAME", help="the setting along the axis of a sweep")
-    timings = "what benchmarks.continuous or benchmarks.video wrote, instead of traces"
-    add("--timings", metavar="RESULTS", help=timings)
+    add("--timings", metavar="RESULTS", help="results of benchmarks.continuous or benchmarks.video, instead of traces")
     add("--preset", choices=PRESETS, metavar="NAME", help=f"how wide figures in a .zip are: {', '.join(PRESETS)}")
     add("--no-traces", action="store_true", default=None, help="leave the traces out of a .zip")
     add("--list", action="store_true", help="list the figures and leave")

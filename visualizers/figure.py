@@ -18,7 +18,12 @@ from visualizers.wrapping import wrapped
 Traces: TypeAlias = Sequence[Trace]
 MOST_GROUPS: Final = 6
 """Groups of runs in one panel."""
-MOST: Final = {"panels": (6, "traces side by side"), "groups": (MOST_GROUPS, "groups of runs"), "runs": (12, "runs")}
+MOST: Final = {
+    "panels": (6, "traces side by side"),
+    "groups": (MOST_GROUPS, "groups of runs"),
+    "one group": (1, "group of runs"),
+    "runs": (12, "runs"),
+}
 """What there may not be too many of in a figure, how many may be drawn, and the same in words."""
 MOST_FRAMES: Final = 16
 """Latent frames of a video that have panels, names or lines of their own."""
@@ -57,7 +62,7 @@ class Figure(Worded):
     """Whether a trace can be drawn; the others are left out."""
     needed: str
     """The same in words."""
-    at_most: Literal["panels", "groups", "runs"] | None = None
+    at_most: Literal["panels", "groups", "one group", "runs"] | None = None
     """What there may not be too many of, see `MOST`."""
     refuses: Callable[[Traces], str | None] = lambda _: None
     """A further reason why the traces cannot be drawn."""
@@ -85,7 +90,7 @@ class Figure(Worded):
             return f"needs {self.needed}, which {these} not have"
         if self.at_most:
             most, things = MOST[self.at_most]
-            count = len(grouped(drawn) if self.at_most == "groups" else drawn)
+            count = len(grouped(drawn) if "group" in self.at_most else drawn)
             if count > most:
                 return f"draws up to {most} {things}, {count} given"
         return self.refuses(drawn)

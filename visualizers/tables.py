@@ -1,10 +1,10 @@
-"""Tables as CSV, Markdown, and LaTeX for the package booktabs. Whatever stands in a cell is text in all three."""
+"""Tables as CSV, Markdown, and LaTeX for the package booktabs; cells are escaped, so that they are read as text."""
 
 import csv
 import io
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
@@ -41,30 +41,26 @@ def as_csv(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def as_markdown(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table as Markdown."""
-    head, *body = (f"| {' | '.join(_line(row, _MARKDOWN))} |" for row in (heads, *rows))
+    head, *body = (f"| {' | '.join(_escaped(row, _MARKDOWN))} |" for row in (heads, *rows))
     rule = "".join(f"| {'---:' if number else '---'} " for number in _numeric(heads, rows)) + "|"
     return "\n".join([head, rule, *body, ""])
 
 
 def as_latex(heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     """Return a table as LaTeX, for the package booktabs."""
-    head, *body = (" & ".join(_line(row, _TEX)) + r" \\" for row in (heads, *rows))
+    head, *body = (" & ".join(_escaped(row, _TEX)) + r" \\" for row in (heads, *rows))
     columns = "".join("r" if number else "l" for number in _numeric(heads, rows))
     first = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
     return "\n".join([*first, *body, r"\bottomrule", r"\end{tabular}", ""])
 
 
-_WRITERS: Final[Mapping[str, Callable[[Sequence[str], Sequence[Sequence[object]]], str]]] = {
-    "csv": as_csv,
-    "md": as_markdown,
-    "tex": as_latex,
-}
-"""Ending of a file -> what writes a table so."""
-
-
-def taken(name: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, str]:
-    """Return a table in every form, by the name of its file."""
-    return {f"{name}.{ending}": write(heads, rows) for ending, write in _WRITERS.items()}
+def table_files(name: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> dict[str, str]:
+    """Return a table in every format, by file name."""
+    return {
+        f"{name}.csv": as_csv(heads, rows),
+        f"{name}.md": as_markdown(heads, rows),
+        f"{name}.tex": as_latex(heads, rows),
+    }
 
 
 def _cell(value: object) -> object:
@@ -75,7 +71,7 @@ def _cell(value: object) -> object:
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
-def _line(row: Sequence[object], signs: Mapping[int, str]) -> list[str]:
+def _escaped(row: Sequence[object], signs: Mapping[int, str]) -> list[str]:
     return [_BLANK.sub(" ", "" if value is None else str(value)).translate(signs) for value in row]
 
 

@@ -16,7 +16,7 @@ from engines.config import ConfigError
 from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
 from traces.speculating import MOST_DRAFTS, Plan
 from visualizers.figures.calculator import CALCULATOR, DRAFTS, Calculation, fitting
-from visualizers.tables import taken
+from visualizers.tables import table_files
 
 _NONE: Final = "none: looked up, or left from the last pass"
 _OWN: Final = "set by hand"
@@ -184,7 +184,7 @@ def rows(plan: Plan) -> dict[str, Any]:
         for one in fitting(plan, "drafts", DRAFTS)
     ]
     note = f"Computed, not measured. A pass of ordinary decoding takes {_time(plan.ordinary.seconds)}."
-    return table(heads, lines, note) | {"files": taken("calculator", heads, lines), "link": True}
+    return table(heads, lines, note) | {"files": table_files("calculator", heads, lines), "link": True}
 
 
 def _milliseconds(plan: Plan) -> tuple[float, float]:

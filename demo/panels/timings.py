@@ -11,7 +11,7 @@ from demo.runs.measured import FOLDER
 from demo.site import LATEST, QUIET, Site, Update, in_turn
 from traces.timings import Timings, Window, Windows
 from visualizers import TIMING_FIGURES, SweepError
-from visualizers.tables import taken
+from visualizers.tables import table_files
 
 _LEAD: Final = (
     "How many passes and how much time drafts save: for videos and pictures by window, for continuous tokens by draft "
@@ -88,4 +88,4 @@ def as_table(measured: Timings | Windows) -> dict[str, Any]:
             numbers = (row.faster_median, row.tokens_per_verification, row.tokens_expected)
             timings.append((row.gamma, row.batch, *(f"{number:.2f}" for number in numbers)))
     heads, rows = (_WINDOW_HEADS, windows) if windows else (_HEADS, timings)
-    return table(heads, rows) | {"files": taken("timings", heads, rows)}
+    return table(heads, rows) | {"files": table_files("timings", heads, rows)}

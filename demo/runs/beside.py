@@ -12,7 +12,7 @@ from traces.pairing import estimate, paired, seconds, target_forwards
 from traces.schema import Trace
 from traces.stats import draft_forwards
 from visualizers.bundle.words import command
-from visualizers.tables import as_csv, taken
+from visualizers.tables import as_csv, table_files
 
 Number: TypeAlias = Callable[[Trace], float | None]
 Columns: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Number], str]
@@ -94,7 +94,7 @@ def beside(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str,
     )
     best = _BEST if _SAVED in heads else ""
     means = " Of several seeds, means ± standard errors." if len(traces) > len(groups) else ""
-    files = taken("runs", heads, rows) | {"runs.csv": _csv(groups, columns)}
+    files = table_files("runs", heads, rows) | {"runs.csv": _csv(groups, columns)}
     return table(heads, rows, note=words + best + means + said) | {"files": files}
 
 

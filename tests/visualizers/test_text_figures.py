@@ -133,7 +133,7 @@ class TestSpeculation:
         assert list(drawn[2].y) == [100 * one.precision for one in five]
         assert all(best >= y for y, best in zip(drawn[0].y, drawn[1].y, strict=True))
         other = speculated(config={"depth": 9})
-        assert FIGURES["foresight"].supports([*runs, other]) == "draws one group of runs, 2 given"
+        assert FIGURES["foresight"].supports([*runs, other]) == "draws up to 1 group of runs, 2 given"
         parallel = named(FIGURES["contributions"].draw([speculated()]), "parallel")[0]
         rows = [one for one in contributions([speculated().steps]) if one.mechanism == "parallel"]
         assert list(parallel.y) == [one.percent for one in rows if one.stage == "early"]

@@ -13,7 +13,7 @@ from visualizers.plot import plain
 from visualizers.style import DIVERGING
 
 Cells: TypeAlias = Sequence[Sequence[float]]
-"""Probability of every cell, by its place along x, then y."""
+"""Probability of every cell, by its index along x, then y."""
 COLUMNS: Final = 3
 _ROW_HEIGHT: Final = 200
 
@@ -40,25 +40,34 @@ class Bias(NamedTuple):
 
 
 def _draw(bias: Bias) -> go.Figure:
-    # Over each difference stands the density that it is of; under the target, the draft's difference has that place.
+    # Each density is above its difference from the target; below the target is the difference of the draft.
     densities = [Density(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
     below = [bias.draft, *bias.drawn]
+    target = np.asarray(bias.target)
+    differences = [100 * (np.asarray(one.cells) - target) for one in below]
     bands = -(-len(densities) // COLUMNS)
     spacing = {"horizontal_spacing": 0.03, "vertical_spacing": 0.05, "shared_xaxes": "all", "shared_yaxes": "all"}
-    titles = _titles(densities, below, bands)
+    empty = [""] * (bands * COLUMNS - len(densities))
+    names = [plain(one.name) for one in densities] + empty
+    apart = [f"TV {one.total_variation:.3f}" for one in below] + empty
+    apart[0] = f"{plain(below[0].name)}, {apart[0]}"
+    rows = [slice(COLUMNS * band, COLUMNS * (band + 1)) for band in range(bands)]
+    titles = [title for row in rows for title in (*names[row], *apart[row])]
     figure = make_subplots(rows=2 * bands, cols=COLUMNS, subplot_titles=titles, **spacing)
     middle = [(low + high) / 2 for low, high in zip(bias.edges, bias.edges[1:], strict=False)]
-    for index, (density, other) in enumerate(zip(densities, below, strict=True)):
-        row, column = 2 * (index // COLUMNS) + 1, index % COLUMNS + 1
-        _heat(figure, middle, _percent(density.cells), (row, column), "coloraxis")
-        _heat(figure, middle, _percent(other.cells, bias.target), (row + 1, column), "coloraxis2")
+    for index, (density, difference) in enumerate(zip(densities, differences, strict=True)):
+        row, place = 2 * (index // COLUMNS) + 1, {"x": middle, "y": middle, "col": index % COLUMNS + 1}
+        hover = "at (%{x:.2f}, %{y:.2f}): %{z:.3f} %<extra></extra>"
+        percent = (100 * np.asarray(density.cells)).T.tolist()  # plotly takes rows along y
+        figure.add_heatmap(z=percent, coloraxis="coloraxis", hovertemplate=hover, row=row, **place)
+        hover = "at (%{x:.2f}, %{y:.2f}): %{z:+.3f} points<extra></extra>"
+        figure.add_heatmap(z=difference.T.tolist(), coloraxis="coloraxis2", hovertemplate=hover, row=row + 1, **place)
     figure.update_annotations(font={"size": 12}, yshift=-2)
     figure.update_xaxes(constrain="domain", showgrid=False, zeroline=False)
     figure.update_yaxes(constrain="domain", constraintoward="top", scaleanchor="x", showgrid=False, zeroline=False)
     figure.update_xaxes(title_text="Component 1", row=2 * bands, col=(COLUMNS + 1) // 2)
     figure.update_yaxes(title_text="Component 2", col=1)
-    differences = [mark.z for mark in figure.data if mark.coloraxis == "coloraxis2"]
-    most = max(abs(value) for z in differences for line in z for value in line)
+    most = float(np.abs(differences).max())
     bar = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "len": 0.44, "ypad": 4}
     left = {**bar, "x": 0.23, "title": {"text": "Probability of a cell (%)", "side": "top"}}
     right = {**bar, "x": 0.77, "title": {"text": "Less the target's (points)", "side": "top"}}
@@ -71,34 +80,12 @@ def _draw(bias: Bias) -> go.Figure:
     )
 
 
-def _titles(densities: Sequence[Density], below: Sequence[Density], bands: int) -> list[str]:
-    """Titles row by row: names over densities, total variations over differences."""
-    empty = [""] * (bands * COLUMNS - len(densities))
-    names = [plain(one.name) for one in densities] + empty
-    apart = [f"TV {one.total_variation:.3f}" for one in below] + empty
-    apart[0] = f"{plain(below[0].name)}, {apart[0]}"
-    rows = [slice(COLUMNS * band, COLUMNS * (band + 1)) for band in range(bands)]
-    return [title for row in rows for title in (*names[row], *apart[row])]
-
-
-def _percent(cells: Cells, less: Cells | None = None) -> list[list[float]]:
-    """Percent as plotly wants a heat map: rows along y."""
-    percent: list[list[float]] = (100 * (np.asarray(cells) - (0 if less is None else np.asarray(less)))).T.tolist()
-    return percent
-
-
-def _heat(figure: go.Figure, middle: list[float], z: list[list[float]], place: tuple[int, int], axis: str) -> None:
-    value = "%{z:.3f} %" if axis == "coloraxis" else "%{z:+.3f} points"
-    hover = f"at (%{{x:.2f}}, %{{y:.2f}}): {value}<extra></extra>"
-    figure.add_heatmap(x=middle, y=middle, z=z, coloraxis=axis, hovertemplate=hover, row=place[0], col=place[1])
-
-
 BIAS: Final[DataFigure[Bias]] = DataFigure(
     name="bias",
     title="What each ratio draws",
     paper="CSpD, Eq. 8, 9 and 13, on a distribution that is known",
-    caption="Densities of a token of two components, and under each what it has over the target's. Orange: too likely; "
-    "blue: too rare. The target's own density, and the draft's difference under it, are integrated; the others are "
+    caption="Densities of a token of two components, and below each its difference from the target's. Orange: too "
+    "likely; blue: too rare. The target's density and the draft's difference below it are integrated; the others are "
     "counted. TV is the total variation to the target: the probability that would have to move. Tokens of the target "
     "alone, vanilla, show how much of it is chance.",
     drawing=_draw,

@@ -16,8 +16,10 @@ from visualizers.picture import cells, compose, data_url, grid
 from visualizers.plot import add_once, fate_mark, side_by_side
 from visualizers.style import NEUTRAL, fate_marker
 
+HEIGHTS: Final = (640, 580, 480)
+"""Pixels that a figure of one, two or more panels is high."""
 FLAT: Final = (460, 390, 358)
-"""Pixels that a figure of one, two or more videos is high: latent frames stand side by side and share the width."""
+"""The same of videos, whose latent frames share the width."""
 
 
 def halfway(trace: Trace) -> int:
@@ -39,10 +41,6 @@ def _square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) -
     figure.update_yaxes(range=[size[0] - 0.5, -0.5], constraintoward="top", scaleanchor=anchor, **bare, **place)
     if col == 1:
         figure.update_yaxes(title_text="Row", **place)
-
-
-def _height(panels: int) -> int:
-    return {1: 640, 2: 580}.get(panels, 480)
 
 
 def _mark_size(columns: int, panels: int) -> float:
@@ -83,9 +81,8 @@ def _canvas(traces: Traces, step: int | None) -> go.Figure:
         for mark in _marks(trace, trace.steps[moment - 1], _mark_size(columns, len(traces))) if moment else ():
             add_once(figure, mark, row=1, col=panel)
     title = f"The canvas after {first}" if len(traces) == 1 else "The canvas during decoding"
-    flat = all(frame_count(trace.canvas) > 1 for trace in traces)
-    height = FLAT[min(len(traces), len(FLAT)) - 1] if flat else _height(len(traces))
-    return figure.update_layout(height=height, title_text=title)
+    heights = FLAT if all(frame_count(trace.canvas) > 1 for trace in traces) else HEIGHTS
+    return figure.update_layout(height=heights[min(len(traces), 3) - 1], title_text=title)
 
 
 def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
@@ -174,7 +171,7 @@ def _acceptance(traces: Traces, step: int | None) -> go.Figure:
     rows = panels[-1].row
     bar = {"title": {"text": "Accept<br>probability"}}
     return figure.update_layout(
-        height=_height(len(panels)) if rows == 1 else 140 + 300 * rows,
+        height=HEIGHTS[min(len(panels), 3) - 1] if rows == 1 else 140 + 300 * rows,
         title_text=f"Accept probability of every draft {when}",
         coloraxis={"colorscale": CIVIDIS, "cmin": 0, "cmax": 1, "colorbar": bar},
     )

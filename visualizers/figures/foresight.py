@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 
 from traces.foresight import MECHANISMS, STAGES, contributions, forecasts, foresight
 from traces.schema import Fate
-from visualizers.figure import Figure, Traces, grouped
+from visualizers.figure import Figure, Traces
 from visualizers.plot import axes, curve, in_panel, side_by_side
 from visualizers.style import Look, fate_color, series
 
@@ -20,11 +20,6 @@ LOOKS: Final = {
     "fallback": (Fate.FALLBACK, "dot"),
 }
 """Mechanism -> the fate whose colour it has, and its dash."""
-
-
-def _one_group(traces: Traces) -> str | None:
-    groups = len(grouped(traces))
-    return f"draws one group of runs, {groups} given" if groups > 1 else None
 
 
 def _foresight(traces: Traces, step: int | None) -> go.Figure:
@@ -79,7 +74,7 @@ FIGURES: Final = (
             trace.canvas.kind == "text" and any(len(one.candidates) >= SIZES[0] for one in forecasts(trace.steps))
         ),
         needed="a text with ranked open positions",
-        refuses=_one_group,
+        at_most="one group",
         drawing=_foresight,
     ),
     Figure(
@@ -94,7 +89,7 @@ FIGURES: Final = (
             trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps]))
         ),
         needed="tokens revealed in blocks of several",
-        refuses=_one_group,
+        at_most="one group",
         drawing=_contributions,
     ),
 )

@@ -19,6 +19,7 @@ AROUND: Final = 4
 """Tokens that a label shows to each side of the last draft."""
 
 Place = tuple[int, int]
+"""Level of a node, and its index within the level."""
 
 
 def graphed_pass(trace: Trace, step: int | None) -> int | None:
@@ -30,7 +31,7 @@ def graphed_pass(trace: Trace, step: int | None) -> int | None:
 
 
 def places(graph: Sequence[Node]) -> list[Place]:
-    """Return level and place within the level of every node."""
+    """Return the place of every node."""
     levels = [len(node.positions) for node in graph]
     return [(level, levels[:index].count(level)) for index, level in enumerate(levels)]
 
