@@ -183,8 +183,8 @@ def try_out(grid: Grid, device: str) -> dict[str, str]:
 
 def key(model: str, configuration: Configuration, problem: int, seed: int) -> str:
     """What a row is known by, as a hash: model, method and settings, problem, seed."""
-    posed = exam(model).problems[problem]
-    return digest([model, configuration.method, dict(configuration.config), [posed.question, posed.answer], seed])
+    asked = exam(model).problems[problem]
+    return digest([model, configuration.method, dict(configuration.config), [asked.question, asked.answer], seed])
 
 
 def weights_of(job: Job) -> dict[str, str]:

@@ -89,7 +89,7 @@ def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
         raise ValueError(f"{pair.sweep}: has no {missing[0]!r}; it has {', '.join(by_label)}")
     group, base = by_label[pair.label], by_label[pair.baseline]
     rate, usual = (each.total("tokens") / each.total("forwards") for each in (group, base))
-    errors, problems = apart(group, base)
+    errors, problems = accuracy_difference(group, base)
     seconds, usually = (each.total("seconds") / each.total("tokens") for each in (group, base))
     name = f"{pair.task}{pair.label} against {pair.baseline}"
     numbers = {
@@ -118,7 +118,7 @@ def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
     return [speed, same(f"{name}: accuracies apart", errors, reason, MOST_ERRORS)]
 
 
-def apart(one: Group, other: Group) -> tuple[float, int]:
+def accuracy_difference(one: Group, other: Group) -> tuple[float, int]:
     """Standard errors between the accuracies of two settings on the same problems, and how many these are."""
     solved, usual = one.shares(), other.shares()
     both = sorted(solved.keys() & usual.keys())

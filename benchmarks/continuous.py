@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model: Any = load_model(MODEL, chosen.device)
     opens, rows = dict(MODELS[MODEL].opens), []
     for batch in chosen.batches:
-        for k, way in enumerate(ways(chosen.method, MODEL)):
+        for k, way in enumerate(combinations(chosen.method, MODEL)):
             for gamma in [gamma for gamma in chosen.gammas if k == 0 or gamma <= FEW]:
                 jobs = [
                     Request(chosen.method, model, prompt, seed=seed, settings={**opens, "gamma": gamma, **way}).job()
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     finish(chosen, title, [], rows, model.device)
 
 
-def ways(method: str, model: str) -> list[dict[str, str]]:
+def combinations(method: str, model: str) -> list[dict[str, str]]:
     """Settings of drafter and verdict, as far as method and model have them."""
     known = {setting.name: setting.choices for setting in settings(METHODS[method].config)}
     drafters = [name for name in DRAFTERS if name in known["drafter"] and (name != "mixture" or MODELS[model].mixture)]

@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         claims = short()
     else:
         rows = [row for size in VOCABULARIES for window in (16, 32, 128) for row in verification(size, window)]
-        claims = [*loops(count, chosen.repeats), *outside(count), *at_worst(rows), *recording(count)]
+        claims = [*against_loops(count, chosen.repeats), *outside_network(count), *worst_cases(rows), *recording(count)]
     finish(chosen, "What the engine costs", claims, rows)
     return int(chosen.short and not all(claim.met for claim in claims))
 
@@ -109,7 +109,7 @@ def short() -> list[Claim]:
     return [_claim(name, values, FALLEN * USUAL[name]) for name, values in measured.items()]
 
 
-def loops(count: int, repeats: int) -> list[Claim]:
+def against_loops(count: int, repeats: int) -> list[Claim]:
     """Ordinary decoding of pictures and texts over loops written by hand."""
     model: Any = load_model("studio-image")
     drawn = jobs("ar", model, prompts("studio-image", count))
@@ -129,7 +129,7 @@ def loops(count: int, repeats: int) -> list[Claim]:
     return claims
 
 
-def outside(count: int) -> list[Claim]:
+def outside_network(count: int) -> list[Claim]:
     """What a pass spends outside the network on a studio model, at every window."""
     model, claims = load_model("studio-image"), []
     for window in WINDOWS:
@@ -163,7 +163,7 @@ def verification(vocabulary: int, window: int, passes: int = 4) -> list[Row]:
     return rows
 
 
-def at_worst(rows: Sequence[Row]) -> list[Claim]:
+def worst_cases(rows: Sequence[Row]) -> list[Claim]:
     """By coupling, the case that costs the most beside the plain form."""
     claims = []
     for coupling in COUPLINGS:

@@ -25,10 +25,10 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "Speculative decoding": ("drafting",),
     "SCD": ("video", "speed", "quality", "toy"),
     "S2D2 and decoding in blocks": ("text",),
-    "PSD, its baselines, and what haste costs": ("compare",),
+    "PSD and its baselines": ("compare",),
     "SimSD": ("verifiers",),
     "CSpD": ("cspd", "continuous", "patches", "masked"),
-    "What the engine costs": ("lean",),
+    "Overhead of the engine": ("lean",),
     "A published language model": ("smollm2", "smollm2_drafts"),
     "Times computed for this machine": ("calibrated",),
     "The app": ("app",),
@@ -36,10 +36,10 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """Heading -> benchmarks; those that no heading names come last."""
 COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "acceptance": ("acceptance", ".2f"),
-    "acceptance_to_break_even": ("breaks even at", ".2f"),
+    "acceptance_to_break_even": ("break-even acceptance", ".2f"),
     "accuracy": ("solved", ".1%"),
     "accuracy_standard_error": ("±", ".1%"),
-    "as_asked_percent": ("as asked, %", ".1f"),
+    "as_asked_percent": ("prompt agreement, %", ".1f"),
     "baseline": ("against", ""),
     "baseline_accuracy": ("against", ".1%"),
     "bits_per_token": ("bits per token", ".2f"),
@@ -64,7 +64,7 @@ COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "milliseconds_transformers": ("ms, transformers", ".1f"),
     "nfe_ratio": ("fewer passes", ".1f"),
     "of_one_token": ("over a pass over one", ".2f"),
-    "off_percent": ("off, %", "+.1f"),
+    "off_percent": ("error, %", "+.1f"),
     "speed": ("tokens per pass, times", ".2f"),
     "speed_by_clock": ("speedup", ".2f"),
     "time_ratio": ("speedup", ".2f"),
@@ -298,10 +298,10 @@ def _first(row: Record, fields: Sequence[str]) -> float:
 
 def verdicts(result: Record) -> str:
     """What was found of each published conclusion."""
-    head = ["place", "conclusion", "found here, positive as reported", "verdict"]
+    head = ["where", "conclusion", "effects here, positive as reported", "verdict"]
     found = [row for row in result["rows"] if row["verdict"] != "needs weights"]
     rows = ([f"{row['paper']}, {row['place']}", row["says"], row["found"], f"**{row['verdict']}**"] for row in found)
-    return f"`{result['command']}`: {place(result)}.\n\n{table(head, rows)}"
+    return f"`{result['command']}`: {origin(result)}.\n\n{table(head, rows)}"
 
 
 def models_table(manifest: Record) -> str:
@@ -332,13 +332,13 @@ def section(name: str, result: Record) -> str:
     if name == "compare":
         rows = [claim["numbers"] for claim in claims if claim.get("numbers")]
         claims = [claim for claim in claims if claim["target"] is not None]
-    parts = [f"`{result['command']}`: {place(result)}."]
+    parts = [f"`{result['command']}`: {origin(result)}."]
     if name in TABLES:
         cells = [[_cell(row.get(field), field) for field in TABLES[name]] for row in rows]
         heads = [COLUMNS.get(field, (field, ""))[0] for field in TABLES[name]]
         parts.append(table(heads, [row for row in cells if row[-1]]))
     if claims:
-        parts.append(table(["", "measured", "target", "from"], map(_claim, claims)))
+        parts.append(table(["figure", "measured", "target", "details"], map(_claim, claims)))
     return "\n\n".join(parts)
 
 
@@ -354,7 +354,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([f"| {lines[0]} |", "|" + "---|" * len(head), *(f"| {line} |" for line in lines[1:])])
 
 
-def place(result: Record) -> str:
+def origin(result: Record) -> str:
     """Device, threads, commit and date of a result."""
     environment = result["environment"]
     state = commit_in_words(environment["commit"]) or "no commit"

@@ -57,12 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_option(options)
     chosen = options.read(arguments)
     model = load_model(MODEL, chosen.device)
-    posed = exam(MODEL).problems
-    problems = posed[: chosen.problems]
+    held_out = exam(MODEL).problems
+    problems = held_out[: chosen.problems]
     for label in DECODERS:
         decode([job(label, model, problems[0])])  # load kernels and grow memory pools before anything is timed
     rows = table(model, problems)
-    claims = [against_policy(model, problems), *lockstep(model, posed[:LOCKSTEP])]
+    claims = [against_policy(model, problems), *lockstep(model, held_out[:LOCKSTEP])]
     finish(chosen, f"{MODELS[MODEL].title}: speed", claims, rows, model.device)
 
 

@@ -166,7 +166,10 @@ def test_sweeps_compare_two_settings_problem_by_problem(tmp_path: Path, monkeypa
     assert [each["accuracy"] for each in written["rows"]] == [0.625, 0.625]
     both = read_rows([json.loads(line) for line in lines] + rows("bad", 20, "........"))
     groups = {group.label: group for group in gathered(both)}
-    assert compare.apart(groups["bad"], groups["slow"]) == (pytest.approx(0.625 / (0.51755 / 8**0.5), rel=1e-3), 8)
+    assert compare.accuracy_difference(groups["bad"], groups["slow"]) == (
+        pytest.approx(0.625 / (0.51755 / 8**0.5), rel=1e-3),
+        8,
+    )
     with pytest.raises(ValueError, match="psd: has no 'none'; it has slow, fast, bad"):
         compare.compare(compare.Pair("psd", "none", "slow"), [*groups.values()])
 
@@ -188,8 +191,8 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding(method: str) ->
     assert sum(parts) == pytest.approx(1) and min(parts) > 0
     parts = row["target_calls"] * row["verify_cost"] + row["draft_calls"] * row["draft_cost"]
     assert 0 < parts * row["seconds_ordinary"] / 15 < 1.01 * row["seconds"]  # passes are a part of the whole
-    assert continuous.ways(method, "patch-target")[-1]["drafter"] == "mixture"
-    assert {way["drafter"] for way in continuous.ways(method, "toy-field")} == {"small"}
+    assert continuous.combinations(method, "patch-target")[-1]["drafter"] == "mixture"
+    assert {way["drafter"] for way in continuous.combinations(method, "toy-field")} == {"small"}
     assert row["method"] == method
 
 

@@ -36,7 +36,7 @@ from visualizers import (
 )
 from visualizers.bundle import PRESETS, BundleError, Options, write_zip
 from visualizers.export import FORMATS, BrowserMissing, write_image
-from visualizers.figure import Worded
+from visualizers.figure import FigureText
 from visualizers.groups import SPEEDS
 from visualizers.moving import ENDINGS, SIZES, Look, MovingError, write_clip, write_moving
 from visualizers.moving.look import Clock
@@ -49,7 +49,7 @@ BROKEN_TRACE, WRONG_USAGE, NO_BROWSER = 1, 2, 3
 MACHINE: Final = ("device", "engine", "target", "draft", "batch")
 MOVING: Final = (*MACHINE, "clock", "every", "slow", "hold", "fps", "size", "width", "name", "clip")
 """Options of moving pictures alone."""
-RESULTS: Final[Mapping[str, Mapping[str, Worded]]] = {"sweep": SWEEP_FIGURES, "timings": TIMING_FIGURES}
+RESULTS: Final[Mapping[str, Mapping[str, FigureText]]] = {"sweep": SWEEP_FIGURES, "timings": TIMING_FIGURES}
 """Option that names results -> figures of them."""
 
 
@@ -229,7 +229,7 @@ def _draw_results(options: argparse.Namespace, kind: str) -> None:
     _save(RESULTS[source][name], drawn, options, kind)
 
 
-def _save(figure: Worded, drawn: go.Figure, options: argparse.Namespace, kind: str, **size: int) -> None:
+def _save(figure: FigureText, drawn: go.Figure, options: argparse.Namespace, kind: str, **size: int) -> None:
     if kind == "html":
         _write_text(options.output, page_of([(figure, drawn)]))
     else:
@@ -242,7 +242,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _listing() -> str:
-    every: list[Worded] = [*FIGURES.values(), *SWEEP_FIGURES.values(), *TIMING_FIGURES.values()]
+    every: list[FigureText] = [*FIGURES.values(), *SWEEP_FIGURES.values(), *TIMING_FIGURES.values()]
     width = max(len(figure.name) for figure in every)
     return "\n".join(
         f"{figure.name:{width}}  {figure.title}{f' [{figure.paper}]' if figure.paper else ''}" for figure in every

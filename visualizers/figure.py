@@ -42,7 +42,7 @@ class FigureError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worded:
+class FigureText:
     """The words of a figure."""
 
     name: str
@@ -55,7 +55,7 @@ class Worded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure(Worded):
+class Figure(FigureText):
     """A figure of traces: what it needs and how it is drawn."""
 
     needs: Callable[[Trace], bool]
@@ -111,10 +111,10 @@ class Figure(Worded):
         except PictureError as error:
             raise FigureError(f"figure {self.name}: {error}") from None
         heading = figure.layout.title.text or self.title
-        return themed(titled(wrapped(figure), heading, subtitle(traces)), "light")
+        return themed(with_title(wrapped(figure), heading, subtitle(traces)), "light")
 
 
-def titled(figure: go.Figure, heading: str, below: str) -> go.Figure:
+def with_title(figure: go.Figure, heading: str, below: str) -> go.Figure:
     """Return the figure with a title and a subtitle in as many lines as it takes, changed in place."""
     lines = wrap(below, SUBTITLE, break_long_words=False) or [""]
     more = SUBTITLE_LINE * (len(lines) - 1)
@@ -129,7 +129,7 @@ Data = TypeVar("Data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataFigure(Worded, Generic[Data]):
+class DataFigure(FigureText, Generic[Data]):
     """A figure of something else than traces."""
 
     drawing: Callable[[Data], go.Figure]
@@ -180,19 +180,19 @@ def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...
     return dict(zip(labels(heads), map(tuple, groups.values()), strict=True))
 
 
-def counted(name: str, runs: Traces) -> str:
+def with_count(name: str, runs: Traces) -> str:
     """Return the name of a group, with the number of its runs where there are several."""
     return name if len(runs) == 1 else f"{name}, {len(runs)} runs"
 
 
-def moment_of(sizes: Mapping[int, int], step: int | None) -> int | None:
+def pass_to_show(sizes: Mapping[int, int], step: int | None) -> int | None:
     """Return the pass to show of those that have a size: the last up to `step`, else the first of the largest."""
     if step is None:
         return max(sizes, key=lambda number: sizes[number], default=None)
     return max((number for number in sizes if number <= step), default=min(sizes, default=None))
 
 
-def at_moments(traces: Traces, moments: Sequence[int], **options: Any) -> tuple[go.Figure, str]:
+def panels_at(traces: Traces, moments: Sequence[int], **options: Any) -> tuple[go.Figure, str]:
     """Return a figure with a panel a trace, headed by its moment, and that of the first in words."""
     words = [f"forward pass {moment} of {len(trace.steps)}" for moment, trace in zip(moments, traces, strict=True)]
     heads = [f"{name}<br>{moment}" for name, moment in zip(labels(traces), words, strict=True)]

@@ -8,7 +8,7 @@ from typing import Final
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
-from visualizers.figure import Figure, Traces, Worded
+from visualizers.figure import Figure, FigureText, Traces
 from visualizers.page import document, inert
 from visualizers.style import template
 
@@ -46,14 +46,14 @@ def section(figures: Sequence[Figure], traces: Traces, *, step: int | None = Non
     return _section([(figure, figure.draw(traces, step=step)) for figure in figures], level=2)
 
 
-def page_of(drawn: Sequence[tuple[Worded, go.Figure]]) -> str:
+def page_of(drawn: Sequence[tuple[FigureText, go.Figure]]) -> str:
     """Return a self-contained page of figures that are drawn already."""
     return document(
         ", ".join(figure.title for figure, _ in drawn), _section(drawn, level=1), "main { max-width: 1000px; }"
     )
 
 
-def _section(drawn: Sequence[tuple[Worded, go.Figure]], level: int) -> str:
+def _section(drawn: Sequence[tuple[FigureText, go.Figure]], level: int) -> str:
     figures = "\n".join(_figure(figure, plot, level) for figure, plot in drawn)
     themes = {theme: template(theme).to_plotly_json() for theme in ("light", "dark")}
     return (
@@ -63,7 +63,7 @@ def _section(drawn: Sequence[tuple[Worded, go.Figure]], level: int) -> str:
     )
 
 
-def _figure(figure: Worded, drawn: go.Figure, level: int) -> str:
+def _figure(figure: FigureText, drawn: go.Figure, level: int) -> str:
     # Titles hold text that is ready for plotly, and so for HTML, but may hold the quotes that end an attribute.
     heading, runs = drawn.layout.title.text, drawn.layout.title.subtitle.text
     label = heading.replace('"', "&quot;")

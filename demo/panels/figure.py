@@ -16,7 +16,7 @@ from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported, themed
 from visualizers.bundle.widths import narrowed
 from visualizers.export import FORMATS, BrowserMissing, write_image
-from visualizers.figure import Worded
+from visualizers.figure import FigureText
 
 
 class Panel:
@@ -40,7 +40,7 @@ class Panel:
         if site.turned is not None and not files_alone:
             site.turned.turned(self.turn, {site.look}, [self.plot], **LATEST)
 
-    def show(self, figure: Worded, drawn: go.Figure, look: str, request: gr.Request) -> Update:
+    def show(self, figure: FigureText, drawn: go.Figure, look: str, request: gr.Request) -> Update:
         """Show a figure; it is kept in light colours for export."""
         self._path(request).write_text(drawn.to_json(), encoding="utf-8")
         update: Update = {self.row: gr.update(visible=True), **self.out.cleared()}

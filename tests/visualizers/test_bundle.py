@@ -84,7 +84,7 @@ def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(name: str, unprinted
         margin = one.figure.layout.margin
         room = one.figure.layout.height - (margin.t or 84) - (margin.b or 56)
         assert room >= 150
-        assert bool(one.figure.layout.title.text) == preset.titled
+        assert bool(one.figure.layout.title.text) == preset.with_title
 
 
 @pytest.mark.slow

@@ -13,8 +13,8 @@ from traces.schema import Fate, Mask
 from traces.text_stats import by_draft_step, decisions, decode_order, estimator_errors, global_ar_ness, local_ar_ness
 from visualizers import FIGURES
 from visualizers.figures.foresight import HORIZONS, SIZES
-from visualizers.figures.graph import graphed_pass
-from visualizers.figures.mask import borders, cells, masked_pass
+from visualizers.figures.graph import pass_with_graph
+from visualizers.figures.mask import boundaries, cells, pass_with_mask
 from visualizers.figures.order import along, binned
 from visualizers.figures.routing import estimator
 from visualizers.figures.throughput import Rates, rates
@@ -30,13 +30,13 @@ class TestMask:
     def test_cells_are_the_runs_and_lines_part_the_kinds(self) -> None:
         mask = Mask(queries=("D0", "M0"), keys=("cache", "D0", "D1", "M0"), runs=((0, 2, 2), (1, 1, 1, 1)))
         assert cells(mask) == [[1, 1, 0, 0], [0, 1, 0, 1]]
-        assert borders(mask.keys) == [0.5, 2.5]
-        assert borders(mask.queries) == [0.5]
+        assert boundaries(mask.keys) == [0.5, 2.5]
+        assert boundaries(mask.queries) == [0.5]
 
     def test_the_pass_is_the_last_one_with_a_mask(self) -> None:
         masked = [number for number, step in enumerate(RUN.steps, start=1) if step.mask]
-        assert masked_pass(RUN, masked[1]) == masked_pass(RUN, masked[2] - 1) == masked[1]
-        assert masked_pass(RUN, 0) == masked[0]
+        assert pass_with_mask(RUN, masked[1]) == pass_with_mask(RUN, masked[2] - 1) == masked[1]
+        assert pass_with_mask(RUN, 0) == masked[0]
         drawn = FIGURES["mask"].draw([RUN], step=masked[2] + 1)
         assert drawn.layout.title.text == f"Attention mask of forward pass {masked[2]} of {len(RUN.steps)} (verify)"
         mask = RUN.steps[masked[2] - 1].mask
@@ -112,8 +112,8 @@ class TestVerdicts:
 class TestSpeculation:
     def test_a_graph_shows_every_draft_and_under_which(self) -> None:
         trace = speculated()
-        assert graphed_pass(trace, None) == 2
-        assert graphed_pass(trace, 1) == 2  # nothing is drafted before
+        assert pass_with_graph(trace, None) == 2
+        assert pass_with_graph(trace, 1) == 2  # nothing is drafted before
         drawn = FIGURES["graph"].draw([trace])
         graph = trace.steps[1].graph or ()
         marks = {mark.name: mark for mark in drawn.data}

@@ -41,7 +41,7 @@ class Preset:
     """Pixels of a PNG for each pixel printed."""
     per_row: int
     """Panels beside one another."""
-    titled: bool
+    with_title: bool
     """Whether the figure says what it is; in a paper the caption does."""
 
     @property
@@ -53,17 +53,17 @@ class Preset:
 PRESETS: Final[Mapping[str, Preset]] = {
     preset.name: preset
     for preset in (
-        Preset("column", "One column (3.25 in)", 3.25, 400, dots=3.125, per_row=1, titled=False),
-        Preset("columns", "Two columns (6.75 in)", 6.75, 800, dots=3.125, per_row=3, titled=False),
-        Preset("slide", "Slide (13.33 in)", 40 / 3, WIDTH, dots=1.5, per_row=3, titled=True),
-        Preset("screen", "As on the page", WIDTH / _INCH, WIDTH, dots=2, per_row=3, titled=True),
+        Preset("column", "One column (3.25 in)", 3.25, 400, dots=3.125, per_row=1, with_title=False),
+        Preset("columns", "Two columns (6.75 in)", 6.75, 800, dots=3.125, per_row=3, with_title=False),
+        Preset("slide", "Slide (13.33 in)", 40 / 3, WIDTH, dots=1.5, per_row=3, with_title=True),
+        Preset("screen", "As on the page", WIDTH / _INCH, WIDTH, dots=2, per_row=3, with_title=True),
     )
 }
 """Name -> width, from the narrowest."""
 
 _PHONE_LETTERS: Final = 40
 """Of one line beside an axis or above a panel."""
-_PHONE: Final = Preset("phone", "A phone", 3.75, 360, dots=1, per_row=1, titled=False)
+_PHONE: Final = Preset("phone", "A phone", 3.75, 360, dots=1, per_row=1, with_title=False)
 
 
 def narrowed(figure: go.Figure) -> go.Figure:
@@ -105,13 +105,13 @@ def laid_out(figure: go.Figure, preset: Preset) -> go.Figure:
     rows = rows_of(panels(figure)) or 1
     columns = min(preset.per_row, len(panels(figure)) or 1)
     labels = any(note.yref == "paper" for note in figure.layout.annotations)
-    top = _TITLE * preset.titled + (_LABELS if labels else _BARE * (not preset.titled))
+    top = _TITLE * preset.with_title + (_LABELS if labels else _BARE * (not preset.with_title))
     _shorten(figure, preset.laid_out, columns)
     legend = _legend(figure, preset.laid_out)
     square = any(y.scaleanchor for _, y in panels(figure)) or figure.layout.yaxis.scaleanchor
     wide = (preset.laid_out - 88) / columns
     high = rows * wide * (0.92 if square else 0.66) + _HEAD * (rows - 1)
-    if not preset.titled:
+    if not preset.with_title:
         figure.update_layout(title=None)
     return figure.update_layout(
         width=None,

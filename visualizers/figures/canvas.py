@@ -10,7 +10,7 @@ from plotly.subplots import make_subplots
 from traces.replay import PENDING, State, outcomes, state_after
 from traces.schema import FATES, Fate, Step, Trace
 from traces.video import frame_count, frame_names
-from visualizers.figure import MOST_FRAMES, Figure, Traces, at_moments, labels
+from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, panels_at
 from visualizers.palette import CIVIDIS, REJECTED, WHITE
 from visualizers.picture import cells, compose, data_url, grid
 from visualizers.plot import add_once, fate_mark, side_by_side
@@ -70,7 +70,7 @@ def _background(trace: Trace, state: State) -> str | None:
 
 def _canvas(traces: Traces, step: int | None) -> go.Figure:
     moments = [halfway(trace) if step is None else min(step, len(trace.steps)) for trace in traces]
-    figure, first = at_moments(traces, moments, horizontal_spacing=0.06)
+    figure, first = panels_at(traces, moments, horizontal_spacing=0.06)
     for panel, (trace, moment) in enumerate(zip(traces, moments, strict=True), start=1):
         rows, columns = grid(trace.canvas)
         _square_axes(figure, (rows, columns), 1, panel)

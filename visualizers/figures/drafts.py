@@ -6,7 +6,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.stats import AgeStatistics, agreement_by_age, agreement_by_position
-from visualizers.figure import Figure, Traces, counted, grouped
+from visualizers.figure import Figure, Traces, grouped, with_count
 from visualizers.plot import axes, curve, side_by_side
 from visualizers.style import Look, series, translucent
 
@@ -18,7 +18,7 @@ FEWEST_AT_AN_AGE: Final = 5
 Trajectory = Sequence[tuple[int, float]]
 
 
-def telling(trajectories: Mapping[int, Trajectory]) -> dict[int, Trajectory]:
+def longest_waiting(trajectories: Mapping[int, Trajectory]) -> dict[int, Trajectory]:
     """Pick `POSITIONS` positions, spread over the canvas, among the third that waited longest."""
     longest = sorted(trajectories, key=lambda position: (-len(trajectories[position]), position))
     pool = sorted(longest[: max(POSITIONS, len(longest) // 3)])
@@ -33,13 +33,13 @@ def _beta(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side([*heads, "All positions"], shared_yaxes=True, horizontal_spacing=0.04)
     oldest = 1
     for i, (name, runs) in enumerate(groups.items()):
-        for k, (position, trajectory) in enumerate(telling(agreement_by_position(runs[0].steps)).items()):
+        for k, (position, trajectory) in enumerate(longest_waiting(agreement_by_position(runs[0].steps)).items()):
             points = [age for age, _ in trajectory], [beta for _, beta in trajectory]
             thin: Look = {"showlegend": False, "line": {**series(k).line, "width": 1.5}, "row": 1, "col": i + 1}
             curve(figure, k, f"position {position}", points, "age %{x}, β %{y:.3f}", marker=series(k).marker(5), **thin)
         ages = agreement_by_age([step for run in runs for step in run.steps])
         oldest = max(oldest, *(row.age for row in ages))
-        _mean_by_age(figure, i, counted(name, runs), ages, len(groups) + 1)
+        _mean_by_age(figure, i, with_count(name, runs), ages, len(groups) + 1)
     axes(figure, "Age in the window (iterations)", "β = 1 – TV", bounds=(0, 1.03), showlegend=None)
     return figure.update_xaxes(range=[0.6, oldest + 0.4], dtick=1 if oldest <= 12 else None)
 

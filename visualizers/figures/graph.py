@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from traces.replay import state_after
 from traces.schema import Node, Step, Token, Trace
-from visualizers.figure import Figure, Traces, at_moments, moment_of
+from visualizers.figure import Figure, Traces, panels_at, pass_to_show
 from visualizers.palette import BLUE
 from visualizers.plot import plain
 from visualizers.style import NEUTRAL, Look
@@ -22,10 +22,10 @@ Place = tuple[int, int]
 """Level of a node, and its index within the level."""
 
 
-def graphed_pass(trace: Trace, step: int | None) -> int | None:
+def pass_with_graph(trace: Trace, step: int | None) -> int | None:
     """Return the pass whose graph to show: the last up to `step`, else the first whose drafts went deepest."""
     graphs = {number: each.graph for number, each in enumerate(trace.steps, start=1) if each.graph}
-    return moment_of(
+    return pass_to_show(
         {n: max(len(node.positions) * node.accepted for node in graph) for n, graph in graphs.items()}, step
     )
 
@@ -78,8 +78,8 @@ def _labels(trace: Trace, number: int, words: dict[int, str]) -> list[str]:
 
 
 def _draw(traces: Traces, step: int | None) -> go.Figure:
-    chosen = [graphed_pass(trace, step) or 1 for trace in traces]
-    figure, moment = at_moments(traces, chosen)
+    chosen = [pass_with_graph(trace, step) or 1 for trace in traces]
+    figure, moment = panels_at(traces, chosen)
     for panel, (trace, number) in enumerate(zip(traces, chosen, strict=True), start=1):
         drafting = trace.steps[number - 1]
         graph = drafting.graph or ()
@@ -143,7 +143,7 @@ FIGURES: Final = (
         "around the least confident token it adds: drafts bold, open places as boxes. A set is accepted when an "
         "accepted smaller set's distributions accept what it adds (thick line); the largest accepted set is kept "
         "(star).",
-        needs=lambda trace: graphed_pass(trace, None) is not None,
+        needs=lambda trace: pass_with_graph(trace, None) is not None,
         needed="a draft graph",
         at_most="panels",
         drawing=_draw,

@@ -10,7 +10,7 @@ from traces.measures import MEASURES
 from traces.pairing import estimate
 from traces.schema import Fate, Trace
 from traces.text_stats import by_draft_step
-from visualizers.figure import Figure, Traces, counted, grouped, labels
+from visualizers.figure import Figure, Traces, grouped, labels, with_count
 from visualizers.plot import axes, curve, dots, error_bars, guide, in_panel, side_by_side
 from visualizers.style import Look, fate_marker, series
 
@@ -108,7 +108,7 @@ def _draft_steps(traces: Traces, step: int | None) -> go.Figure:
             more = {"customdata": [row.count for row in here], **in_panel(panel, i)}
             error = [scale * row.errors[measure] for row in here]
             hover = "draft %{x}: %{y:.3f}, %{customdata} verifications"
-            curve(figure, i, counted(name, groups[name]), points, hover, **error_bars(error), **more)
+            curve(figure, i, with_count(name, groups[name]), points, hover, **error_bars(error), **more)
     axes(figure, "Draft, in the order made", *(COMPARED[measure] for measure in drawn))
     if "agrees" in drawn:
         figure.update_yaxes(range=[0, 103], col=drawn.index("agrees") + 1)

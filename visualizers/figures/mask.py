@@ -6,7 +6,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Mask, Trace
-from visualizers.figure import Figure, Traces, at_moments, moment_of
+from visualizers.figure import Figure, Traces, panels_at, pass_to_show
 from visualizers.palette import BLUE
 from visualizers.plot import plain, thinned
 from visualizers.style import NEUTRAL, Look, levels, translucent
@@ -20,20 +20,20 @@ def cells(mask: Mask) -> list[list[int]]:
     return [[index % 2 for index, length in enumerate(runs) for _ in range(length)] for runs in mask.runs]
 
 
-def masked_pass(trace: Trace, step: int | None) -> int | None:
+def pass_with_mask(trace: Trace, step: int | None) -> int | None:
     """Return the pass whose mask to show: the last up to `step`, else the first that has the most queries."""
-    return moment_of({n: len(each.mask.queries) for n, each in enumerate(trace.steps, start=1) if each.mask}, step)
+    return pass_to_show({n: len(each.mask.queries) for n, each in enumerate(trace.steps, start=1) if each.mask}, step)
 
 
-def borders(names: Sequence[str]) -> list[float]:
+def boundaries(names: Sequence[str]) -> list[float]:
     """Return where one kind of label ends and the next begins; a kind is a label without the number behind it."""
     kinds = [name.rstrip("0123456789") for name in names]
     return [place - 0.5 for place in range(1, len(kinds)) if kinds[place] != kinds[place - 1]]
 
 
 def _draw(traces: Traces, step: int | None) -> go.Figure:
-    chosen = [masked_pass(trace, step) or 1 for trace in traces]
-    figure, moment = at_moments(traces, chosen, horizontal_spacing=0.12)
+    chosen = [pass_with_mask(trace, step) or 1 for trace in traces]
+    figure, moment = panels_at(traces, chosen, horizontal_spacing=0.12)
     masks = [mask for trace, at in zip(traces, chosen, strict=True) if (mask := trace.steps[at - 1].mask) is not None]
     for panel, mask in enumerate(masks, start=1):
         _panel(figure, mask, panel, len(traces))
@@ -58,9 +58,9 @@ def _panel(figure: go.Figure, mask: Mask, panel: int, panels: int) -> None:
     look |= {"showscale": False, "xgap": 1, "ygap": 1, "hovertemplate": "%{text}<extra></extra>"}
     figure.add_heatmap(z=sees, text=text, **look, **where)
     line = {"color": NEUTRAL, "width": 2}
-    for place in borders(keys):
+    for place in boundaries(keys):
         figure.add_vline(x=place, line=line, **where)
-    for place in borders(queries):
+    for place in boundaries(queries):
         figure.add_hline(y=place, line=line, **where)
     bare = {"showgrid": False, "zeroline": False, **where}
     figure.update_xaxes(title_text="Key (what is seen)", tickangle=-90, **_ticks(keys, MOST_LABELS // panels), **bare)
@@ -80,7 +80,7 @@ FIGURES: Final = (
         paper="S2D2, Fig. 1 (c); SimSD, Fig. 2 (c)",
         caption="A row is a position that is computed (query), a column one that it may attend to (key); a filled cell "
         "says that it may. Lines separate kinds of tokens, such as cached ones, drafts and mask tokens.",
-        needs=lambda trace: masked_pass(trace, None) is not None,
+        needs=lambda trace: pass_with_mask(trace, None) is not None,
         needed="a recorded attention mask",
         at_most="panels",
         drawing=_draw,

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from traces.replay import outcomes
 from traces.schema import FATES, Fate, Trace
 from traces.text_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
-from visualizers.figure import Figure, Traces, counted, grouped, labels
+from visualizers.figure import Figure, Traces, grouped, labels, with_count
 from visualizers.plot import add_once, axes, curve, error_bars, fate_mark, guide, in_panel, means, side_by_side
 from visualizers.style import NEUTRAL, series
 
@@ -30,7 +30,7 @@ def _ar_ness(traces: Traces, step: int | None) -> go.Figure:
         for panel, measure in enumerate((local_ar_ness, global_ar_ness), start=1):
             mean, deviation = means([[measure(order, k) for order in orders] for k in REACHES])
             points, place = (REACHES, mean), in_panel(panel, i)
-            curve(figure, i, counted(name, runs), points, "@%{x}: %{y:.3f}", **error_bars(deviation), **place)
+            curve(figure, i, with_count(name, runs), points, "@%{x}: %{y:.3f}", **error_bars(deviation), **place)
     guide(figure, 1)
     return axes(figure, "k", "AR-ness @k", bounds=(0, 1.05)).update_xaxes(tickvals=REACHES)
 
@@ -81,7 +81,7 @@ def _confidence(traces: Traces, step: int | None) -> go.Figure:
         for part in (0, 1):
             x, y = binned([point for run in runs for point in along(run)[part]])
             points, look = ([100 * at for at in x], y), {"marker": series(i).marker(6), **in_panel(part + 1, i)}
-            curve(figure, i, counted(name, runs), points, "at %{x:.0f} %: %{y:.3~g}", **look)
+            curve(figure, i, with_count(name, runs), points, "at %{x:.0f} %: %{y:.3~g}", **look)
     axes(figure, "Progress: share of decoding passes (%)", "Mean confidence", "Tokens per decoding pass")
     return figure.update_xaxes(range=[0, 100]).update_yaxes(range=[0, 1.03], col=1)
 

@@ -1,4 +1,4 @@
-"""Shares of drafts that were accepted: by place in the draft and in the sequence, by detail, and by change."""
+"""Shares of drafts that were accepted: by position in the draft and in the sequence, by detail, and by change."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from traces.schema import Trace
 from traces.stats import Tally, acceptance_by_position, evaluated_drafts
 from traces.text_stats import verifications
 from traces.video import kept_by_change
-from visualizers.figure import Figure, Traces, counted, grouped
+from visualizers.figure import Figure, Traces, grouped, with_count
 from visualizers.picture import cells, final_picture, grid, picture_of
 from visualizers.plot import axes, bars, curve, error_bars, in_panel, side_by_side
 
@@ -47,14 +47,14 @@ def _by_place(traces: Traces, step: int | None) -> go.Figure:
     known = any(_conditional(places) for places in groups.values())
     titles = ["Of the drafts judged there"] if known else []
     figure = side_by_side([*titles, "Of all passes that verified drafts"], horizontal_spacing=0.11)
-    hover = "place %{x}: %{y:.1f} %, %{customdata[0]} of %{customdata[1]}"
+    hover = "position %{x}: %{y:.1f} %, %{customdata[0]} of %{customdata[1]}"
     for i, (name, places) in enumerate(groups.items()):
-        label = f"{counted(name, runs[name])}: mean accepted length {places.mean_accepted_length:.2f}"
+        label = f"{with_count(name, runs[name])}: mean accepted length {places.mean_accepted_length:.2f}"
         marginal: list[Rate] = [(place.number, place.accepted, places.passes) for place in places.places[:MOST_PLACES]]
         for panel, rates in enumerate([_conditional(places), marginal] if known else [marginal], start=1):
             _rates(figure, i, label, rates, hover, **in_panel(panel, i))
     longest = min(MOST_PLACES, max(len(places.places) for places in groups.values()))
-    axes(figure, "Place in the draft", "Drafts accepted (%)", "Drafts accepted (%)", height=460, bounds=(0, 104))
+    axes(figure, "Position in the draft", "Drafts accepted (%)", "Drafts accepted (%)", height=460, bounds=(0, 104))
     return figure.update_xaxes(range=[0.5, longest + 0.5], dtick=1 if longest <= 12 else None)
 
 
@@ -76,7 +76,7 @@ def _along(traces: Traces, step: int | None) -> go.Figure:
         rates = [(100 * (k + 0.5) / PARTS, accepted[k], judged[k]) for k in range(PARTS) if judged[k] >= FEWEST]
         label = f"{name}: {100 * sum(accepted) / sum(judged):.0f} % of {sum(judged)} accepted"
         _rates(figure, i, label, rates, "%{x:.0f} % along: %{y:.0f} % of %{customdata[1]} drafts accepted")
-    axes(figure, "Place in the sequence (%)", "Judged drafts accepted (%)", height=460)
+    axes(figure, "Position in the sequence (%)", "Judged drafts accepted (%)", height=460)
     return figure.update_xaxes(range=[0, 100])
 
 
@@ -137,7 +137,7 @@ def _detail(traces: Traces, step: int | None) -> go.Figure:
             mean = sum(one.detail * one.judged for one in each) / count
             rates.append((mean, sum(one.accepted for one in each), count))
         related = correlation(verdicts)
-        label = counted(name, runs) + ("" if related is None else f": correlation {related:.2f}")
+        label = with_count(name, runs) + ("" if related is None else f": correlation {related:.2f}")
         _rates(figure, i, label, rates, "detail %{x:.1f} %: %{y:.0f} % of %{customdata[1]} judged drafts accepted")
     title = "Local detail (standard deviation of the luminance, %)"
     axes(figure, title, "Judged drafts accepted (%)", height=460, bounds=(0, 104))
@@ -154,7 +154,7 @@ def _redundancy(traces: Traces, step: int | None) -> go.Figure:
         inside = {"text": text, "textposition": "inside", "insidetextanchor": "start"}
         error = {"array": [side.error for side in kept], "thickness": 1.5}
         bars(figure, i, name, points, "%{x}: %{y:.3f} of %{text}", error_y=error, **inside)
-    x_title = "Against the same place in the latent frame before, the final token is"
+    x_title = "The final token, compared with the previous latent frame, is"
     axes(figure, x_title, "Judged drafts accepted", height=460, bounds=(0, 1), barmode="group", bargap=0.5)
     return figure.update_yaxes(tickformat=".0%").update_layout(showlegend=len(figure.data) > 1)
 
@@ -178,11 +178,11 @@ def _accepted(traces: Traces, step: int | None) -> go.Figure:
 FIGURES: Final = (
     Figure(
         name="by-place",
-        title="Acceptance by place in the draft",
+        title="Acceptance by position in the draft",
         caption="How often the first draft of a pass is accepted, the second, and so on. Left: of the drafts judged "
         "there, if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these "
         "add up to the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: "
-        "they count the pass's own token. In a draft graph the place is the level. Error bars are standard errors.",
+        "they count the pass's own token. In a draft graph the position is the level. Error bars are standard errors.",
         needs=lambda trace: by_place([trace.steps]) is not None,
         needed="drafts that were verified",
         at_most="groups",
@@ -204,7 +204,7 @@ FIGURES: Final = (
         title="Drafts accepted by local detail",
         paper="CSpD, Fig. 12 (failures against local detail)",
         caption="Local detail is how much the brightness of the finished picture varies within the cell of a token. "
-        "Judged drafts are divided into 5 equal groups by it; a curve that falls says that detail is hard to draft. "
+        "Judged drafts are divided into 5 equal groups by it; a falling curve means that detail is hard to draft. "
         "The legend has the correlation of detail and verdict; error bars are standard errors.",
         needs=_has_detail,
         needed="a whole picture with judged drafts",
@@ -213,12 +213,12 @@ FIGURES: Final = (
     ),
     Figure(
         name="redundancy",
-        title="Acceptance against change from the latent frame before",
-        caption="Judged drafts of a video, by whether the final token is that of the same place in the latent frame "
-        "before. A higher bar on the left says that drafts gain from what successive frames share. The first latent "
-        "frame is left out. Error bars are standard errors.",
+        title="Acceptance by change from the previous latent frame",
+        caption="Judged drafts of a video, by whether the final token is that of the same position in the previous "
+        "latent frame. A higher bar on the left means that drafts gain from the similarity of successive frames. The "
+        "first latent frame is left out. Error bars are standard errors.",
         needs=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
-        needed="a video with judged drafts behind its first latent frame, some of tokens that stay",
+        needed="a video with judged drafts after its first latent frame, some of tokens that stay",
         at_most="groups",
         drawing=_redundancy,
     ),
@@ -227,8 +227,8 @@ FIGURES: Final = (
         title="Drafts accepted in a verification",
         paper="SimSD, Table 3 (acceptance), as a distribution",
         caption="How often a verification accepted how many drafts before the first rejection, as a share of the "
-        "passes that judged drafts. The legend has the means. A peak at the right end says that longer drafts would be "
-        "accepted, too.",
+        "passes that judged drafts. The legend has the means. A peak at the right end means that longer drafts would "
+        "be accepted, too.",
         needs=lambda trace: bool(verifications(trace.steps)),
         needed="judged drafts",
         at_most="groups",

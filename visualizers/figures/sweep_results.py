@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from traces.results import ResultRow, SweepError
 from traces.tradeoffs import on_frontier
 from visualizers.boxes import place_labels
-from visualizers.figure import Worded, titled
+from visualizers.figure import FigureText, with_title
 from visualizers.groups import SPEEDS, Group, baseline_of, canonical, gathered, speeds, varied
 from visualizers.plot import axes, curve, guide, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed, translucent
@@ -30,7 +30,7 @@ class SweepView(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepFigure(Worded):
+class SweepFigure(FigureText):
     """A figure of results instead of traces."""
 
     drawing: Callable[[Sequence[ResultRow], SweepView], go.Figure]
@@ -44,7 +44,7 @@ class SweepFigure(Worded):
         if not rows:
             raise SweepError("rows: there are none; give at least one result")
         view = view or SweepView()
-        return themed(titled(self.drawing(rows, view), self.title, _subtitle(rows, view)), "light")
+        return themed(with_title(self.drawing(rows, view), self.title, _subtitle(rows, view)), "light")
 
 
 def _subtitle(rows: Sequence[ResultRow], view: SweepView) -> str:

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from traces.schema import Trace
 from traces.stats import evaluated_drafts, mean_difference, token_difference
-from visualizers.figure import MOST_GROUPS, Figure, Traces, counted, grouped
+from visualizers.figure import MOST_GROUPS, Figure, Traces, grouped, with_count
 from visualizers.figures.judging import judged
 from visualizers.plot import axes, curve, dots, error_bars, guide, in_panel, means, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series
@@ -115,7 +115,7 @@ def _hamming(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         shares = {distance: [drift(run, distance) for run in runs] for distance in DISTANCES}
-        _draw_means(figure, i, counted(name, runs), shares, "%{x} apart: %{y:.1f} % differ")
+        _draw_means(figure, i, with_count(name, runs), shares, "%{x} apart: %{y:.1f} % differ")
     axes(figure, "Iterations between the windows, N", differ)
     return figure.update_xaxes(dtick=1)
 

@@ -53,8 +53,8 @@ def _drawn(view: TradeoffView) -> go.Figure:
         ring = {"symbol": "circle-open", "size": 24, "line": {"width": 2.5}, "color": NEUTRAL}
         look: Look = {"mode": "markers", "marker": ring, "name": "the answer", "hoverinfo": "skip"}
         figure.add_scatter(x=[view.best.speed], y=[view.best.height], **look)
-    _strip(figure, view.reported, rows)
-    _grounds(figure, view, ends)  # plotly draws none where a panel is still empty
+    _reported(figure, view.reported, rows)
+    _reference_lines(figure, view, ends)  # plotly draws none where a panel is still empty
     edge = {"row": 2 if rows else 1, "col": 1}
     figure.update_xaxes(type="log", range=[log10(ends.left), log10(ends.right)], tickvals=_TICKS)
     figure.update_xaxes(title_text="Times as fast as ordinary decoding", **edge)
@@ -79,7 +79,7 @@ def _ends(view: TradeoffView) -> Box:
     )
 
 
-def _grounds(figure: go.Figure, view: TradeoffView, ends: Box) -> None:
+def _reference_lines(figure: go.Figure, view: TradeoffView, ends: Box) -> None:
     """Where nothing, or no more than is allowed, is lost; and where a method is as fast as ordinary decoding."""
     free = translucent(series(2).color, 0.13)
     figure.add_hrect(y0=-view.most_lost, y1=ends.top, fillcolor=free, line_width=0, layer="below", row=1, col=1)
@@ -137,7 +137,7 @@ def _hover(one: Tradeoff) -> str:
     return "<br>".join(map(plain, (f"{one.method}: {one.setting}", speed, quality, where, one.source)))
 
 
-def _strip(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[str]) -> None:
+def _reported(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[str]) -> None:
     """What papers report: hollow, in a panel of its own, since its quality has other measures."""
     for kind in dict.fromkeys(one.kind for one in reported):
         those = [one for one in reported if one.kind == kind]

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 
 from traces.schema import Fate, PathPair, Trace
-from visualizers.figure import Figure, Traces, at_moments, grouped
+from visualizers.figure import Figure, Traces, grouped, panels_at
 from visualizers.plot import axes, curve
 from visualizers.style import NEUTRAL, Look, series
 
@@ -54,7 +54,7 @@ def _has(trace: Trace) -> bool:
 
 def _trajectories(traces: Traces, step: int | None) -> go.Figure:
     chosen = [first_drafts(trace, step) for trace in traces]
-    figure, start = at_moments(traces, [drafts[0].step for drafts in chosen])
+    figure, start = panels_at(traces, [drafts[0].step for drafts in chosen])
     positions = sorted({draft.position for drafts in chosen for draft in drafts})
     looks = {position: (series(i).color, _STARTS[i % len(_STARTS)]) for i, position in enumerate(positions)}
     for panel, drafts in enumerate(chosen, start=1):
