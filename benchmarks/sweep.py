@@ -1,21 +1,17 @@
-"""Many runs on problems with known answers: every configuration of a grid, one row a run, over cores or a cluster.
+"""Many runs on problems with known answers: every configuration of a grid, one row a run, in a process for each core.
 
-    python -m benchmarks.sweep GRID -o RESULTS.jsonl[.gz] [--jobs N] [--batch B] [--backend loky|dask|ray]
+    python -m benchmarks.sweep GRID -o RESULTS.jsonl[.gz] [--jobs N] [--batch B]
 
-Rows are appended as they come. A sweep that was interrupted, or whose grid grew, goes on where it stopped when the same
-command is given again; a line that was cut off by the interruption is dropped and its problem solved anew. For .gz the
-rows stand in RESULTS.jsonl.gz.part until all are there. Ray finds its cluster by RAY_ADDRESS and Dask by
-DASK_SCHEDULER_ADDRESS; without these they use this machine. - is standard input for GRID, and standard output for
-RESULTS, from where no sweep goes on. docs/benchmarks.md says what a grid and a row are.
+Rows are appended as they come. The same command resumes a sweep that was interrupted, or whose grid grew; a line that
+was cut off by the interruption is dropped and its problem solved again. - is standard input for GRID, and standard
+output for RESULTS, which cannot be resumed. docs/benchmarks.md says what a grid and a row are.
 """
 
 import argparse
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -37,10 +33,6 @@ from traces.streams import FULL, STANDARD, piped
 from visualizers.groups import canonical, gathered
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
-NEEDED: Final = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
-"""Backend -> the package it needs."""
-ROUND: Final = 8
-"""Chunks a process of a cluster gets at a time. Rows are written after each round: joblib streams from loky alone."""
 REPORT_SECONDS: Final = 30
 """Between two lines of progress where there is no terminal."""
 
@@ -73,7 +65,7 @@ def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
         if chunks:
             rows.begin(_about(options))
             with tqdm(total=wanted, unit="run", mininterval=seconds) as progress:
-                for solved in solve_all(chunks, options.jobs, options.backend):
+                for solved in solve_all(chunks, options.jobs):
                     rows.append(solved)
                     progress.update(len(solved))
         rows.finish()
@@ -104,35 +96,12 @@ def missing(grid: Grid, rows: Rows, batch: int, device: str) -> list[Chunk]:
     ]
 
 
-def solve_all(chunks: Sequence[Chunk], jobs: int, backend: str) -> Iterator[list[ResultRow]]:
+def solve_all(chunks: Sequence[Chunk], jobs: int) -> Iterator[list[ResultRow]]:
     """The rows of all chunks, in the order in which they come."""
-    from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+    from joblib import Parallel, delayed, parallel_config
 
-    calls = [delayed(solve)(chunk) for chunk in chunks]
-    if backend == "loky":
-        with parallel_config(backend=backend, n_jobs=jobs, inner_max_num_threads=1):
-            yield from Parallel(batch_size=1, return_as="generator_unordered")(calls)
-        return
-    with _cluster(backend), parallel_config(backend=backend, n_jobs=jobs):
-        size = ROUND * effective_n_jobs()
-        for first in range(0, len(calls), size):
-            yield from Parallel(batch_size=1)(calls[first : first + size])
-
-
-@contextmanager
-def _cluster(backend: str) -> Iterator[None]:
-    """A connection to a cluster, for as long as the context lasts."""
-    if backend == "dask":
-        with import_module("distributed").Client():
-            yield
-    else:
-        ray = import_module("ray")
-        ray.init(ignore_reinit_error=True, log_to_driver=False)
-        import_module("ray.util.joblib").register_ray()
-        try:
-            yield
-        finally:
-            ray.shutdown()
+    with parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1):
+        yield from Parallel(batch_size=1, return_as="generator_unordered")(delayed(solve)(chunk) for chunk in chunks)
 
 
 def _check_rows(rows: Rows, grid: Grid, weights: dict[str, str]) -> None:
@@ -158,7 +127,6 @@ def _about(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "grid": options.grid.name,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "backend": options.backend,
         "jobs": effective_n_jobs(options.jobs),
         **{name: place[name] for name in ("python", "libraries", "commit", "threads")},
     }
@@ -187,14 +155,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "-o", "--output", type=Path, required=True, metavar="FILE", help=".jsonl or .jsonl.gz; - is standard output"
     )
     parser.add_argument("--jobs", type=positive, default=-1, metavar="N", help="processes; default: one a core")
-    parser.add_argument("--backend", choices=NEEDED, default="loky", help="loky is this machine")
     parser.add_argument("--batch", type=positive, default=1, metavar="B", help="problems a process decodes in lockstep")
     parser.add_argument("--problems", type=positive, metavar="N", help="the first N, whatever the grid says")
     add_option(parser)
     options = parser.parse_args(arguments)
-    package, most = NEEDED[options.backend], len(held_out())
-    if find_spec(package) is None:
-        parser.error(f"argument --backend: {options.backend} needs the package {package}: pip install {package}")
+    if find_spec("joblib") is None:
+        parser.error("the package joblib is missing: pip install -r requirements-dev.txt")
+    most = len(held_out())
     if options.problems is not None and options.problems > most:
         parser.error(f"argument --problems: {options.problems} is not valid; there are {most}")
     return options

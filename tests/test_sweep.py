@@ -307,7 +307,7 @@ class TestCommandLine:
     def test_a_full_disk_keeps_what_is_there(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def interrupted(chunks: Any, jobs: int, backend: str) -> Any:
+        def interrupted(chunks: Any, jobs: int) -> Any:
             yield solve(chunks[0])
             raise OSError(28, "No space left on device")
 
