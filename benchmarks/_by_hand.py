@@ -1,4 +1,4 @@
-"""What one would write by hand in place of the engine: loops, passes, and the verification of released samplers."""
+"""Hand-written counterparts of the engine: decoding loops, passes, and the verification of released samplers."""
 
 import time
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ class Memory(Cache):  # type: ignore[misc]
         super().__init__(layers=[Slot(layer, count) for layer in backbone.layers])
 
     def go_to(self, end: int) -> None:
-        """The next tokens stand at `end`."""
+        """The next tokens are written from `end` on."""
         for layer in self.layers:
             layer.end = end
 
@@ -69,7 +69,7 @@ def picture(model: Any, prompt: str, seed: int) -> Tensor:
 
 @torch.inference_mode()
 def text(model: Any, prompt: str, config: Any) -> list[int]:
-    """A text at block size 1: the last token and a mask beside it, which becomes the likeliest token."""
+    """A text at block size 1: a pass over the last token and a mask, which becomes the likeliest token."""
     task = model.make_task(prompt, config)
     network, ids = model._network, torch.tensor([[*task.prompt, task.mask]])
     place, tokens = torch.arange(len(task.prompt) + task.length), list[int]()
@@ -115,7 +115,7 @@ class Case:
 
 
 class FixedLogits(DiscreteSession):
-    """A model whose logits are at hand, so that nothing but the handling of distributions takes time."""
+    """A model with fixed logits, so that only the handling of distributions takes time."""
 
     def __init__(self, case: Case) -> None:
         generator = torch.Generator().manual_seed(0)
@@ -133,7 +133,7 @@ class FixedLogits(DiscreteSession):
 
 
 def verified(case: Case, session: FixedLogits, passes: int) -> float:
-    """Seconds of processor time a pass, of all that SCD does beside the network."""
+    """Seconds of processor time per pass of everything that SCD does outside the network."""
     settings = {"coupling": case.coupling, "window": case.window, "top_k": case.top_k, "top_p": case.top_p}
     config: Any = make_config(METHODS["scd"].config, settings)
     length = case.window * (_BEFORE + passes + 1)

@@ -35,7 +35,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Exam:
-    """What a model is asked, and how its answers are judged."""
+    """Problems, and how their answers are judged."""
 
     problems: tuple[Problem, ...]
     solved: Callable[[str, str], bool]
@@ -74,7 +74,7 @@ def given(text: str) -> str:
 
 
 def solved(text: str, answer: str) -> bool:
-    """Whether a text ends in the right answer: all that stands behind the last #### is that number.
+    """Whether a text ends in the right answer: exactly that number after the last ####.
 
     The scorer of reasoning-gym, which made the problems, takes the first number that it meets there; this rule is
     stricter, so that neither "-5", "5 or 6" nor "5/6" counts for 5.

@@ -1,7 +1,7 @@
 """What every benchmark shares: its options, its claims with their targets, and the JSON it writes.
 
 A result file holds `title`, `command`, `created`, `environment`, `claims` (what README's table shows) and `rows` (every
-figure that was measured, flat, naming its `method`; the app shows them beside the method).
+measured figure, flat, with its `method`; the app shows them on the page of the method).
 """
 
 import argparse

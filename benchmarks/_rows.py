@@ -77,7 +77,7 @@ class Rows:
     def release(self) -> None:
         """Let others write, with what is there."""
         if self._file:
-            with suppress(OSError):  # what could not be written was told when it was tried
+            with suppress(OSError):  # an error of writing was reported before
                 self._file.close()
             self._file = None
 
@@ -118,7 +118,7 @@ class Rows:
 
 
 class PrintedRows(Rows):
-    """Rows that go to standard output: nothing is there before, and nothing can go on from there."""
+    """Rows that go to standard output; such a sweep cannot be resumed."""
 
     def __init__(self) -> None:
         """Begin without any."""

@@ -117,7 +117,7 @@ Pair = tuple[Decoded, Decoded]
 
 
 def paired(rounds: Iterable[tuple[Job, Mapping[Key, Job]]]) -> dict[Key, list[Pair]]:
-    """Decode an ordinary job beside each of the others of its round, so that the machine's other work falls on both.
+    """Decode an ordinary job right before or after each other job, so that other load on the machine affects both.
 
     Which of a pair goes first changes from round to round.
     """

@@ -84,7 +84,7 @@ def _words(count: int, *special: str) -> Tokenizer:
 
 
 def sdar(name: str, fields: Mapping[str, Any]) -> Build:
-    """A block-diffusion language model on Qwen3; from left to right it is a causal one with masks beside drafts."""
+    """A block-diffusion language model on Qwen3, which also decodes as a causal model with blocks of one token."""
 
     def build(device: torch.device, dtype: torch.dtype) -> Built:
         network, words = _qwen3(fields, 1e6, device, dtype), fields["vocab_size"]
@@ -98,7 +98,7 @@ def sdar(name: str, fields: Mapping[str, Any]) -> Build:
 
 
 def janus(name: str, fields: Mapping[str, Any], codes: JanusVQVAEConfig, side: int) -> Build:
-    """A Janus-Pro; `generate` beside it writes text on the same decoder."""
+    """A Janus-Pro; `generate` writes text with the same decoder."""
 
     def build(device: torch.device, dtype: torch.dtype) -> Built:
         width, words = fields["hidden_size"], fields["vocab_size"]
@@ -137,7 +137,7 @@ def cosmos(name: str, fields: Mapping[str, Any], tokenizer: TokenizerSize, shape
 
 
 def mar(name: str, size: MARSize) -> Build:
-    """A MAR, in float32 as ever; transformers has nothing beside it."""
+    """A MAR, in float32; transformers has no counterpart."""
 
     def build(device: torch.device, dtype: torch.dtype) -> Built:
         del dtype

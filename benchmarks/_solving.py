@@ -1,6 +1,6 @@
-"""What a process of a sweep does: decode some problems together under one configuration and judge the answers.
+"""The work of one process of a sweep: decode problems together with one configuration and judge the answers.
 
-A module of its own, because processes find what they are to call by the name of its module.
+A separate module, because processes import the function that they call by its module.
 """
 
 from collections.abc import Sequence

@@ -118,7 +118,7 @@ def served(
     """The running app: its address, the seconds until it was ready, its process.
 
     Args:
-        variables: Of its environment, beside ours.
+        variables: Environment variables in addition to ours.
         errors: Where its standard error goes; ours when left out.
         command: What Python is started with.
     """
@@ -205,7 +205,7 @@ def memory(runs: int, idle: float | None, held: float | None, later: float | Non
 
 
 def opening(browser: Any, address: str) -> Claim:
-    """Open the page anew, each time with an empty cache."""
+    """Open the page several times, each with an empty cache."""
     seconds = []
     for _ in range(SWEEPS):
         context = browser.new_context()
@@ -244,7 +244,7 @@ def clicking(page: Any) -> Claim:
 
 
 def live(page: Any, address: str) -> Claim:
-    """Watch a run arrive. The runs are long enough for lost messages to show: ordinary decoding goes beside SCD."""
+    """Check the messages of a live run of SCD and of ordinary decoding, long enough to show lost ones."""
     page.goto(address)
     page.wait_for_function("globalThis.draftscopePlayers?.viewer")
     page.evaluate(_LISTEN)

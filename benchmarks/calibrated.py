@@ -1,4 +1,4 @@
-"""What the calibrated model of a pass says of runs on this machine, beside the time that they take.
+"""Times of runs on this machine, computed after calibration and measured.
 
     python -m benchmarks.calibrated [--json FILE] [--repeats R]
 

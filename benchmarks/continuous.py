@@ -4,7 +4,7 @@
 
 Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths.
 
-Every timed run stands next to an ordinary one of the same batch, in alternating order, and nothing is recorded while it
+Every timed run is paired with an ordinary one of the same batch, in alternating order, and nothing is recorded while it
 is timed. Calls and acceptance come from a recorded run with the same seeds, which takes the same decisions. Batches are
 timed once, single pictures `--repeats` times.
 
@@ -90,7 +90,7 @@ def combinations(method: str, model: str) -> list[dict[str, str]]:
 
 
 def measure(jobs: Sequence[Job], repeats: int) -> Row:
-    """A batch of speculative runs beside the same batch decoded the ordinary way."""
+    """A batch of speculative runs compared with ordinary decoding of the same batch."""
     values = as_values(jobs[0].config)
     gamma = int(values["gamma"])
     method, config = ordinary("continuous-ar", values)

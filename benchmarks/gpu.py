@@ -3,8 +3,8 @@
     python -m benchmarks.gpu [--tiny] [--families NAME ...] [--passes N] [--device D] [--dtype T] [--json FILE]
 
 A model is built where it runs; nothing is fetched, and nothing is said about quality or acceptance. Ordinary decoding
-and a window, or a block, are timed pass by pass, and beside them, where transformers has it, `generate` on the same
-decoder, greedily and as many tokens. A family that does not fit is left out with the reason. `--tiny` runs small
+and a window, or a block, are timed pass by pass, and so is `generate` of transformers on the same decoder, if there is
+one, greedily and for as many tokens. A family that does not fit is left out with the reason. `--tiny` runs small
 networks of the same form, so that all of it can be tried on a CPU.
 """
 

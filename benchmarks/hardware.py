@@ -1,4 +1,4 @@
-"""The pass model of `traces.hardware` beside the times that papers report (arXiv 2510.24211, 2411.11925).
+"""The pass model of `traces.hardware` compared with times that papers report (arXiv 2510.24211, 2411.11925).
 
 For every table the engine's overhead is fitted to ordinary decoding alone; every other row is computed from its number
 of passes. What the patch models that ship would take on an H100 is computed from the passes that benchmarks.continuous

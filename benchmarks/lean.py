@@ -1,10 +1,10 @@
-"""What the engine costs beside what one would write by hand: ratios of processor time, taken in turns in one process.
+"""Overhead of the engine over hand-written code: ratios of processor time, taken in turns in one process.
 
     python -m benchmarks.lean [--json FILE] [--images N] [--repeats R] [--short]
 
-Compared are ordinary decoding with a loop over the same network with a cache, what SCD does beside the network with the
-plain form of released samplers at vocabularies of real models, and recorded runs with runs that are not. Only one
-thread of a CPU is measured: processor time is the same however busy the machine is, on a GPU it says nothing.
+It compares ordinary decoding with a loop over the same network with a cache, SCD outside the network with the plain
+form of released samplers at vocabularies of real models, and runs with and without recording. Only one thread of a CPU
+is measured: processor time hardly depends on other load, and on a GPU it means nothing.
 """
 
 import statistics
@@ -44,7 +44,7 @@ USUAL: Final = {
     "Verification, maximal, over the plain form": 0.43,
     "Verification, gumbel, over the plain form": 0.44,
 }
-"""What was measured when these were written."""
+"""Values measured when these bounds were written."""
 
 Pair = tuple[float, float]
 """Seconds of two runs, the one that is measured first."""
@@ -88,7 +88,7 @@ def ratios(pairs: Sequence[Pair]) -> list[float]:
 
 
 def short() -> list[Claim]:
-    """Some ratios beside a quarter more than what they usually are, in seconds."""
+    """A few ratios, each with a bound a quarter above its usual value; takes seconds."""
     model: Any = load_model("studio-image")
     ordinary = job("ar", model, prompts("studio-image", 1)[0], 0)
     by_hand = partial(_by_hand.picture, model, ordinary.prompt, 0)
@@ -144,7 +144,7 @@ def outside_network(count: int) -> list[Claim]:
 
 
 def verification(vocabulary: int, window: int, passes: int = 4) -> list[Row]:
-    """What SCD does beside the network over the plain form, for every coupling and truncation."""
+    """Time of SCD outside the network over the plain form, for every coupling and truncation."""
     rows: list[Row] = []
     for case in (Case(coupling, vocabulary, window, **cut) for coupling in COUPLINGS for cut in CUTS):
         session = FixedLogits(case)
@@ -164,7 +164,7 @@ def verification(vocabulary: int, window: int, passes: int = 4) -> list[Row]:
 
 
 def worst_cases(rows: Sequence[Row]) -> list[Claim]:
-    """By coupling, the case that costs the most beside the plain form."""
+    """For each coupling, the case with the highest ratio to the plain form."""
     claims = []
     for coupling in COUPLINGS:
         worst = max((row for row in rows if row["coupling"] == coupling), key=lambda row: row["ratio"])

@@ -5,7 +5,7 @@
 README's table has a line for each method. docs/measured.md has for each result in benchmarks/results the most important
 columns of its rows, and its claims: the figure, its target, whether it is met and where it comes from.
 docs/reproduction.md has the verdicts on the papers' conclusions, docs/training.md a line for each model in
-assets/models/MANIFEST.json. All stand between markers, and no figure is written here.
+assets/models/MANIFEST.json. All are written between markers; this file has no figure of its own.
 """
 
 import argparse
@@ -112,7 +112,7 @@ _MET: Final = {True: ": met", False: ": **missed**", None: ""}
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """README's row of a method: what it does, and where its figures stand."""
+    """README's row of a method: what it does, and which result has its figures."""
 
     method: str
     paper: str
@@ -317,7 +317,7 @@ def models_table(manifest: Record) -> str:
 
 def tables(results: Mapping[str, Record]) -> str:
     """All results by method."""
-    named = {name for names in SECTIONS.values() for name in names} | {"claims"}  # those stand in docs/reproduction.md
+    named = {name for names in SECTIONS.values() for name in names} | {"claims"}  # which are in docs/reproduction.md
     sections = {**SECTIONS, "Other": tuple(sorted(results.keys() - named))}
     parts = []
     for heading, names in sections.items():
@@ -363,7 +363,7 @@ def origin(result: Record) -> str:
 
 
 def _claim(claim: Record) -> list[str]:
-    """A claim with the first clause of where it comes from; the rest stands in the result."""
+    """A claim with the first clause of its details; the result has the rest."""
     measured = "not measured" if claim["measured"] is None else _quantity(claim["measured"], claim["unit"])
     target = "" if claim["target"] is None else f"{claim['bound']} {_quantity(claim['target'], '')}{_MET[claim['met']]}"
     return [claim["name"], measured, target, claim["reason"].partition(";")[0]]

@@ -70,12 +70,12 @@ def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
                     progress.update(len(solved))
         rows.finish()
     except KeyboardInterrupt:
-        print(f"stopped; {len(rows.rows)} rows are kept, the same command goes on from there", file=sys.stderr)
+        print(f"stopped; {len(rows.rows)} rows are kept; the same command resumes", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         raise
     except OSError as error:
-        kept = f"{len(rows.rows)} rows are kept, the same command goes on from there"
+        kept = f"{len(rows.rows)} rows are kept; the same command resumes"
         print(f"-o: {rows.path} cannot be written ({error.strerror}); make room: {kept}", file=sys.stderr)
         return FULL
     finally:

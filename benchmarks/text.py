@@ -95,7 +95,7 @@ def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[
 
 
 def against_policy(model: Model, problems: Sequence[Problem]) -> Claim:
-    """PSD that feeds a row only where it pays, by the clock beside the policy that it speeds up."""
+    """Time of PSD that feeds a row only if it is expected to gain, over the time of its policy."""
     pairs = paired((job(POLICY, model, problem), {PAYS: job(PAYS, model, problem)}) for problem in problems)[PAYS]
     ratios = [own.seconds / policy.seconds for policy, own in pairs]
     passes = (statistics.fmean(run.forwards for run in runs) for runs in zip(*pairs, strict=True))

@@ -53,7 +53,7 @@ def place_labels(
 
 
 def _label(point: tuple[float, float], width: float, place: str) -> Box:
-    """Where plotly writes a label of some width beside a point."""
+    """The box of a label of some width next to a point, as plotly places it."""
     x, y = point
     side = place.split()[1]
     left = {"right": x + _ACROSS, "left": x - _ACROSS - width, "center": x - width / 2}[side]

@@ -71,7 +71,7 @@ class Figure(FigureText):
     stepped: bool = False
     """Whether the figure shows one moment of the run, so that `step` matters."""
     whole: bool = False
-    """Whether it shows the whole run where no step is given, instead of a moment of its own choice."""
+    """Whether it shows the whole run if no step is given, instead of a step that it chooses."""
     panel_width: int | None = None
     """Pixels that a trace takes in a file, for figures whose panels keep their shape; the others fill the width."""
 

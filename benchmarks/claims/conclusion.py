@@ -17,7 +17,7 @@ from traces.schema import Trace
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
 ERRORS: Final = 3
-"""Standard errors that an effect has to be from none."""
+"""Standard errors that an effect must be from zero."""
 
 
 class Effect(NamedTuple):
@@ -39,7 +39,7 @@ class Conclusion:
     """What a paper concludes somewhere, and what was found of it here."""
 
     place: str
-    """The figure or table it stands in."""
+    """Its figure or table in the paper."""
     says: str
     effects: Sequence[Effect] = ()
     needs: str = ""
@@ -56,7 +56,7 @@ class Conclusion:
         return "opposite" if set(signs) == {-1} else "fails"
 
     def row(self, paper: str) -> dict[str, Any]:
-        """As it stands in a result file, among the conclusions of a paper."""
+        """Its row in a result file."""
         effects = [f"{each.of}: {each.size.mean:+.2g} ± {each.size.error or 0:.1g}" for each in self.effects]
         about = {"method": paper.lower(), "paper": paper, "place": self.place, "says": self.says}
         return {**about, "found": "; ".join(effects) or f"needs {self.needs}", "verdict": self.verdict}
@@ -92,14 +92,14 @@ def per_second(row: ResultRow) -> float:
 
 
 def runs(method: str, model_id: str, prompts: Iterable[str | None], **settings: object) -> list[Trace]:
-    """Prompts decoded by a model that ships, each with a seed of its own; None is the model's example."""
+    """Prompts decoded by a bundled model, each with another seed; None is the model's example."""
     model = load_model(model_id)
     asked = enumerate(prompts)
     return run_batch([Request(method, model, prompt, seed=seed, settings=settings).job() for seed, prompt in asked])
 
 
 def texts(method: str, count: int, model_id: str = "text-target", **settings: object) -> list[Trace]:
-    """As many held-out problems, maths or tallies, answered by a language model that ships."""
+    """Answers of a bundled language model to `count` held-out problems, maths or tallies."""
     return runs(method, model_id, [problem.question for problem in exam(model_id).problems[:count]], **settings)
 
 

@@ -23,7 +23,7 @@ _TALLY, _TALLY_POLICY = "PSD, block 16, tau 0.9", "confidence, block 16, thresho
 
 
 def conclusions(seeds: int) -> list[Conclusion]:
-    """What can be read from the sweeps that ship, and as many problems decoded anew for what adds tokens when."""
+    """Effects of the shipped sweeps, and of `seeds` problems that are decoded here, for Fig. 6."""
     depths = [sweep("psd")[f"PSD (Confidence), depth {depth}"] for depth in (1, 3, 7)]
     problems = sorted(set.intersection(*(set(rows) for rows in depths)))
     first, third, seventh = ([per_pass(rows[problem]) for problem in problems] for rows in depths)

@@ -24,7 +24,7 @@ _OURS, _HASTE = "S2D2, always, block 32", "confidence, block 32, threshold 0.9"
 
 
 def conclusions(seeds: int) -> list[Conclusion]:
-    """What can be read from the sweeps that ship, and as many problems decoded anew for the estimators."""
+    """Effects of the shipped sweeps, and of `seeds` problems that are decoded here, for the estimators and AR-ness."""
     return [
         Conclusion(
             "Fig. 3, Table 1",

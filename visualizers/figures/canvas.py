@@ -48,7 +48,7 @@ def _mark_size(columns: int, panels: int) -> float:
 
 
 def _name_frames(figure: go.Figure, trace: Trace, panel: int) -> None:
-    """Say where the latent frames of a video lie, which stand side by side."""
+    """Label the latent frames of a video, which are drawn side by side."""
     frames = frame_count(trace.canvas)
     if not 1 < frames <= MOST_FRAMES:
         return
@@ -131,7 +131,7 @@ def unverified(trace: Trace) -> Mapping[int, Fate]:
 
 
 class Panel(NamedTuple):
-    """A canvas, or one latent frame of a video, and where it stands among the others."""
+    """A canvas, or one latent frame of a video, with the row and column of its panel."""
 
     trace: Trace
     frame: int

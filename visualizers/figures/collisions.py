@@ -126,7 +126,7 @@ FIGURES: Final = (
         name="collision",
         title="Agreement of successive draws by total variation",
         paper="SCD, Fig. 4 (c)",
-        caption="Every draft of the window is drawn anew in each iteration, from a distribution that moved by the "
+        caption="Every draft of the window is drawn again in each iteration, from a distribution that moved by the "
         "total variation (TV) on the x axis. Points are probabilities of agreement, computed from the two "
         "distributions; stars are shares of pending drafts that stayed as they were. Initial guesses are left out.",
         drawing=_scatter,

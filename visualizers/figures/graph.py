@@ -139,8 +139,8 @@ FIGURES: Final = (
         name="graph",
         title="Drafts of later steps",
         paper="PSD, Fig. 1",
-        caption="The sets of open positions that were drafted in one pass, by their size; below a mark stands the text "
-        "around the least confident token it adds: drafts bold, open places as boxes. A set is accepted when an "
+        caption="The sets of open positions that were drafted in one pass, by their size; below a mark is the text "
+        "around the least confident token it adds: drafts bold, open positions as boxes. A set is accepted when an "
         "accepted smaller set's distributions accept what it adds (thick line); the largest accepted set is kept "
         "(star).",
         needs=lambda trace: pass_with_graph(trace, None) is not None,

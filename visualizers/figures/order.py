@@ -60,7 +60,7 @@ def _final_tokens(trace: Trace, size: float) -> list[go.Scatter]:
 
 
 def along(trace: Trace) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:
-    """Return confidence and tokens, each with the share of the run's decoding steps at which it stands."""
+    """Return confidence and tokens, each by the share of the run's decoding steps before it."""
     steps = decoded_by_step(trace.steps)
     last = max(1, len(steps) - 1)
     sure = [(place / last, one.confidence) for place, one in enumerate(steps) if one.confidence is not None]

@@ -23,7 +23,7 @@ _LETTERS: Final = 108
 _ROOM, _WIDEST = 740, 260
 """Pixels of all cells of a row, and of the widest cell."""
 _HEIGHT: Final = 1.3
-"""Of a cell with what stands under its picture, in widths of a cell."""
+"""Of a cell with the text below its picture, in widths of a cell."""
 _FRAMES: Final = 9
 """Of a clip, spread over what was decoded of it."""
 _CARD, _LETTER, _LINE = 300, 7.3, 16
@@ -85,7 +85,7 @@ def _sharp(url: str) -> str:
 
 
 def _table(traces: Traces) -> tuple[list[tuple[str, int | None]], list[str], dict[tuple[int, int], Trace]]:
-    """Return rows (prompt and seed), columns (decoders) and which run stands where; the last of equal runs."""
+    """Return rows (prompt and seed), columns (decoders) and the run of each cell; the last of equal runs."""
     groups = grouped(traces)
     rows = list(dict.fromkeys((trace.prompt, trace.seed) for trace in traces))
     numbered = [(column, trace) for column, runs in enumerate(groups.values()) for trace in runs]

@@ -22,7 +22,7 @@ from visualizers.plot import axes, bars, curve, error_bars, in_panel, side_by_si
 PARTS: Final = 8
 """Parts of the sequence that positions are gathered in."""
 BINS: Final = 5
-"""Equal shares of the judged drafts, by the detail where they stand."""
+"""Equal shares of the judged drafts, by the detail at their positions."""
 PIXELS: Final = 8
 """Most pixels along a cell that its detail is taken from."""
 FEWEST: Final = 5
