@@ -30,7 +30,7 @@ _CHIPS: Final = {"continuous": "continuous tokens"}
 _BRIDGE = """
 let on = '';  // the hardware that runs which are compared are computed for
 const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
-  data: JSON.parse(DATA), hash: FIRST, brief: FIRST,
+  data: JSON.parse(DATA), hash: FIRST, staged: FIRST,
   emit: (name, detail) => {
     const tour = { invited: 'begin', explored: 'end' }[name];
     if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));

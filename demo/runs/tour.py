@@ -45,34 +45,29 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
 
 
 def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scene:
-    start, end = (_pass(entry[name], last) if name in entry else None for name in ("from", "to"))
-    step = last.steps[end - 1] if end and entry.get("pin") else None
-    redrawn = [step.position[entry] for entry in _telling(step) or _repaired(step)] if step else []
     return {
         "title": entry["title"],
         "text": entry["text"],
         "urls": [url(file) for file in files],
-        "from": start or 0,
-        "to": end,
-        "speed": entry.get("speed"),
-        "token": redrawn[0] if redrawn else None,
+        "from": _pass(entry["from"], last) if "from" in entry else 0,
+        "since": entry.get("since"),
+        "to": _pass(entry["to"], last) if "to" in entry else None,
+        "until": entry.get("until"),
         "fates": entry.get("fates", False),
     }
 
 
 def _pass(number: int | str, trace: Trace) -> int:
-    """A number of passes, or that of the first pass with a rejection; for a repair it accepts several drafts, too.
-
-    A rejection that tells much comes before any other.
-    """
+    """A number of passes, or that of the first pass that accepts several drafts or has a rejection that tells much."""
     if isinstance(number, int):
         return number
-    if number not in ("rejection", "repair"):
-        raise ValueError(f"scene: pass {number!r} is not known; give a number, rejection or repair")
-    several = _SEVERAL if number == "repair" else 0
-    fit = [(passes, step) for passes, step in enumerate(trace.steps, 1) if step.fate.count(Fate.ACCEPTED) >= several]
-    first = (passes for found in (_telling, _repaired) for passes, step in fit if found(step))
-    return next(first, len(trace.steps))
+    if number == "accepted":
+        fit = (passes for passes, step in enumerate(trace.steps, 1) if step.fate.count(Fate.ACCEPTED) >= _SEVERAL)
+    elif number == "rejection":
+        fit = (passes for found in (_telling, _repaired) for passes, step in enumerate(trace.steps, 1) if found(step))
+    else:
+        raise ValueError(f"scene: pass {number!r} is not known; give a number, accepted or rejection")
+    return next(fit, len(trace.steps))
 
 
 def _repaired(step: Step) -> list[int]:

@@ -23,15 +23,14 @@ def test_the_shipped_tour_shows_a_rejection_and_two_ways_to_draft(shipped: tuple
     shown = scenes(shipped, pairs(shipped))
     assert len(shown) >= 7
     assert all(one["urls"] and len(str(one["text"]).split(". ")) <= 3 for one in shown)
-    check, repair, settle = shown[2:5]
-    run = read(FOLDER / "scd-picture.json.gz")
-    step = run.steps[repair["to"] - 1]
-    for scene in (shown[1], check, repair):  # the coin could as well have fallen the other way
-        made = run.steps[scene["to"] - 1]
-        odds = zip(made.fate, made.accept_prob or (), strict=True)
-        assert any(fate is Fate.RESAMPLED and odd is not None and 0.3 <= odd <= 0.7 for fate, odd in odds)
-    assert step.fate[step.position.index(repair["token"])] is Fate.RESAMPLED
-    assert step.fate.count(Fate.ACCEPTED) >= 3 and check["to"] == repair["to"] == repair["from"]
+    draft, verify, reject, repair, settle = shown[1:6]
+    run = read(FOLDER / "speculative-smollm2.json.gz")
+    accepting, rejecting = (run.steps[scene["to"] - 1] for scene in (verify, reject))
+    assert accepting.fate.count(Fate.ACCEPTED) >= 3 and Fate.RESAMPLED not in accepting.fate
+    odds = zip(rejecting.fate, rejecting.accept_prob or (), strict=True)  # the coin could as well have fallen otherwise
+    assert any(fate is Fate.RESAMPLED and odd is not None and 0.3 <= odd <= 0.7 for fate, odd in odds)
+    assert draft["from"] < draft["to"] == verify["from"] == verify["to"] and draft["until"] == verify["since"]
+    assert reject["from"] == reject["to"] == repair["from"] == repair["to"] and reject["until"] == repair["since"]
     assert [str(address).rpartition("/")[2] for address in settle["urls"]] == [
         "scd-picture-none.json.gz",
         "scd-picture.json.gz",
@@ -43,7 +42,7 @@ def test_a_scene_without_its_recording_is_left_out(tmp_path: Path, shipped: tupl
     text = '[[scene]]\ntitle = "t"\ntext = "s"\n'
     assert told(tmp_path, text + 'files = ["ar-picture", "not-there"]\n', shipped) == []
     assert told(tmp_path, text + 'kind = "picture"\n', shipped) == []
-    (one,) = told(tmp_path, text + 'kind = "text"\nspeed = 3\n', shipped, pairs(shipped))
-    assert (one["from"], one["to"], one["speed"], one["token"]) == (0, None, 3, None)
+    (one,) = told(tmp_path, text + 'kind = "text"\nsince = "swept"\n', shipped, pairs(shipped))
+    assert (one["from"], one["since"], one["to"], one["until"]) == (0, "swept", None, None)
     with pytest.raises(ValueError, match="pass 'soon' is not known"):
         told(tmp_path, text + 'to = "soon"\nfiles = ["ar-picture"]\n', shipped)

@@ -7,6 +7,22 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from support.browser import SNAPSHOT, accessible, visit
 
+TOUR = (
+    (2, "5 drafts at once.", "({ drafts, verdict }) => drafts === 5 && !verdict"),
+    (3, "5 of 5 drafts accepted in one pass.", "({ drafts, verdict }) => drafts === 0 && !verdict"),
+    (
+        4,
+        "The coin fell above p: rejected.",
+        "({ verdict: { coin, apart, verdict } }) => coin > verdict.columns[0].p && !apart",
+    ),
+    (5, "is drawn from the residual.", "({ verdict: { apart, scaled } }) => apart === 1 && scaled === 1"),
+)
+"""Scenes, what the stage says where they stand, and what it shows."""
+ON_STAGE = """(holds) => {
+  const { words, verdict } = draftscopePlayers.viewer.stage.drawn;
+  return holds({ drafts: words.filter(({ kind, alpha }) => alpha < 1 && kind !== "rejected").length, verdict });
+}"""
+
 
 class Walk:
     """A visitor who counts clicks."""
@@ -62,18 +78,33 @@ def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:
     card = page.get_by_role("region", name="Tour")
     expect(card).to_contain_text("Scene 1 of")
     expect(card.locator("h2")).to_be_focused()
-    for number in (2, 3, 4):
+    for number, words, holds in TOUR:
         page.keyboard.press("ArrowRight")
         expect(card).to_contain_text(f"Scene {number} of")
-    page.wait_for_function(f"{SNAPSHOT}.position !== null && {SNAPSHOT}.lanes[1].steps === {SNAPSHOT}.now")
-    assert page.evaluate("location.hash") == "#tour=4"
-    accessible(page)
+        page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && !{SNAPSHOT}.playing && {SNAPSHOT}.now > 3")
+        expect(page.locator("#viewer .ds-caption")).to_contain_text(words)
+        assert page.evaluate(f"({ON_STAGE})({holds})"), number
+        assert page.evaluate("location.hash") == f"#tour={number}"
+        if number == 4:
+            accessible(page)
     page.keyboard.press("Escape")
     expect(card).to_be_hidden()
     expect(page.get_by_role("button", name="Take the tour")).to_be_focused()
     assert "tour" not in page.evaluate("location.hash")
 
-    page.evaluate("location.hash = 'tour=5'")  # an address that somebody was sent
+    page.evaluate("location.hash = 'tour=6'")  # an address that somebody was sent
     page.reload(wait_until="load")
     expect(card).to_contain_text("Coupled drafts settle")
     page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && {SNAPSHOT}.now > 1")
+    expect(page.locator("#viewer .ds-stage")).to_be_visible()
+    assert page.evaluate("draftscopePlayers.viewer.present().every(({ scene }) => scene.overlay)")
+    page.keyboard.press("Escape")
+    page.wait_for_function("draftscopePlayers.viewer.present().every(({ scene }) => !scene.overlay)")
+
+
+def test_the_tour_stands_still_at_what_it_points_at(browser: Browser, shipped_server: str) -> None:
+    with visit(browser, f"{shipped_server}/#tour=4") as page:
+        expect(page.get_by_role("region", name="Tour")).to_contain_text("Scene 4 of")
+        page.wait_for_function(f"{SNAPSHOT}.now > 6")
+        expect(page.locator("#viewer .ds-caption")).to_contain_text(TOUR[2][1])
+        assert page.evaluate(f"({ON_STAGE})({TOUR[2][2]})") and not page.evaluate(f"{SNAPSHOT}.playing")

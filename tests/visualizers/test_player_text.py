@@ -17,6 +17,11 @@ from traces.schema import Call, Canvas, Fate, Legend, Mask, Output, Step, Trace
 from traces.stats import summarise
 
 
+def counts(page: Page) -> list[str]:
+    """What the stage says of how far each run is."""
+    return page.evaluate("player.stage.drawn.counts")
+
+
 def passes(trace: Trace, mode: str) -> list[int]:
     """Numbers of the forward passes of a mode, from 1."""
     return [number for number, step in enumerate(trace.steps, start=1) if step.call.mode == mode]
@@ -70,15 +75,15 @@ def said(*lines: str, padding: int = 0) -> Trace:
 
 def test_padding_behind_the_end_is_neither_counted_nor_shown(page: Page) -> None:
     harness(page)
-    page.evaluate("traces => { player.useBrief(true); player.load(traces); }", [plain(said("a", " b", padding=5))] * 2)
+    page.evaluate("traces => { player.useStage(true); player.load(traces); }", [plain(said("a", " b", padding=5))] * 2)
     settle(page)
-    expect(page.locator(".ds-counter b")).to_have_text(["3", "3"])
-    expect(page.locator(".ds-counter").last).to_contain_text("3 of 3 tokens")
+    assert counts(page) == ["✓ 3 tokens in 1 pass"] * 2
+    expect(page.locator(".ds-outcome").last).to_contain_text("3 / 3")
     assert page.evaluate("player.stage.drawn.words.map(({ word }) => word.text)") == ["a", "b"]
     page.evaluate("trace => player.load([trace])", plain(said("a", " b", padding=5)))
     settle(page)
     expect(page.locator(".ds-caption")).to_contain_text("One pass reveals 2 words.")
-    page.evaluate("player.useBrief(false)")
+    page.evaluate("player.useStage(false)")
     settle(page)
     assert page.locator(".ds-lane").first.locator(".ds-token:visible").count() == 8
 
@@ -86,16 +91,16 @@ def test_padding_behind_the_end_is_neither_counted_nor_shown(page: Page) -> None
 def test_a_wrong_answer_is_flagged_where_the_right_one_is_known(page: Page) -> None:
     harness(page)
     right, wrong = (plain(said("It is $", f"{number}", "\n#### ", f"{number}")) for number in ("30", "20"))
-    page.evaluate("traces => { player.useBrief(true); player.load(traces); }", [right, wrong])
+    page.evaluate("traces => { player.useStage(true); player.load(traces); }", [right, wrong])
     settle(page)
-    expect(page.locator(".ds-passes")).to_have_text(["✓ in 1 pass", "✓ in 1 pass"])  # nobody knows
+    assert counts(page) == ["✓ 5 tokens in 1 pass"] * 2  # nobody knows
     page.evaluate("prompt => { player.answers[prompt] = '30'; player.set(1); }", right["prompt"])
     settle(page)
-    expect(page.locator(".ds-passes")).to_have_text(["✓ in 1 pass", "✗ wrong: 20, not 30, in 1 pass"])
+    assert counts(page) == ["✓ 5 tokens in 1 pass", "✗ wrong: 20, not 30 · 5 tokens in 1 pass"]
     expect(page.locator(".ds-lead").last).to_contain_text("The answer is wrong: 20, not 30.")
     page.evaluate("player.set(0)")
     settle(page)
-    expect(page.locator(".ds-passes").last).to_have_text("0 passes")
+    assert counts(page)[1] == "0 tokens in 0 passes"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +115,8 @@ def test_the_line_in_which_a_story_is_wrong_is_named(page: Page, right: str, wro
     runs = [plain(said(each)) | {"prompt": prompt} for each in (text, text.replace(right, wrong))]
     page.evaluate("([runs, known]) => { Object.assign(player.answers, known); player.load(runs); }", [runs, known])
     settle(page)
-    expect(page.locator(".ds-passes")).to_have_text(["✓ in 1 pass", f"✗ {told}, in 1 pass"])
+    expect(page.locator(".ds-lead").first).to_have_text("")
+    expect(page.locator(".ds-lead").last).to_contain_text(f"The answer is {told}.")
 
 
 def test_a_text_longer_than_its_room_shows_what_is_written(page: Page) -> None:
@@ -118,7 +124,7 @@ def test_a_text_longer_than_its_room_shows_what_is_written(page: Page) -> None:
     words = 300
     steps = [step(f"{at}:0=sampled") for at in range(words)]
     long = make("ar", Canvas(kind="text", shape=(words,)), steps, legend=Legend(vocabulary={0: " word"}))
-    page.evaluate("trace => { player.useBrief(true); player.load([trace]); }", plain(long))
+    page.evaluate("trace => { player.useStage(true); player.load([trace]); }", plain(long))
     for count in (words, 5, 150):
         page.evaluate("count => player.set(count)", count)
         settle(page)
@@ -133,15 +139,14 @@ def test_a_text_longer_than_its_room_shows_what_is_written(page: Page) -> None:
 def test_a_stopped_run_says_how_far_it_came_of_what_was_asked_for(page: Page) -> None:
     harness(page)
     stopped = make("ar", Canvas(kind="image", shape=(4, 4)), [step("0:1=sampled"), step("1:2=sampled")])
-    page.evaluate("trace => { player.useBrief(true); player.load([trace]); }", plain(stopped))
+    page.evaluate("trace => { player.useStage(true); player.load([trace]); }", plain(stopped))
     settle(page)
-    counter = page.locator(".ds-counter")
-    assert counter.text_content() == "2 of 16, stoppedtokens2 passes"
+    assert counts(page) == ["stopped: 2 tokens in 2 passes"]
     assert page.locator(".ds-progress i").evaluate("bar => bar.style.transform") == "scaleX(0.125)"
     assert page.locator(".ds-outcome dd").first.text_content() == "2 / 16"
     page.evaluate("player.set(1)")
     settle(page)
-    assert counter.text_content() == "1 of 16 tokens1 pass"
+    assert counts(page) == ["1 token in 1 pass"]
 
 
 def test_a_mask_in_which_all_see_all_is_not_shown(page: Page) -> None:

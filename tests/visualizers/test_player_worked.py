@@ -132,7 +132,7 @@ def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) 
     usual = plain(ordinary(Size(1, 8)))
     probabilities = (0.0, 0.0, 0.1, 0.0, 0.9, 0.5, 0.0, 0.2)
     page.evaluate(
-        "traces => { player.useBrief(true); player.load(traces, { loop: true }); }",
+        "traces => { player.useStage(true); player.load(traces, { loop: true }); }",
         [usual, plain(rejected(*probabilities))],
     )
     settle(page)
@@ -153,7 +153,7 @@ def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) 
 
 def test_the_panel_and_the_headline_follow_the_race(page: Page) -> None:
     harness(page)
-    page.evaluate("traces => { player.useBrief(true); player.load(traces); }", [plain(rejected(*[0.1] * 60))])
+    page.evaluate("traces => { player.useStage(true); player.load(traces); }", [plain(rejected(*[0.1] * 60))])
     page.get_by_role("button", name="Numbers", exact=True).click()
     behind = page.evaluate(
         """async () => {

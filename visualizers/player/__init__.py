@@ -51,7 +51,7 @@ def around() -> str:
 @cache
 def style() -> str:
     """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
-    return "".join(map(_read, ("player.css", "race.css", "worked.css", "stage.css", "many.css")))
+    return "".join(map(_read, ("player.css", "stage.css", "worked.css", "many.css")))
 
 
 @cache

@@ -29,23 +29,6 @@ class ClipView extends View {
     this.go(Math.min(this.number, Math.max(0, this.frames.length - 1)));
   }
 
-  fit(replay) {
-    if (!this.figure.hidden) this.playByItself(Boolean(this.figure.closest(".is-brief")));
-    super.fit(replay);
-  }
-
-  /** Where few pictures are shown it plays by itself, unless that is unwanted; among every view it waits at its start. */
-  playByItself(brief) {
-    if (brief && this.alone === undefined) {
-      this.alone = !wantsStillness();
-      if (this.alone) this.toggle();
-    } else if (!brief && this.alone) {
-      this.alone = false;
-      if (this.timer) this.toggle();
-      this.go(0);
-    }
-  }
-
   go(number) {
     this.number = number;
     this.slider.value = number + 1;

@@ -43,7 +43,7 @@ class Controls {
     this.amount = make("span", {});
     this.reading = make("p", { class: "ds-reading" }, this.clock, this.amount);
     const turn = () => {
-      player.useBrief(!player.brief);
+      player.useStage(!player.staged);
       this.whole.focus();
     };
     const open = () => this.numbers.setAttribute("aria-pressed", String(player.showNumbers()));

@@ -6,8 +6,8 @@ const MOST_LANES = 2;
 const mounted = new WeakMap();
 
 class Player {
-  constructor(root, { emit = () => {}, data, hash = true, keys = root, brief = false }) {
-    Object.assign(this, { root, emit, hash, data, brief });
+  constructor(root, { emit = () => {}, data, hash = true, keys = root, staged = false }) {
+    Object.assign(this, { root, emit, hash, data, staged });
     this.theme = new Theme(data);
     this.answers = {};
     this.most = MOST_LANES;
@@ -36,28 +36,26 @@ class Player {
     this.worked = new Worked(this);
     this.stage = new Stage(this);
     this.controls = new Controls(this);
-    this.controls.whole.hidden = !this.brief;
+    this.controls.whole.hidden = !this.staged;
     this.controls.useClock(this.clock, this.speed);
     this.key = make("ul", { class: "ds-key", "aria-label": "Key to the colours and glyphs" });
     this.message = make("p", { class: "ds-message", role: "status" });
     const [point, click] = [(event) => this.onPoint(event), (event) => this.onClick(event)];
     this.ground = make("div", { class: "ds-lanes", pointermove: point, pointerdown: point, click, ...this.race.holding });
-    this.body = make("div", { class: "ds-body" });
     this.live = make("p", { class: "ds-sr", "aria-live": "polite" });
     this.root.classList.add("ds", "is-counted");
     this.root.setAttribute("role", "group");
     this.root.setAttribute("aria-label", "Trace player");
-    this.useBrief(this.brief);
+    const parts = [this.race, this.stage, this.controls].map(({ node }) => node);
+    this.root.replaceChildren(this.message, ...parts, this.key, this.ground, this.worked.node, this.live);
+    this.useStage(this.staged);
   }
 
-  /** Show the pictures and what is read at a glance, with the controls below; or every view, with the controls above. */
-  useBrief(brief) {
-    this.brief = brief;
-    this.root.classList.toggle("is-brief", brief);
-    const { controls, race, message, key, stage, ground, worked, body, live } = this;
-    body.replaceChildren(...(brief ? [stage.node, ground, controls.node, worked.node, key] : [ground, worked.node]));
-    this.root.replaceChildren(...(brief ? [message, race.node, body] : [race.node, controls.node, message, key, body]), live);
-    controls.whole.setAttribute("aria-pressed", String(!brief));
+  /** Show the run on the stage where that can be, or in every view. */
+  useStage(staged) {
+    this.staged = staged;
+    this.race.node.hidden = !staged;
+    this.controls.whole.setAttribute("aria-pressed", String(!staged));
     this.refresh();
   }
 
@@ -210,10 +208,11 @@ class Player {
   }
 
   /**
-   * Show a scene of a tour: fetch the traces of `urls`, go to pass `from` and play up to `to` (by default the end), `speed`
-   * passes a second; pin `token`, or mark with `fates` what became of every draft. What is said about it is the host's.
+   * Show a scene of a tour on the stage: fetch the traces of `urls` and play from the end of pass `from`, or its part `since`,
+   * to that of pass `to` (by default the last one), or its part `until`; mark with `fates` what became of every draft. What is
+   * said about it is the host's.
    */
-  async scene({ urls, called, from = 0, to = null, speed = null, token = null, fates = false }) {
+  async scene({ urls, called, from = 0, since = null, to = null, until = null, fates = false }) {
     const asked = (this.asked = Symbol("scene"));
     this.pause();
     this.race.chosen = -1; // of a pair that is still on its way
@@ -225,15 +224,11 @@ class Player {
       this.asked = asked;
     };
     if (!(await this.fetched(urls, show)) || !current()) return;
-    this.guide(true);
+    this.guide(true, fates);
     if (this.clock !== "passes") this.useClock("passes");
-    this.controls.overlay.checked = fates;
-    this.chosenLane = this.present().at(-1);
-    if (token !== null) [this.position, this.pinned] = [token, true];
-    const end = Math.min(to ?? Infinity, this.extent());
-    this.set(from);
-    if (wantsStillness() || from >= end) return this.set(end);
-    this.speed = speed ?? USUAL_SPEED.passes;
+    const end = this.stage.moment(to ?? this.extent(), until);
+    this.set(wantsStillness() ? end : this.stage.moment(from, since));
+    if (this.now >= end) return;
     this.until = end;
     this.play();
   }
@@ -247,10 +242,11 @@ class Player {
     this.emit("explored", {});
   }
 
-  guide(guided) {
+  guide(guided, fates = false) {
     this.guided = guided;
+    this.controls.overlay.checked = fates;
     this.root.classList.toggle("is-guided", guided);
-    this.refresh();
+    this.useStage(guided || this.staged);
   }
 
   /** Offer recorded pairs and play the first one in a loop; `invite` are words of a button beside them. */
@@ -636,7 +632,7 @@ class Player {
     for (const lane of this.present()) this.judge(lane, others.includes(lane) ? first : null);
     if (seen || !this.playing || this.root.classList.contains("is-numbers")) this.worked.show(this.subject()?.scene);
     this.stage.draw();
-    if (this.brief) this.race.say(this.present());
+    if (this.staged) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
     this.controls.show({ playing: this.playing, clock: this.clock, now: this.now, extent: this.extent(), words });
   }
@@ -739,7 +735,7 @@ async function fetchTrace(url) {
  *
  * `answers` has the right answer of every prompt whose answer the host knows. Options: `data` is what visualizers.player.data() returns;
  * `emit(name, detail)` hears "settled", "chosen", "invited", "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by
- * default the root; `brief: true` starts with what one screen holds.
+ * default the root; `staged: true` starts with the stage instead of every view.
  */
 function mount(root, options) {
   mounted.get(root)?.destroy();

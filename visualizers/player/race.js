@@ -120,9 +120,9 @@ class Race {
 
   /** The token to look at in a lane while the reader has chosen none: of those that its last pass judged, the one that says most. */
   spot({ replay, lane, count }) {
-    const { brief, lanes } = this.player;
+    const { staged, lanes } = this.player;
     const step = replay.steps[count - 1];
-    if (!brief || lane !== lanes.at(-1) || !step || (replay.complete && count === replay.length)) return null;
+    if (!staged || lane !== lanes.at(-1) || !step || (replay.complete && count === replay.length)) return null;
     return step.judged ? { step: count - 1, entry: tellingEntry(replay, step) } : null;
   }
 

@@ -32,9 +32,9 @@ function shownWord(replay, token) {
   return replay.wordOf(token).replaceAll("\n", "↵").trim() || "␣";
 }
 
-/** Whether the stage can show a run: one that says which tokens it placed where. */
+/** Whether the stage can show a run: one that has not begun, or that says which tokens it placed where. */
 function isStaged({ steps }) {
-  return steps.some(({ position }) => position.length > 0) && steps.every(({ position, token }) => token.length === position.length);
+  return (!steps.length || steps.some(({ position }) => position.length > 0)) && steps.every(({ position, token }) => token.length === position.length);
 }
 
 /** Whether a text grows from left to right, so that every word stands behind the one before it; otherwise places are fixed. */
@@ -271,9 +271,9 @@ class Script {
       verdict: begun ? verdictAt(now.verdict, time, coin) : faded?.alpha ? faded : null,
       branches: now?.branches ? branchesAt(now.branches, time) : last?.branches ? { ...branchesAt(last.branches, Infinity), alpha: 1 - progress(time, 0, 300) } : null,
       bar: now?.sweep.length ? barAt(now, time) : null,
-      top: mixed(last?.top ?? 0, (now ?? last).top, swinging(progress(time, 0, 250))),
+      top: mixed(last?.top ?? 0, (now ?? last)?.top ?? 0, swinging(progress(time, 0, 250))),
       ended: this.replay.complete ? ended : 0,
-      caption: now && time > 0 ? captionOf(this, now, time) : last ? captionOf(this, last, Infinity) : ["", ""],
+      caption: now && time > 0 ? captionOf(this, now, time) : last ? captionOf(this, last, Infinity) : ["", now ? "" : "Waiting for the first forward pass."],
     };
   }
 

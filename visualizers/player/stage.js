@@ -27,9 +27,8 @@ class Stage {
 
   /** Take the stage where it can show these lanes, the last one before the other. Return whether it does. */
   use(lanes) {
-    const { brief, guided } = this.player;
     const alike = lanes.every(({ replay }) => replay.grid.kind === lanes.at(-1).replay.grid.kind);
-    this.shown = brief && !guided && [1, 2].includes(lanes.length) && alike && isStaged(lanes.at(-1).replay);
+    this.shown = this.player.staged && [1, 2].includes(lanes.length) && alike && isStaged(lanes.at(-1).replay);
     [this.lane, this.other] = this.shown ? [lanes.at(-1), lanes.length > 1 ? lanes[0] : null] : [];
     this.replay = this.lane?.replay;
     return this.shown;
@@ -82,12 +81,22 @@ class Stage {
     return (text) => known.get(text) ?? known.set(text, this.context.measureText(text).width).get(text);
   }
 
-  /** How many passes are over, and the time in the next, in milliseconds. Where motion is unwanted only whole passes are shown. */
+  /** The reading of the clock when `count` passes are over, or at a part of the last of them: "swept", when all its drafts are there, or one of its verdict. */
+  moment(count, part) {
+    const pass = part && this.script?.passes[count - 1];
+    const time = part === "swept" ? pass?.swept : pass?.verdict?.times[part];
+    return time === undefined ? count : count - 1 + (time - 1) / pass.length; // before the next part begins
+  }
+
+  /**
+   * How many passes are over, and the time in the next, in milliseconds. Where motion is unwanted only whole passes are shown, and
+   * what a tour points at.
+   */
   at(now) {
     const { replay, script, player } = this;
     const [ends, done] = [replay.ends[player.clock], replay.stepsAt(player.clock, now)];
     const within = done < replay.length ? (now - ends[done]) / (ends[done + 1] - ends[done]) : 0;
-    return [done, wantsStillness() || !(within > 1e-6) ? 0 : within * script.passes[done].length];
+    return [done, (wantsStillness() && !player.guided) || !(within > 1e-6) ? 0 : within * script.passes[done].length];
   }
 
   /** The clock `seconds` on from `now` at the stage's own speed; null where it has none: on other clocks, and when its run is over. */
@@ -318,17 +327,20 @@ class Stage {
   }
 
   /** How far the run is, and the other one. */
-  drawCounts({ done, ended, place }) {
-    const { context, colors, size, other, player, replay, isText } = this;
+  drawCounts(frame) {
+    const { done, ended, place } = frame;
+    const { context, colors, size, other, player, isText } = this;
     const { height, strip, wide, left, right, top, own } = size;
     const covered = !isText || (wide && place?.right > right - 230);
     context.globalAlpha = isText ? 1 - ended : 1;
     const low = isText ? height - strip - (wide ? 22 : 14) : top + own.height + (wide ? 20 : 16);
-    this.write(colors.accent, countInWords(this.lane, done), covered ? left : right, low, covered ? "left" : "right", wide ? -18 : -14);
+    frame.counts = [countInWords(this.lane, done)];
+    this.write(colors.accent, frame.counts[0], covered ? left : right, low, covered ? "left" : "right", wide ? -18 : -14);
     context.globalAlpha = 1;
     if (!other) return;
     const passes = other.replay.stepsAt(player.clock, player.now);
-    const words = [other.title.textContent, countInWords(other, passes)];
+    frame.counts.unshift(countInWords(other, passes));
+    const words = [other.title.textContent, frame.counts[0]];
     if (isText) return this.drawStrip(passes, words);
     this.drawOther(words);
   }
@@ -336,12 +348,22 @@ class Stage {
   /** All patches, under the name of the run and those of a clip's latent frames, and the clip. */
   drawPicture(frame) {
     for (const look of frame.words) this.drawPatch(look, frame);
+    if (this.lane.scene.overlay) this.drawFates();
     this.drawClip(frame);
     const { colors, size: { left, top, wide }, replay } = this;
     this.context.globalAlpha = 1;
     const named = replay.grid.frames > 1;
     if (wide) this.write(colors.muted, this.lane.title.textContent, left, top - (named ? 26 : 14), "left", -13);
     if (named) this.drawFrames();
+  }
+
+  /** What became of each patch, last. */
+  drawFates() {
+    const { context, size: { left, top, own }, lane: { picture, scene } } = this;
+    context.save();
+    context.translate(left, top);
+    Object.assign(picture, own).paintFates(scene, context);
+    context.restore();
   }
 
   drawFrames() {
@@ -382,7 +404,7 @@ class Stage {
     this.write(colors.muted, title, wide ? x : right, y - (!wide ? 12 : picture.grid.frames > 1 ? 26 : 14), wide ? "left" : "right", -13);
     context.save();
     context.translate(x, y);
-    picture.paint({ ...scene, position: null, overlay: false, unnamed: true }, context);
+    picture.paint({ ...scene, position: null, unnamed: true }, context);
     picture.coverOpen(scene, context);
     context.restore();
     this.write(colors.text, count, wide ? x : right, y + picture.height + (wide ? 20 : 14), wide ? "left" : "right", wide ? -18 : -small);

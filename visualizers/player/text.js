@@ -76,15 +76,6 @@ class TextView extends View {
       this.write(chip, text ?? lost);
       this.dress(chip, scene, position, { text, lost, final, ended: position > end, over, framed: moment.framed });
     });
-    this.follow(this.chips[scene.count && Math.min(end, state.lastAt.lastIndexOf(scene.count - 1))]?.span);
-  }
-
-  /** Scroll to what this pass wrote last, where the text is longer than its room. */
-  follow(newest) {
-    const box = this.canvas.getBoundingClientRect();
-    if (!newest || this.canvas.scrollHeight <= this.canvas.clientHeight) return;
-    const { top, bottom } = newest.getBoundingClientRect();
-    this.canvas.scrollTop += Math.max(0, bottom + 12 - box.bottom) + Math.min(0, top - 12 - box.top);
   }
 
   /**
