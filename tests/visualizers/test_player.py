@@ -106,7 +106,7 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
     cursors = page.locator(".ds-view:visible canvas").evaluate_all(
         "all => all.map(c => c.getAttribute('aria-valuenow'))"
     )
-    assert len(cursors) == 5 and set(cursors) == {str(position)}
+    assert len(cursors) == 3 and set(cursors) == {str(position)}
     assert pixels(page.locator(".ds-timeline canvas")).tobytes() != before
     story = page.locator(".ds-readout").inner_text()
     assert f"Position {position + 1} · row {row + 1}, column {column + 1} · forward pass {step + 1}" in story

@@ -432,3 +432,46 @@ def test_branches_of_a_draft_graph_light_up_and_the_best_one_goes_into_the_text(
     assert accepted <= set(
         page.evaluate("player.stage.drawn.words.filter(({alpha}) => alpha === 1).map(({word}) => word.position)")
     )
+
+
+@pytest.mark.parametrize(
+    "names", [("ar-smollm2", "speculative-smollm2"), ("ar-picture", "scd-picture")], ids=["text", "picture"]
+)
+def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, names: tuple[str, str]) -> None:
+    traces = [recorded(name) for name in names]
+    opened(page, *traces)
+    go(page, 0)
+    wanted = page.evaluate("player.stage.script.passes.filter(({verdict}) => verdict).map(({index}) => index + 1)")
+    for number in (*wanted[:3],):
+        page.get_by_role("button", name="Next rejection").click()
+        settle(page)
+        assert number - 1 < page.evaluate("player.now") < number
+        told = page.evaluate(DRAWN)
+        assert told["caption"][0] == "The coin fell above p: rejected." and told["verdict"]["apart"] == 0
+        coins = [step.coin[entry] for n, entry, step in rejections(traces[1]) if n == number and step.coin]
+        assert told["verdict"]["coin"] == pytest.approx(coins[0])
+    go(page, 0)
+    page.evaluate("player.stage.script.passes.forEach((pass) => (pass.verdict = null))")
+    page.keyboard.press("r")
+    settle(page)
+    assert page.evaluate("player.now") == wanted[0]  # the end of the pass, where no verdict is shown
+
+
+@pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wide: bool) -> None:
+    trace = recorded("cspd-patch")
+    opened(page, recorded("continuous-patch"), trace, wide=wide)
+    shown = page.evaluate("player.stage.script.passes.filter(({verdict}) => verdict).map(({index}) => index + 1)")
+    steps = {number: (entry, step) for number, entry, step in rejections(trace)}
+    assert shown == [n for n, (entry, step) in steps.items() if 0.3 <= (step.accept_prob or ())[entry] <= 0.7]  # type: ignore[operator]
+    entry, step = steps[shown[0]]
+    bare = page.evaluate(CANVAS)
+    told = at(page, shown[0], "judge", 300)
+    assert told["caption"][0] == "Draft rejected." and "min(1, w) = " in told["caption"][1]
+    assert page.evaluate(CANVAS) != bare
+    bells = page.evaluate("player.stage.drawn.verdict.verdict.bells")
+    names = ("last_std", "last_std_draft", "last_mean_distance", "last_place", "last_place_token")
+    assert list(bells.values()) == [pytest.approx(step.numbers[name][entry]) for name in names]
+    note = at(page, shown[0], "hold")["caption"][1]
+    for name in ("path_log_ratio", "path_log_ratio_highest"):
+        assert f"{step.numbers[name][entry]:.3f}".replace("-", "−") in note

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
 from support.handmade import make, step
-from support.playing import chips, go, harness, pixels, plain, settle, show, snapshot
+from support.playing import chips, every_view, go, harness, pixels, plain, settle, show, snapshot
 from support.synthetic import written
 
 from demo.runs.recordings import answers_to
@@ -156,6 +156,20 @@ def test_a_mask_in_which_all_see_all_is_not_shown(page: Page) -> None:
         expect(page.locator(".ds-mask")).to_be_visible(visible=shown)
 
 
+def test_a_pass_without_a_mask_keeps_the_last_one_faint(page: Page) -> None:
+    mask = Mask(queries=("x0", "x1"), keys=("x0", "x1"), runs=((0, 2), (0, 1, 1)))
+    passes = [step("0:1=unmasked"), step("1:2=unmasked", mask=mask), step("2:2=unmasked")]
+    show(page, make("psd", Canvas(kind="text", shape=(3,)), passes))
+    words, canvas = page.locator(".ds-mask .ds-words"), page.locator(".ds-mask canvas")
+    for count, told, opacity in ((1, "No mask so far.", "0.3"), (2, "2 queries by 2 keys", "1")):
+        go(page, count)
+        expect(words).to_contain_text(told)
+        assert canvas.evaluate("canvas => canvas.style.opacity") == opacity
+    go(page, 3)
+    expect(words).to_contain_text("the faint mask is that of forward pass 2")
+    assert canvas.evaluate("canvas => canvas.style.opacity") == "0.3"
+
+
 def test_drafts_that_are_tested_are_framed_and_dropped_ones_struck_for_one_pass(page: Page) -> None:
     trace = s2d2()
     show(page, trace)
@@ -194,7 +208,7 @@ def test_arrows_move_along_the_lines_that_are_seen(page: Page) -> None:
     assert abs(tops[snapshot(page)["position"]] - tops[1]) < 5
 
 
-def test_the_mask_and_the_routing_are_drawn_and_said(page: Page) -> None:
+def test_the_mask_is_drawn_and_the_router_is_told(page: Page) -> None:
     trace = s2d2()
     first, _, number = passes(trace, "verify")[:3]
     show(page, trace)
@@ -223,18 +237,19 @@ def test_the_mask_and_the_routing_are_drawn_and_said(page: Page) -> None:
     settle(page)
     assert canvas.get_attribute("aria-valuetext") == "Query M1 sees key D0."
     assert snapshot(page)["now"] == first
-    decisions = [n for n, step in enumerate(trace.steps, start=1) if "verify" in step.signals]
-    for number in decisions[:6]:
+    every_view(page)  # and back to the stage
+    caption = page.locator(".ds-caption")
+    for number in [n for n, made in enumerate(trace.steps, start=1) if "verify" in made.signals][:6]:
         go(page, number)
-        words = page.locator(".ds-routing .ds-words").inner_text()
-        signals = trace.steps[number - 1].signals
-        expected = re.search(r"pass (\d+): ([\d.]+) of (\d+) drafts expected", words)
+        words, signals = caption.inner_text(), trace.steps[number - 1].signals
+        expected = re.search(r"([\d.]+) of (\d+) expected to be accepted: (not|to be) verified", words)
         assert expected is not None, words
-        assert (int(expected[1]), int(expected[3])) == (number, signals["span"])
-        assert float(expected[2]) == pytest.approx(signals["expected_accepted"], rel=0.005)
-        assert ("do not verify" in words) == (signals["verify"] == 0)
+        assert int(expected[2]) == signals["span"]
+        assert float(expected[1]) == pytest.approx(signals["expected_accepted"], rel=0.005)
+        assert (expected[3] == "not") == (signals["verify"] == 0)
         if signals["verify"]:
-            assert f"{trace.steps[number].fate.count(Fate.ACCEPTED)} accepted" in words
+            go(page, number + 1)
+            expect(caption).to_contain_text(f"{trace.steps[number].fate.count(Fate.ACCEPTED)} of ")
 
 
 def test_a_text_that_ended_early_is_done_with_its_own_tokens_and_shows_no_empty_boxes(page: Page) -> None:

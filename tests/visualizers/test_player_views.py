@@ -18,13 +18,8 @@ from traces.coarse import summary_of
 from visualizers.page import standalone
 
 VIEWS: dict[str, tuple[Callable[[], Trace], Callable[[], Trace]]] = {
-    "acceptance": (jacobi, ordinary),
-    "agreement": (jacobi, ordinary),
     "text": (diffusion, jacobi),
     "mask": (s2d2, jacobi),
-    "routing": (s2d2, simsd),
-    "graph": (speculated, diffusion),
-    "paths": (handmade.cspd, diffusion),
 }
 """View -> a run that has it, and one that has not."""
 

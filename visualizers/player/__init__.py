@@ -16,12 +16,12 @@ from traces.measures import MEASURES
 from traces.naming import NAMES
 from traces.replay import PENDING
 from traces.schema import FATES
-from visualizers.palette import CIVIDIS, DARK, LIGHT, MARKS, ink
+from visualizers.palette import DARK, LIGHT, MARKS, ink
 
 _FOLDER = Path(__file__).parent
 _SCRIPTS = (
-    *("replay", "paint", "canvases", "text", "charts", "mask", "routing", "graph", "paths", "clip", "lane"),
-    *("rules", "coin", "bars", "worked", "hardware", "controls", "race", "script", "stage", "player"),
+    *("replay", "paint", "canvases", "text", "charts", "mask", "clip", "lane", "rules", "coin", "bars"),
+    *("worked", "hardware", "controls", "race", "script", "stage", "player"),
 )
 """In one scope, in this order."""
 
@@ -51,7 +51,7 @@ def around() -> str:
 @cache
 def style() -> str:
     """Return the player's style sheet; every rule starts at the class `ds` that `mount` gives the root."""
-    return "".join(map(_read, ("player.css", "stage.css", "worked.css", "many.css")))
+    return "".join(map(_read, ("player.css", "stage.css", "worked.css")))
 
 
 @cache
@@ -79,9 +79,7 @@ def data() -> dict[str, Any]:
         ],
         "measures": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "position"},
         "names": NAMES,
-        "signals": {name: asdict(measure) for name, measure in MEASURES.items() if measure.per == "step"},
         "surfaces": {"light": asdict(LIGHT), "dark": asdict(DARK)},
-        "cividis": list(CIVIDIS),
         "hardware": presets(),
     }
 

@@ -1,7 +1,6 @@
 // The distributions behind a verdict: p over q as columns with the coin in the draft's, what is left of p over q, the likeliest
-// tokens as bars, and for vectors two bell curves.
+// tokens, and for vectors two bell curves.
 
-const MOST_BARS = 8;
 const MOST_COLUMNS = 5;
 /** The probability of tokens not shown from which they get a column. */
 const LEAST_REST = 0.005;
@@ -64,16 +63,19 @@ function ratioColumns(moment, pictures, likely) {
   return columns(moment, pictures, rows);
 }
 
-function topRows(moment, pictures) {
+/** The first of `rows`, and the one of a token. */
+function mostOf(rows, token) {
+  const most = rows.slice(0, MOST_COLUMNS);
+  const own = rows.find((row) => row.token === token);
+  if (own && !most.includes(own)) most.splice(-1, 1, own);
+  return most;
+}
+
+/** What the model finds likely, with the token that was taken marked. */
+function topColumns(moment, pictures) {
   const taken = moment.token("token");
-  const most = Math.max(1e-12, ...moment.top.map(([, p]) => p));
-  const items = moment.top.slice(0, MOST_BARS).map(([token, p]) => {
-    const mark = token === taken ? make("small", { class: "ds-mark" }, "taken") : null;
-    const name = make("span", { class: "ds-bar-name" }, make("span", {}, moment.replay.tokenText(token)), mark);
-    const bar = make("i", { class: "ds-bar", style: `width: ${(100 * p) / most}%`, "aria-hidden": "true" });
-    return make("li", { class: mark ? "is-taken" : "" }, thumbnail(pictures, token, TILE_PIXELS), name, bar, make("span", { class: "ds-bar-figure" }, figure(p, 2)));
-  });
-  return make("ol", { class: "ds-rows-of-bars" }, ...items);
+  const rows = moment.top.map(([token, p]) => ({ token, parts: [{ kind: "p", to: p }], number: small(p, 0.001), mark: token === taken ? "taken" : null }));
+  return columns(moment, pictures, mostOf(rows, taken));
 }
 
 /**
@@ -91,10 +93,7 @@ function residualOf(moment) {
 function residualColumns(moment, pictures) {
   const drawn = moment.redrawn ? moment.token("token") : null;
   const { left, total } = residualOf(moment);
-  const largest = left.slice(0, MOST_COLUMNS);
-  const own = left.find(({ token }) => token === drawn);
-  if (own && !largest.includes(own)) largest.splice(-1, 1, own);
-  const rows = largest.map(({ token, share }) => ({ token, parts: [{ kind: "left", to: share / total }], number: `${small((100 * share) / total, 0.1)} %`, mark: token === drawn ? "drawn" : null }));
+  const rows = mostOf(left, drawn).map(({ token, share }) => ({ token, parts: [{ kind: "left", to: share / total }], number: `${small((100 * share) / total, 0.1)} %`, mark: token === drawn ? "drawn" : null }));
   return columns(moment, pictures, rows);
 }
 
@@ -105,10 +104,15 @@ function bellsOf(moment) {
   return target > 0 && draft > 0 && distance >= 0 && place !== undefined ? { target, draft, distance, place, token } : null;
 }
 
-/** Draw the curves: q around 0, p around the distance of the means, the draft and what took its place as marks. */
-function drawBells(canvas, { target, draft, distance, place, token }, theme, replaced) {
-  const wide = canvas.clientWidth || 300;
-  const context = sized(canvas, wide, 96);
+/** What log w is made of where all denoising steps decide; empty where it is not known. */
+function pathInWords(moment) {
+  const [path, highest] = ["path_log_ratio", "path_log_ratio_highest"].map((name) => moment.number(name));
+  return path === undefined || highest === undefined ? "" : `All denoising steps decide: log w is their summed log ratio, ${signed(path)}, less its highest value on the way, ${signed(highest)}.`;
+}
+
+/** Draw the curves in a box: q around 0, p around the distance of the means, the draft and what took its place as marks. */
+function drawBells(context, { target, draft, distance, place, token }, { surface }, replaced, [wide, tall], font) {
+  const base = tall - 20;
   const marks = [0, distance, place, ...(replaced ? [token] : [])];
   const [low, high] = [Math.min(...marks) - 3 * Math.max(draft, target), Math.max(...marks) + 3 * Math.max(draft, target)];
   const x = (value) => ((value - low) / (high - low)) * wide;
@@ -116,20 +120,21 @@ function drawBells(canvas, { target, draft, distance, place, token }, theme, rep
     const points = Array.from({ length: wide + 1 }, (_, at) => {
       const value = low + (at / wide) * (high - low);
       const height = Math.exp(-(((value - mean) / std) ** 2) / 2) * Math.min(draft, target) / std;
-      return [at, 76 - 66 * height];
+      return [at, base - (tall - 30) * height];
     });
     drawLine(context, points, color, 2, dash);
   };
-  const { surface } = theme;
-  fillBox(context, surface.line, 0, 76, wide, 1);
+  fillBox(context, surface.line, 0, base, wide, 1);
   bell(0, draft, surface.muted, [5, 4]);
   bell(distance, target, surface.accent, []);
+  drawText(context, surface.muted, "q", x(-draft), 16, "right", font);
+  drawText(context, surface.accent, "p", x(distance + target), 16, "left", font);
   const mark = (at, label, color, end) => {
-    fillBox(context, color, x(at) - 1, 62, 2, 18);
+    fillBox(context, color, x(at) - 1, base - 14, 2, 18);
     const room = context.measureText(label).width * (end === "center" ? 0.5 : 1) + 4;
     const [before, behind] = [x(at), wide - x(at)];
     const fits = { left: behind, right: before, center: Math.min(before, behind) }[end] >= room;
-    drawText(context, color, label, x(at), 88, fits ? end : before < behind ? "left" : "right");
+    drawText(context, color, label, x(at), tall - 8, fits ? end : before < behind ? "left" : "right", font);
   };
   const apart = replaced && token < place;
   mark(place, "draft", surface.text, replaced ? (apart ? "left" : "right") : "center");

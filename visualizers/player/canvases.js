@@ -1,18 +1,23 @@
-// The two views laid out like the canvas itself: the picture so far, and how likely each draft was to pass.
+// The view laid out like the canvas itself: the picture so far.
 
 /** Pixels that the name of a frame takes. */
 const NAME_HEIGHT = 14;
 /** Cells below this size get no lines between them, which would be all that is seen. */
 const LEAST_RULED = 8;
 
-/** A view whose cells are the cells of the canvas. */
-class GridView extends View {
+/** The picture so far: tiles of the tokens, drafts dimmed and hatched, and what became of each on request. */
+class PictureView extends View {
+  supports = ({ grid }) => grid.kind !== "text";
   heightFor = (width) => (width * this.grid.rows) / this.grid.columns;
 
-  constructor(name, title, note, grid) {
-    super(name, title, note);
+  constructor(grid, redraw) {
+    super("picture", "Picture so far", "hatched = still a draft");
     this.grid = grid;
-    this.cells = make("canvas", { width: grid.columns, height: grid.rows });
+    this.canvas.setAttribute("aria-label", "Picture so far: token cursor");
+    this.laid = new Int32Array(grid.positions);
+    this.tiles = this.sheet = this.picture = null;
+    this.frames = [];
+    this.album = new Album(redraw);
   }
 
   /** Names stand in cells that stay free above a frame; where these are small, the first line needs more. */
@@ -58,37 +63,8 @@ class GridView extends View {
     drawWithin(context, [x, y - tall, width, tall], () => this.label(context, scene, text, x, y - Math.min(tall, 20) / 2, "left"));
   }
 
-  /** Colour every position by `colorOf(position)`, an array of red, green, blue and opacity, or null. */
-  paintCells(context, colorOf) {
-    const pen = this.cells.getContext("2d");
-    const image = pen.createImageData(this.grid.columns, this.grid.rows);
-    for (let position = 0; position < this.grid.positions; position += 1) {
-      const color = colorOf(position);
-      if (!color) continue;
-      const { x, y } = this.grid.place(position);
-      image.data.set(color, 4 * (y * this.grid.columns + x));
-    }
-    pen.putImageData(image, 0, 0);
-    context.imageSmoothingEnabled = false;
-    context.drawImage(this.cells, 0, 0, this.width, this.height);
-  }
-
   paintCursor(scene, context) {
     if (scene.position !== null && scene.position < this.grid.positions) drawOutline(context, ...this.box(scene.position));
-  }
-}
-
-/** The picture so far: tiles of the tokens, drafts dimmed and hatched, and what became of each on request. */
-class PictureView extends GridView {
-  supports = ({ grid }) => grid.kind !== "text";
-
-  constructor(grid, redraw) {
-    super("picture", "Picture so far", "hatched = still a draft", grid);
-    this.canvas.setAttribute("aria-label", "Picture so far: token cursor");
-    this.laid = new Int32Array(grid.positions);
-    this.tiles = this.sheet = this.picture = null;
-    this.frames = [];
-    this.album = new Album(redraw);
   }
 
   use(trace) {
@@ -197,49 +173,17 @@ class PictureView extends GridView {
   }
 
   paintFates({ state, theme }, context) {
-    const colors = theme.fills.map((fill) => [...channelsOf(fill), 190]);
-    this.paintCells(context, (position) => colors[state.fate[position]] ?? null);
     const size = this.cellSize;
-    if (size < 9) return;
     const glyph = Math.min(16, size * 0.62);
     const inset = (size - glyph) / 2;
     for (const [position, code] of state.fate.entries()) {
       if (code === NOTHING) continue;
+      fillBox(context, `${theme.fills[code]}be`, ...this.box(position));
+      if (size < 9) continue;
       const [x, y] = this.box(position).map((edge) => edge + inset);
       fillBox(context, theme.fills[code], x - 1, y - 1, glyph + 2, glyph + 2); // on the picture itself it could not be read
       drawGlyph(context, theme, code, x, y, glyph);
     }
-  }
-}
-
-/** How likely the draft of each position was to pass, the last time it was judged. */
-class AcceptanceView extends GridView {
-  supports = ({ grid, hasAcceptProb }) => hasAcceptProb && grid.kind !== "text";
-
-  constructor(grid) {
-    super("acceptance", "Acceptance probability", "0 ", grid);
-    this.note.append(make("span", { class: "ds-ramp", "aria-hidden": "true" }), " 1");
-  }
-
-  paint(scene, context) {
-    this.paintGround(scene, context);
-    this.paintCells(context, (position) => {
-      const acceptProb = scene.state.acceptProb[position];
-      return Number.isNaN(acceptProb) ? null : [...scene.theme.heat(acceptProb), 255];
-    });
-    if (this.cellSize >= 5) this.outlineJudged(scene, context);
-    this.paintCursor(scene, context);
-  }
-
-  /** Ring the positions this forward pass judged, in white on black so that it shows on every colour. */
-  outlineJudged({ step }, context) {
-    context.beginPath();
-    for (const [entry, position] of (step?.position ?? []).entries()) {
-      if (!Number.isFinite(step.acceptProb?.[entry])) continue;
-      const [x, y, width, height] = this.box(position);
-      context.rect(x + 1.5, y + 1.5, width - 3, height - 3);
-    }
-    for (const [color, line] of [["#000000", 3], ["#ffffff", 1]]) paintPath(context, null, color, line);
   }
 }
 

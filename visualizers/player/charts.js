@@ -1,11 +1,12 @@
-// The views along time: this forward pass in detail, every forward pass as a row, and the agreement of successive distributions.
+// The views along time: this forward pass in detail, and every forward pass as a row.
 
 const WORD_SLOT = { wide: 64, tall: 27 };
+/** Pixels left of and below the axes of every forward pass. */
+const [LEFT, BOTTOM] = [38, 18];
 /** Pixels for the bar and the fate under a slot. */
 const UNDER_SLOT = 24;
 const BAR_NOTE = "bar = acceptance probability, tick = coin";
 const SMALLEST_WORD = 7;
-const AXIS = { passes: "forward passes", milliseconds: "milliseconds", computed: "computed milliseconds" };
 
 /** What this forward pass did, one slot a position: token, coin against acceptance probability, fate. */
 class PassView extends View {
@@ -113,7 +114,7 @@ class TimelineView extends View {
   paint(scene, context) {
     this.scene = scene;
     const lines = scene.replay.grid.frameEnds.length ? " · lines: where latent frames end" : "";
-    say(this.note, `across: position · down: ${AXIS[scene.clock]} · click to go there${lines}`);
+    say(this.note, `across: position · down: ${CLOCKS[scene.clock][0].toLowerCase()} · click to go there${lines}`);
     const { x, y, width, height } = this.plot();
     const pixels = (length) => Math.max(1, Math.round(length * this.ratio));
     this.render(scene, pixels(width), pixels(height));
@@ -236,42 +237,5 @@ class TimelineView extends View {
     const time = ((y - plot.y) / plot.height) * extent;
     const step = replay.stepsAt(clock, time);
     return { position, step: step < replay.length ? step : null, goTo: Math.min(step + 1, replay.length) };
-  }
-}
-
-/** How much successive distributions agree, on average over the window and at the token under the cursor. */
-class AgreementView extends ClockView {
-  supports = ({ hasAgreement }) => hasAgreement;
-  heightFor = () => 132;
-
-  constructor() {
-    super("agreement", "Beta over passes: β = 1 − TV of successive distributions");
-  }
-
-  paint(scene, context) {
-    this.scene = scene;
-    const { x, y, width, height } = this.plot();
-    const { replay, theme, clock } = scene;
-    const down = (value) => y + (1 - value) * height;
-    say(this.note, `of successive distributions over ${AXIS[clock]} · line: mean, dots: chosen token`);
-    for (const value of [0, 0.5, 1]) {
-      fillBox(context, theme.surface.line, x, Math.round(down(value)), width, 1);
-      this.label(context, scene, String(value), x - 6, down(value), "right");
-    }
-    this.paintClock(scene, context, y + height + 14);
-    const means = replay.steps.flatMap(({ meanAgreement: mean }, index) => (mean === null ? [] : [[this.across(replay.ends[clock][index + 1]), down(mean)]]));
-    context.globalAlpha = 0.3;
-    drawLine(context, means, theme.surface.accent);
-    context.globalAlpha = 1;
-    const now = this.across(replay.ends[clock][scene.count]);
-    drawWithin(context, [0, 0, now, this.height], () => drawLine(context, means, theme.surface.accent));
-    this.paintNow(scene, context, 8);
-    if (scene.position === null) return;
-    const points = (replay.history[scene.position] ?? []).flatMap(({ step, entry }) => {
-      const value = replay.steps[step].agreement?.[entry];
-      return Number.isFinite(value) ? [[this.across(replay.ends[clock][step + 1]), down(value)]] : [];
-    });
-    drawLine(context, points, theme.surface.emphasis, 1.5, [4, 3]);
-    for (const point of points) drawDot(context, point, 3, theme.surface.emphasis);
   }
 }

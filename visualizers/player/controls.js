@@ -48,6 +48,7 @@ class Controls {
     };
     const open = () => this.numbers.setAttribute("aria-pressed", String(player.showNumbers()));
     this.numbers = makeButton({ class: "ds-tell", "aria-pressed": "false", title: "Show this step in numbers" }, open, "Numbers");
+    this.next = makeButton({ class: "ds-tell ds-next", title: "To the next draft that was rejected (r)" }, () => player.worked.go("rejection"), "Next rejection");
     this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
     this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
     this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });
@@ -56,7 +57,7 @@ class Controls {
     this.node = make(
       "div",
       { class: "ds-controls" },
-      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.numbers, this.whole),
+      make("div", { class: "ds-transport" }, buttons, this.slider, this.reading, this.next, this.numbers, this.whole),
       make("div", { class: "ds-choices" }, make("label", { class: "ds-speed" }, "Speed ", this.speed), overlay),
       this.hardware.node,
     );
@@ -74,7 +75,6 @@ class Controls {
     showPlay(this.play, playing);
     this.slider.max = extent;
     this.slider.value = now;
-    this.slider.style.setProperty("--ds-filled", `${extent ? (100 * now) / extent : 0}%`);
     say(this.amount, `${formatInteger(clock === "passes" ? Math.floor(now) : now)} of ${formatInteger(extent)}`);
     this.slider.setAttribute("aria-valuetext", [this.words, ...words].join(". "));
   }

@@ -7,7 +7,7 @@ const ANSWER_MARK = "####";
 
 /** The chosen token in words and numbers. */
 class Readout {
-  constructor(theme, paths) {
+  constructor(theme) {
     this.theme = theme;
     this.hint = make("p", { class: "ds-hint" }, "Point at a token in any view, or move there with the arrow keys, to see what happened to it.");
     this.place = make("p", { class: "ds-place" });
@@ -17,7 +17,7 @@ class Readout {
     this.before = make("p", { class: "ds-before" });
     this.numbers = make("dl", { class: "ds-numbers" });
     this.body = make("div", { class: "ds-story" }, this.place, make("p", { class: "ds-fate" }, this.chip, this.fate), this.token, this.before);
-    this.node = make("section", { class: "ds-readout", "aria-label": "Chosen token" }, this.hint, this.body, paths.figure, this.numbers);
+    this.node = make("section", { class: "ds-readout", "aria-label": "Chosen token" }, this.hint, this.body, this.numbers);
     this.body.hidden = this.numbers.hidden = true;
     this.key = "";
   }
@@ -139,14 +139,12 @@ class Lane {
     const { grid } = this.replay;
     this.picture = new PictureView(grid, this.redraw);
     this.clip = new ClipView(grid, this.redraw);
-    const paths = new PathsView();
-    this.readout = new Readout(this.theme, paths);
+    this.readout = new Readout(this.theme);
     this.table = new PassTable();
     this.text = new TextView();
-    const cells = [this.text, this.picture, new AcceptanceView(grid)];
-    const [pass, timeline, agreement] = [new PassView(), new TimelineView(), new AgreementView()];
-    const few = [new GraphView(), new RoutingView(), new MaskView(this.redraw)];
-    this.views = [...cells, pass, paths, ...few, timeline, agreement]; // with a cursor on a token
+    const cells = [this.text, this.picture];
+    const [pass, timeline, attention] = [new PassView(), new TimelineView(), new MaskView(this.redraw)];
+    this.views = [...cells, pass, attention, timeline]; // with a cursor on a token
     this.shown = [...this.views, this.clip];
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
@@ -159,9 +157,8 @@ class Lane {
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), outcome, this.progress, this.verdict);
     const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure));
     const side = make("div", { class: "ds-side" }, pass.figure, this.readout.node);
-    const pair = make("div", { class: "ds-pair" }, ...few.map(({ figure }) => figure));
     this.node ??= make("section", { class: "ds-lane" });
-    this.node.replaceChildren(head, ground, side, pair, timeline.figure, agreement.figure, this.table.node);
+    this.node.replaceChildren(head, ground, side, attention.figure, timeline.figure, this.table.node);
     this.picture.use(meta);
     this.clip.use(meta);
     for (const view of this.views) view.canvas.setAttribute("aria-valuemax", grid.positions - 1);
@@ -199,7 +196,6 @@ class Lane {
   /** Show and size the views that this trace has columns for. */
   fit() {
     for (const view of this.shown) view.figure.hidden = !view.supports(this.replay);
-    this.node.classList.toggle("is-plain", !this.replay.hasAcceptProb && this.replay.grid.kind !== "text");
     for (const view of this.shown) view.fit(this.replay);
   }
 

@@ -3,11 +3,13 @@
 const MASK_CELL = 18;
 const MASK_MARGIN = 7;
 const LABEL_PIXELS = 7.5;
+const FAINT = 0.3;
 
-/** A mask as a picture with labelled rows and columns, in words under it, and as a list for whoever sees no picture. */
-class MaskView extends LastView {
-  column = "mask";
-  nothing = "No mask";
+/**
+ * A mask as a picture with labelled rows and columns, in words under it, and as a list for whoever sees no picture. In a pass
+ * without one the last mask stays, faint, so that nothing jumps.
+ */
+class MaskView extends View {
   speaks = true;
   supports = ({ masks }) => masks.length > 0;
   /** As high as the highest mask of the run needs, so that nothing moves while stepping. */
@@ -18,9 +20,9 @@ class MaskView extends LastView {
     this.redraw = redraw;
     this.cell = this.mask = this.source = null;
     this.canvas.setAttribute("aria-label", "Attention mask: cell cursor");
-    const lines = () => (this.mask?.queries ?? []).map((query, row) => `${query} sees ${seenBy(this.mask, row)}`);
-    this.list = new FoldedList("What every query sees", "What every query sees", lines);
-    this.figure.append(this.words, this.list.node);
+    this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": "What every query sees" });
+    this.list = make("details", { class: "ds-list", toggle: () => this.fill() }, make("summary", {}, "What every query sees"), this.rows);
+    this.figure.append(this.words, this.list);
     for (const kind of ["pointermove", "pointerdown"]) this.canvas.addEventListener(kind, (event) => this.point(event));
     this.canvas.addEventListener("keydown", (event) => this.move(event));
   }
@@ -33,9 +35,22 @@ class MaskView extends LastView {
     return { left, top, size, height: Math.ceil(top + size * queries.length + 2) };
   }
 
+  /** Fill the list, while it is open. */
+  fill() {
+    const queries = (this.list.open && this.mask?.queries) || [];
+    this.rows.replaceChildren(...queries.map((query, row) => make("li", {}, `${query} sees ${seenBy(this.mask, row)}`)));
+  }
+
   draw(scene) {
-    super.draw(scene);
     if (this.unseen) return;
+    const { steps } = scene.replay;
+    const index = steps.findLastIndex(({ mask }, at) => at < scene.count && mask);
+    const current = index >= 0 && index === scene.count - 1;
+    this.use(steps[index]);
+    this.canvas.style.opacity = current ? 1 : FAINT;
+    super.draw(scene);
+    const instead = index < 0 ? "No mask so far." : `No mask in this pass; the faint mask is that of forward pass ${index + 1}. `;
+    say(this.words, (current ? "" : instead) + (index < 0 ? "" : this.sentence()));
     const { queries, keys } = this.mask ?? { queries: [0], keys: [0] };
     const { row, column } = (this.mask && this.cell) ?? { row: 0, column: 0 };
     const state = { valuemax: queries.length * keys.length - 1, valuenow: row * keys.length + column, valuetext: this.words.textContent };
@@ -49,7 +64,7 @@ class MaskView extends LastView {
     this.source = mask;
     const spelled = (row) => row.flatMap((length, index) => Array(length).fill(index % 2 === 1));
     this.mask = mask && { ...mask, sees: mask.runs.map(spelled) };
-    this.list.fill();
+    this.fill();
   }
 
   sentence() {

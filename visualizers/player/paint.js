@@ -2,11 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const SVG_TAGS = ["svg", "path"];
-/** Pixels left of and below the axes of a view along the clock. */
-const LEFT = 38;
-const BOTTOM = 18;
 const SMALL_FONT = "11px system-ui, sans-serif";
-const FAINT = 0.3;
 
 /** Make an element. Text goes in as text, never as markup; a function listens to the event that its attribute names. */
 function make(tag, attributes = {}, ...children) {
@@ -47,7 +43,6 @@ class Theme {
     this.data = data;
     this.fates = data.fates;
     this.glyphs = data.fates.map((fate) => new Path2D(fate.path));
-    this.cividis = data.cividis.map(channelsOf);
     this.use(false);
   }
 
@@ -58,22 +53,11 @@ class Theme {
     this.inks = this.fates.map((fate) => (dark ? fate.inkOnDark : fate.inkOnLight));
   }
 
-  /** Red, green and blue of a share in [0, 1] on the cividis map. */
-  heat(share) {
-    const place = Math.max(0, Math.min(1, share)) * (this.cividis.length - 1);
-    const low = Math.min(this.cividis.length - 2, Math.floor(place));
-    return this.cividis[low].map((channel, i) => Math.round(channel + (this.cividis[low + 1][i] - channel) * (place - low)));
-  }
-
   /** Colour a node as a fate, given by its code; without one as what is around it. */
   dress(node, code) {
     node.style.background = this.fills[code] ?? "";
     node.style.color = this.inks[code] ?? "";
   }
-}
-
-function channelsOf(color) {
-  return [1, 3, 5].map((start) => parseInt(color.slice(start, start + 2), 16));
 }
 
 /** Canvas pixels a CSS pixel. */
@@ -112,14 +96,6 @@ function paintPath(context, fill, edge, width = 2, path = null) {
   if (!edge) return;
   Object.assign(context, { strokeStyle: edge, lineWidth: width });
   context.stroke(...parts);
-}
-
-/** Draw the shape between points [x, y]. */
-function drawShape(context, points, fill, edge = null, width = 2) {
-  context.beginPath();
-  for (const point of points) context.lineTo(...point);
-  context.closePath();
-  paintPath(context, fill, edge, width);
 }
 
 function drawDot(context, [x, y], radius, fill, edge = null, width = 2) {
@@ -177,19 +153,6 @@ function drawWithin(context, [x, y, width, height], draw) {
   context.clip();
   draw();
   context.restore();
-}
-
-/** A list that is filled only while it is open. */
-class FoldedList {
-  constructor(title, label, lines) {
-    this.lines = lines;
-    this.rows = make("ul", { class: "ds-rows", tabindex: "0", "aria-label": label });
-    this.node = make("details", { class: "ds-list", toggle: () => this.fill() }, make("summary", {}, title), this.rows);
-  }
-
-  fill() {
-    this.rows.replaceChildren(...(this.node.open ? this.lines() : []).map((line) => make("li", {}, line)));
-  }
 }
 
 /** Pictures of a trace as images, the same one when it is asked for again, so that nothing flickers. */
@@ -282,55 +245,5 @@ class View {
 
   label(context, { theme }, text, x, y, align) {
     drawText(context, theme.surface.muted, text, x, y, align);
-  }
-}
-
-/** A view of something that most passes lack, named `column`: the last one stays, faint, so that nothing jumps. */
-class LastView extends View {
-  draw(scene) {
-    if (this.unseen) return;
-    const { steps } = scene.replay;
-    const index = steps.findLastIndex((step, at) => at < scene.count && step[this.column]);
-    const current = index >= 0 && index === scene.count - 1;
-    this.use(steps[index] ?? null, scene.replay);
-    this.canvas.style.opacity = current ? 1 : FAINT;
-    super.draw(scene);
-    const instead = index < 0 ? `${this.nothing} so far.` : `${this.nothing} in this pass; the faint ${this.column} is that of forward pass ${index + 1}. `;
-    say(this.words, (current ? "" : instead) + (index < 0 ? "" : this.sentence()));
-  }
-}
-
-/** A view along the clock. A subclass has `plot`, the box of its axes, and keeps the `scene`. */
-class ClockView extends View {
-  plot(below = BOTTOM) {
-    return { x: LEFT, y: 8, width: Math.max(1, this.width - LEFT - 8), height: this.height - below - 12 };
-  }
-
-  /** Pixels from the left of a reading of the clock. */
-  across(time) {
-    const { x, width } = this.plot();
-    return x + (time / this.scene.extent) * width;
-  }
-
-  paintClock(scene, context, y) {
-    const { width } = this.plot();
-    for (const tick of ticksUpTo(scene.extent, width > 300 ? 8 : 4, scene.clock === "passes" ? 1 : 0)) {
-      const align = tick === 0 ? "left" : tick / scene.extent > 0.95 ? "right" : "center";
-      this.label(context, scene, tick.toLocaleString("en"), this.across(tick), y, align);
-    }
-  }
-
-  /** The line at the present moment. */
-  paintNow({ replay, clock, count, theme }, context, below) {
-    const { y, height } = this.plot();
-    fillBox(context, theme.surface.text, this.across(replay.ends[clock][count]) - 0.75, y - 4, 1.5, height + below);
-  }
-
-  hit(x) {
-    const plot = this.plot();
-    const { replay, clock, extent, position } = this.scene ?? {};
-    if (!replay || x < plot.x || x > plot.x + plot.width) return null;
-    const step = replay.stepsAt(clock, ((x - plot.x) / plot.width) * extent);
-    return { position: position ?? null, step: step < replay.length ? step : null, goTo: Math.min(step + 1, replay.length) };
   }
 }

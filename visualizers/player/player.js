@@ -99,8 +99,6 @@ class Player {
     this.theme.use(dark);
     this.root.classList.toggle("is-dark", dark);
     for (const [name, color] of Object.entries(this.theme.surface)) this.root.style.setProperty(`--ds-${name}`, color);
-    const ramp = Array.from({ length: 10 }, (_, index) => `rgb(${this.theme.heat(index / 9).join(" ")})`);
-    this.root.style.setProperty("--ds-ramp", `linear-gradient(90deg, ${ramp.join(", ")})`);
     this.showKey();
     this.schedule();
   }
@@ -137,8 +135,8 @@ class Player {
   push(index, sequence, step) {
     const lane = this.lanes[index];
     if (!lane?.push(sequence, step)) return;
-    const { widest, hasAcceptProb, hasAgreement, hasPaths, fatesSeen, masks, decisions, graphs } = lane.replay;
-    const shape = [widest, hasAcceptProb, hasAgreement, hasPaths, fatesSeen.size, masks.length, decisions.length > 0, graphs.levels, graphs.widest].join();
+    const { widest, fatesSeen, masks } = lane.replay;
+    const shape = [widest, fatesSeen.size, masks.length].join();
     if (shape !== lane.shape) {
       lane.shape = shape;
       this.refresh();
@@ -502,7 +500,7 @@ class Player {
       this.position = view.neighbour(this.position, key === "ArrowDown") ?? this.position;
       return this.cursorMoved();
     }
-    const line = view instanceof GridView ? grid.cellColumns : 1;
+    const line = view instanceof PictureView ? grid.cellColumns : 1;
     const move = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -line, ArrowDown: line }[key];
     if (key === "Enter" && this.position !== null) this.pinned = !this.pinned;
     else if (move === undefined) return false;
@@ -521,21 +519,20 @@ class Player {
     return lanes.includes(this.chosenLane) ? this.chosenLane : lanes.at(-1);
   }
 
-  /** Go to a verdict, and let go of the token that was chosen. */
+  /** Whether the stage alone is read, without the numbers. */
+  get reading() {
+    return this.stage.shown && !this.root.classList.contains("is-numbers");
+  }
+
+  /** Go to a verdict, on the stage to its coin, and let go of the token that was chosen. */
   showVerdictAt(lane, { index, entry }) {
-    this.jump(lane.replay.ends[this.clock][index + 1]);
+    const end = lane.replay.ends[this.clock][index + 1];
+    this.jump(this.reading && this.clock === "passes" && !wantsStillness() ? this.stage.moment(end, "fall") : end);
     this.position = null;
     this.pinned = false;
     this.chosenLane = lane;
     this.spotlight = { lane, step: index, entry };
     this.schedule();
-  }
-
-  /** The entry of a lane's last pass to look at while no token is chosen. */
-  spotIn(lane, count) {
-    const { spotlight } = this;
-    if (spotlight?.lane === lane && spotlight.step === count - 1) return spotlight;
-    return this.race.spot({ replay: lane.replay, lane, count });
   }
 
   cursorMoved() {
@@ -568,7 +565,6 @@ class Player {
     this.root.classList.toggle("is-empty", empty);
     this.root.classList.toggle("is-double", lanes.length === 2);
     this.root.classList.toggle("is-many", lanes.length > 2);
-    this.root.classList.toggle("is-text", lanes.some(({ replay }) => replay.grid.kind === "text"));
     this.message.hidden = !(empty || this.problem);
     this.message.classList.toggle("is-problem", Boolean(this.problem));
     say(this.message, this.problem ?? (empty ? "Nothing to show yet. Start a run, or open a recorded trace: every forward pass will appear here." : ""));
@@ -630,7 +626,7 @@ class Player {
     for (const lane of this.present()) lane.write(seen);
     const [first, ...others] = this.present();
     for (const lane of this.present()) this.judge(lane, others.includes(lane) ? first : null);
-    if (seen || !this.playing || this.root.classList.contains("is-numbers")) this.worked.show(this.subject()?.scene);
+    if (!this.reading || !this.playing) this.worked.show(this.subject()?.scene);
     this.stage.draw();
     if (this.staged) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
@@ -641,7 +637,8 @@ class Player {
     const { replay } = lane;
     const { clock, theme } = this;
     const count = replay.stepsAt(clock, this.now);
-    const spot = this.position === null ? this.spotIn(lane, count) : null;
+    const { spotlight } = this;
+    const spot = this.position === null && spotlight?.lane === lane && spotlight.step === count - 1 ? spotlight : null;
     const position = spot ? replay.steps[spot.step].position[spot.entry] : this.position;
     const until = this.moment?.lane === lane ? this.moment.step + 1 : count;
     return {

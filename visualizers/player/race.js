@@ -2,8 +2,6 @@
 
 const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
-const SLOWEST = 2;
-const FASTEST = 20;
 const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and faster still where that would take longer
 
 /** What stands above the lanes where room is short, and the loop. */
@@ -66,8 +64,7 @@ class Race {
     const { player } = this;
     this.looping = true;
     this.rest = REST_SECONDS.start;
-    const speed = this.finish() / RACE_SECONDS;
-    player.speed = player.clock === "passes" ? Math.max(SLOWEST, Math.min(FASTEST, speed)) : speed;
+    player.speed = this.finish() / RACE_SECONDS; // where the stage has no speed of its own
     player.play();
   }
 
@@ -116,14 +113,6 @@ class Race {
     else if (next >= end) this.rest = REST_SECONDS.end;
     else return next;
     return now < finish ? finish : end;
-  }
-
-  /** The token to look at in a lane while the reader has chosen none: of those that its last pass judged, the one that says most. */
-  spot({ replay, lane, count }) {
-    const { staged, lanes } = this.player;
-    const step = replay.steps[count - 1];
-    if (!staged || lane !== lanes.at(-1) || !step || (replay.complete && count === replay.length)) return null;
-    return step.judged ? { step: count - 1, entry: tellingEntry(replay, step) } : null;
   }
 
   /** Say what the last lane does, and once a run is over what it took. */

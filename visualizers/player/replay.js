@@ -98,16 +98,14 @@ class State {
     this.fate = new Uint8Array(positions).fill(NOTHING);
     this.finalAt = new Int32Array(positions).fill(-1);
     this.lastAt = new Int32Array(positions).fill(-1);
-    this.acceptProb = new Float32Array(positions).fill(NaN);
     this.level = new Uint8Array(positions);
   }
 }
 
 /** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
 class Replay {
-  constructor(meta, { fates, signals = {} }) {
+  constructor(meta, { fates }) {
     this.meta = meta;
-    this.signals = signals;
     this.grid = new Grid(meta.canvas);
     this.positions = this.grid.positions;
     this.vocabulary = meta.legend?.vocabulary ?? null;
@@ -130,10 +128,8 @@ class Replay {
     this.measures = new Set();
     this.fatesSeen = new Set();
     this.widest = 0;
-    this.hasAcceptProb = this.hasAgreement = this.hasPaths = false;
+    this.hasGraphs = false;
     this.masks = [];
-    this.decisions = [];
-    this.graphs = { levels: 0, widest: 0 };
     this.state = new State(this.positions);
   }
 
@@ -178,12 +174,8 @@ class Replay {
     for (const entry of step.deciding) this.history[step.position[entry]].push({ step: index, entry });
     for (const code of step.fate) this.fatesSeen.add(code);
     for (const name of Object.keys(step.numbers)) this.measures.add(name);
-    this.hasAcceptProb ||= step.acceptProb !== null;
-    this.hasAgreement ||= step.agreement !== null;
-    this.hasPaths ||= step.paths?.some(Boolean) ?? false;
     if (step.mask) this.keepMask(step.mask);
-    if (step.graph) this.keepSize(step.graph);
-    this.followRouting(step, index);
+    this.hasGraphs ||= step.graph?.length > 1;
   }
 
   /** Put the ends of all passes, of those to come too, on the clock of other hardware. */
@@ -219,22 +211,6 @@ class Replay {
     if (!this.masks.some((mask) => size(mask) === size({ queries, keys }))) this.masks.push({ queries, keys });
   }
 
-  /** Keep the size of the largest draft graph, for the view that must find room for all of them. */
-  keepSize(graph) {
-    const counts = [];
-    for (const { positions } of graph) counts[positions.length] = (counts[positions.length] ?? 0) + 1;
-    this.graphs.levels = Math.max(this.graphs.levels, counts.length);
-    this.graphs.widest = Math.max(this.graphs.widest, ...counts.filter(Boolean));
-  }
-
-  /** Note a decision of the router, and what verification then found: in the same pass or in the next that judges. */
-  followRouting(step, index) {
-    const decision = decisionOf(step, index);
-    if (decision) this.decisions.push(decision);
-    const last = this.decisions.at(-1);
-    if (step.judged > 0 && last && last.accepted === null && last.verify !== 0) last.accepted = step.signals.accepted ?? step.accepted;
-  }
-
   /** Turn a step of the trace into columns ready to draw. */
   read(source) {
     const given = { call: {}, position: [], token: [], fate: [], numbers: {}, signals: {}, ...source };
@@ -250,8 +226,7 @@ class Replay {
       graph: given.graph?.map((node) => ({ ...node, acceptedUnder: node.vouched_by ?? [] })),
     };
     step.deciding = this.decidingEntries(step);
-    step.agreement = agreementOf(step);
-    step.meanAgreement = meanOf(step.agreement);
+    step.meanAgreement = meanOf(agreementOf(step));
     step.meanAcceptProb = meanOf(step.acceptProb);
     step.accepted = step.fate.filter((code) => this.fates[code]?.name === "accepted").length;
     step.judgedEntries = [...step.fate.keys()].filter((entry) => this.fates[step.fate[entry]]?.judged);
@@ -289,9 +264,7 @@ class Replay {
     for (const entry of step.deciding) {
       const position = step.position[entry];
       const fate = this.fates[step.fate[entry]];
-      const acceptProb = step.acceptProb?.[entry];
       const token = step.token[entry];
-      if (Number.isFinite(acceptProb)) state.acceptProb[position] = acceptProb;
       state.finals += Number(fate.final) - Number(state.finalAt[position] >= 0);
       state.finalAt[position] = fate.final ? index : -1;
       state.fate[position] = step.fate[entry];

@@ -185,9 +185,9 @@ class Script {
   }
 
   /** Let the branches of a draft graph grow, each a set of drafts that the pass verifies together. */
-  grow(pass, { graph, signals, numbers }, began) {
-    const drafts = draftsOf(pass.step);
-    const text = ({ positions }) => [...positions].sort((a, b) => a - b).map((at) => shownWord(this.replay, drafts.get(at)?.token)).join(" … ");
+  grow(pass, { graph, signals, position, draft, token }, began) {
+    const draftAt = (entry) => draft?.[entry] ?? token[entry];
+    const text = ({ positions }) => [...positions].sort((a, b) => a - b).map((at) => shownWord(this.replay, draftAt(position.indexOf(at)))).join(" … ");
     const used = [];
     const nodes = graph.map((node, index) => {
       const level = node.positions.length;
@@ -227,10 +227,12 @@ class Script {
   reject(pass, word, entry, name, began) {
     const moment = new Moment(this.replay, pass.index, entry);
     const telling = isTelling(this.replay, moment.step, entry);
-    const columns = !pass.verdict && (this.isText ? name === "resampled" : telling) ? stagedColumns(moment) : [];
+    const read = !pass.verdict && (this.isText ? name === "resampled" : telling);
+    const columns = read ? stagedColumns(moment) : [];
+    const bells = read ? bellsOf(moment) : null;
     word.kind = "rejected";
     this.standing.delete(word.position);
-    if (!columns.length) return this.strike(pass, word, name === "resampled" ? moment.token("token") : null, began);
+    if (!columns.length && !bells) return this.strike(pass, word, name === "resampled" ? moment.token("token") : null, began);
     const reading = telling || !moment.ratioDecided ? 2 : 1; // `read` is 1 from the first verdict on a word on, 2 from the first close call on
     const pace = VERDICT_PACE[word.sign ? "sign" : reading > this.read ? "first" : "later"];
     if (!word.sign) this.read = Math.max(this.read, reading);
@@ -240,7 +242,7 @@ class Script {
       times[part] = time;
       if (moment.ratioDecided || !COIN_PARTS.includes(part)) time += length * pace;
     }
-    const verdict = { pass, moment, word, times, columns, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
+    const verdict = { pass, moment, word, times, columns, bells, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
     word.gone = { pass: pass.index, at: times.fall, until: Math.max(times.residual, times.fall + FALL * pace), struck: times.judge + 40 };
     verdict.drawn = this.put(moment.token("token"), word.position, word.before, { kind: "drawn", born: pass.index, from: times.land - 60, solid: { pass: pass.index, at: -Infinity }, verdict });
     this.cursor = verdict.drawn.next;
@@ -369,6 +371,14 @@ function captionOf({ replay }, pass, time) {
   return [`${accepted} of ${counted(judged + count("discarded"), "draft")} accepted in one pass.`, behind];
 }
 
+/** Every branch of drafts in words: what became of it, and under which others it was accepted. */
+function branchesInWords({ nodes }) {
+  const named = ({ text }) => (text ? `“${text}”` : "the text alone");
+  const fate = ({ accepted, best }) => (best ? "kept" : accepted ? "accepted" : "rejected");
+  const under = ({ acceptedUnder: others }) => (others.length ? `, accepted under ${others.map((other) => named(nodes[other])).join(" and ")}` : "");
+  return nodes.filter(({ level }) => level > 0).map((node) => `${named(node)}: ${fate(node)}${under(node)}.`).join(" ");
+}
+
 function branchCaption({ nodes, crossed, judge }, time) {
   const tried = nodes.filter(({ level }) => level > 0);
   if (time < crossed) return [`One pass tries ${tried.length} branches of drafts at once.`, ""];
@@ -381,21 +391,29 @@ function branchCaption({ nodes, crossed, judge }, time) {
 function revealCaption({ unit, count, names, replay, step }) {
   const [drafted, revealed, edited] = [count("drafted"), count("unmasked", "fallback"), count("edited")];
   if (revealed + drafted + edited === 0) return names.length ? [`One pass without a draft: one ${unit}.`, ""] : ["One pass, and nothing changed.", ""];
-  if (revealed + edited === 0) return [`One pass drafts ${counted(drafted, unit)}.`, replay.fatesSeen.has(replay.codeOf.get("accepted")) ? "not verified yet" : ""];
+  const route = routeInWords(step.signals);
+  if (revealed + edited === 0) return [`One pass drafts ${counted(drafted, unit)}.`, route || (replay.fatesSeen.has(replay.codeOf.get("accepted")) ? "not verified yet" : "")];
   const open = drafted ? [`${drafted} not sure enough yet`] : [];
   const surest = count("fallback") && !count("unmasked") ? ["none was sure enough, so the surest one"] : [];
   const repaired = edited ? [`${counted(edited, unit)} replaced`] : [];
   const whole = step.signals.open > 1 || drafted ? ` of ${counted(revealed + drafted, unit)}` : ` ${unit}${revealed === 1 ? "" : "s"}`;
-  return [`One pass reveals ${revealed}${whole}.`, [...surest, ...open, ...repaired].join("; ")];
+  return [`One pass reveals ${revealed}${whole}.`, [...surest, ...open, ...repaired, ...(route ? [route] : [])].join("; ")];
 }
 
-function verdictCaption({ times, moment, word, drawn }, time) {
+/** What the router expected of the drafts, and whether it has them verified; empty where it decided nothing. */
+function routeInWords({ span, expected_accepted: expected, verify }) {
+  if (!Number.isFinite(expected) || !Number.isFinite(verify)) return "";
+  return `${figure(expected)} of ${span} expected to be accepted: ${verify ? "to be verified" : "not verified"}`;
+}
+
+function verdictCaption({ times, moment, word, drawn, bells }, time) {
   const formula = ruleOf(moment)?.pieces.map(({ text }) => text).join("") ?? "";
   const [chance, outcome] = formula.split("; ");
-  const [draft, taken] = word.text ? [`“${word.text}”`, `“${drawn.text}”`] : ["this patch", "Another patch"];
-  const likely = moment.ratioDecided ? "" : `drafted at q = ${figure(moment.number("q"))}; the target gives p = ${figure(moment.number("p"))}`; // else p and q stand at the bars
+  const unit = unitOf(moment.replay);
+  const [draft, taken] = word.text ? [`“${word.text}”`, `“${drawn.text}”`] : [`this ${unit}`, `Another ${unit}`];
+  const likely = bells ? "Its last denoising step by the drafter, q, and by the target, p." : moment.ratioDecided ? "" : `drafted at q = ${figure(moment.number("q"))}; the target gives p = ${figure(moment.number("p"))}`; // else p and q stand at the bars
   if (time < Math.min(times.drop, times.judge)) return [`How likely is ${draft}?`, likely];
-  if (!moment.ratioDecided) return time < times.land ? ["Draft rejected.", formula] : [`${taken} takes its place.`, ""];
+  if (!moment.ratioDecided) return time < times.land ? ["Draft rejected.", formula] : [`${taken} takes its place.`, pathInWords(moment)];
   if (time < times.judge) return ["A coin decides by p / q.", chance];
   if (time < times.residual) return ["The coin fell above p: rejected.", outcome ?? ""];
   if (time < times.land) return ["Redrawn from where p exceeds q.", "the residual, max(0, p − q)"];

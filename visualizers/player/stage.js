@@ -2,8 +2,8 @@
 
 /** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars and for the other run. */
 const STAGE_SHAPES = [
-  { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 88, small: 15, below: 40, bars: 150, strip: 48 },
-  { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 88, small: 15, below: 40, bars: 150, strip: 48 },
+  { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 98, small: 15, below: 40, bars: 150, strip: 48 },
+  { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 98, small: 15, below: 40, bars: 150, strip: 48 },
   { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 20, label: 52, small: 12, below: 116, bars: 130, strip: 58 },
 ];
 const CAPTION_WIDTH = 330;
@@ -56,7 +56,7 @@ class Stage {
     const small = growsInRow(replay) ? 1 : BLOCK_TEXT;
     const own = other ? strip : 0;
     const base = height - own - below;
-    const needed = replay.graphs.levels > 0 || replay.fatesSeen.has(replay.codeOf.get("resampled")) ? bars : 96 - below;
+    const needed = replay.hasGraphs || replay.fatesSeen.has(replay.codeOf.get("resampled")) ? bars : 96 - below;
     const lines = Math.max(2, Math.floor((base - top - needed) / (line * small)));
     return { size: size * small, line: line * small, base, lines, strip: own, aside: left };
   }
@@ -97,6 +97,12 @@ class Stage {
     const [ends, done] = [replay.ends[player.clock], replay.stepsAt(player.clock, now)];
     const within = done < replay.length ? (now - ends[done]) / (ends[done + 1] - ends[done]) : 0;
     return [done, (wantsStillness() && !player.guided) || !(within > 1e-6) ? 0 : within * script.passes[done].length];
+  }
+
+  /** The number, from 0, of the pass that is shown, or that is just over. */
+  passAt(now) {
+    const [done, time] = this.at(now);
+    return time > 0 ? done : done - 1;
   }
 
   /** The clock `seconds` on from `now` at the stage's own speed; null where it has none: on other clocks, and when its run is over. */
@@ -220,8 +226,15 @@ class Stage {
     const [start, tall] = wide ? [left + CAPTION_WIDTH + 40, 40] : [left, 30];
     const pitch = Math.min(wide ? 220 : 150, (right - start) / levels);
     const upper = base - Math.min(bars, rows * tall);
-    for (const { level, row, text, accepted, best } of nodes.filter(({ level }) => level > 0)) {
-      const [x, y, across, down] = [start + (level - 1) * pitch, upper + row * tall, pitch - (wide ? 20 : 8), tall - 8];
+    const [across, down] = [pitch - (wide ? 20 : 8), tall - 8];
+    const at = ({ level, row }) => [start + (level - 1) * pitch, upper + row * tall];
+    for (const node of nodes.filter(({ level }) => level > 0)) {
+      const { text, accepted, best } = node;
+      const [x, y] = at(node);
+      context.globalAlpha = alpha * judged;
+      for (const other of node.acceptedUnder.map((index) => nodes[index]).filter(({ level }) => level === node.level - 1 && level > 0)) {
+        drawLine(context, [[x - (pitch - across), at(other)[1] + down / 2], [x, y + down / 2]], colors.accent);
+      }
       context.globalAlpha = alpha * (accepted ? 1 : 1 - 0.75 * judged);
       fillBox(context, colors.background, x, y, across, down);
       context.globalAlpha *= mixed(0.25 * Math.min(1, 2 * lit), accepted ? 0.35 : 0, judged);
@@ -254,7 +267,19 @@ class Stage {
     return { x, base, unit, left, right: left + whole, turned, above: [word.x + word.width / 2, this.y(word.line, top) + size * 1.35] };
   }
 
+  /** The last denoising step of draft and target as bells, and what all its steps come to. */
+  drawBells({ verdict: { bells, moment, times }, alpha, grown, chosen }, { left, base, unit }) {
+    const { context, colors, size: { wide, aside, right, small }, other, player } = this;
+    const [from, end] = wide ? [aside, right - (other ? other.picture.width + 40 : 0)] : [aside, right];
+    context.save();
+    context.globalAlpha = alpha * grown;
+    context.translate(from, base - unit);
+    drawBells(context, bells, player.theme, chosen > 0.5, [Math.min(520, end - from), unit], `${small}px ${this.font}`);
+    context.restore();
+  }
+
   drawVerdict(verdict, place) {
+    if (verdict.verdict.bells) return this.drawBells(verdict, place);
     const { context, colors, size } = this;
     const { grown, told, apart } = verdict;
     const { columns } = verdict.verdict;
@@ -444,7 +469,8 @@ class Stage {
   }
 
   /** Caption, card and the place of the ball, and all of it in words. */
-  say({ verdict, ended, caption, words, place, done }) {
+  say(frame) {
+    const { verdict, ended, caption, words, place, done } = frame;
     const { size, player, replay, isText } = this;
     say(this.says, caption[0]);
     say(this.notes, caption[1]);
@@ -453,7 +479,8 @@ class Stage {
     this.caption.style.visibility = ended ? "hidden" : "";
     Object.assign(this.card.style, { opacity: ended, visibility: ended ? "" : "hidden" });
     const text = words.filter(({ kind, alpha }) => alpha > 0.9 && kind !== "rejected").map(({ word }) => word.text);
-    const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${caption.join(" ")} ${isText ? `The text so far: ${text.join(" ")}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
+    const branches = frame.branches && !ended ? ` ${branchesInWords(frame.branches.branches)}` : "";
+    const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${caption.join(" ")}${branches} ${isText ? `The text so far: ${text.join(" ")}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
     if (this.canvas.ariaLabel !== label) this.canvas.setAttribute("aria-label", label);
     this.held = verdict?.seen === 1 && verdict.verdict.moment.ratioDecided && verdict.alpha === 1 ? verdict : null;
     this.coin.hidden = !this.held;

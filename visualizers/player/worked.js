@@ -112,6 +112,7 @@ class Worked {
       this.goes[index].disabled = none;
       say(this.goes[index], none ? `${label}: none in this run` : label);
     });
+    this.player.controls.next.disabled = this.goes[0].disabled;
   }
 
   sayWhere() {
@@ -174,20 +175,20 @@ class Worked {
     const [p, q, token] = [moment.number("p"), moment.number("q"), moment.token("draft")];
     if (moment.likely) this.fillPart("verify", over, ratioColumns(moment, pictures, moment.likely));
     else if (bells) this.showBells(moment, bells, theme);
-    else if (moment.top && q === undefined) this.fillPart("verify", ["What the model finds likely: ", this.term("confidence")], topRows(moment, pictures));
-    else if (p !== undefined && q !== undefined) this.fillPart("verify", over, ratioColumns(moment, pictures, [{ token, p, q }]), ...(moment.top ? [make("p", { class: "ds-note" }, "Likeliest by p"), topRows(moment, pictures)] : [make("p", { class: "ds-note" }, moment.fate?.judged ? NOT_RECORDED : NOT_KEPT)]));
+    else if (moment.top && q === undefined) this.fillPart("verify", ["What the model finds likely: ", this.term("confidence")], topColumns(moment, pictures));
+    else if (p !== undefined && q !== undefined) this.fillPart("verify", over, ratioColumns(moment, pictures, [{ token, p, q }]), ...(moment.top ? [make("p", { class: "ds-note" }, "Likeliest by p"), topColumns(moment, pictures)] : [make("p", { class: "ds-note" }, moment.fate?.judged ? NOT_RECORDED : NOT_KEPT)]));
     else this.fillPart("verify", []);
   }
 
   showBells(moment, bells, theme) {
     const canvas = make("canvas", { class: "ds-bells", role: "img" });
-    const [p, q, path, highest] = ["log_density_target", "log_density_draft", "path_log_ratio", "path_log_ratio_highest"].map((name) => moment.number(name));
+    const [p, q] = ["log_density_target", "log_density_draft"].map((name) => moment.number(name));
     const words = `Means ${figure(bells.distance)} apart; widths ${figure(bells.draft)} (q) and ${figure(bells.target)} (p).`;
     const densities = p === undefined || q === undefined ? "" : ` Log densities of the draft: ${figure(q)} (q), ${figure(p)} (p).`;
-    const whole = path === undefined || highest === undefined ? "" : ` But all denoising steps decide: log w is their summed log ratio, ${signed(path)}, less its highest value on the way, ${signed(highest)}.`;
     canvas.setAttribute("aria-label", words);
-    this.fillPart("verify", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities, whole));
-    drawBells(canvas, bells, theme, moment.redrawn && bells.token !== undefined);
+    this.fillPart("verify", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities, " ", pathInWords(moment)));
+    const size = [canvas.clientWidth || 300, 96];
+    drawBells(sized(canvas, ...size), bells, theme, moment.redrawn && bells.token !== undefined, size);
   }
 
   showVerdict() {
@@ -244,14 +245,16 @@ class Worked {
 
   /**
    * Go to the next moment of a kind behind the one that is shown, from the beginning again when there is none. Out of a race
-   * that plays by itself the next rejection is one that tells much, where there is one.
+   * that plays by itself, and of patches on the stage, the next rejection is one that tells much, where there is one.
    */
   go(kind) {
     const lane = this.player.subject();
     if (!lane) return;
     const { replay } = lane;
-    const from = this.moment?.replay === replay ? this.moment : { index: replay.stepsAt(this.player.clock, this.player.now) - 1, entry: -1 };
-    const telling = kind === "rejection" && this.player.race.looping ? findNext(replay, "telling", from) : null;
+    const { race, stage, reading, clock, now } = this.player;
+    const shown = reading ? { index: stage.passAt(now), entry: Infinity } : { index: replay.stepsAt(clock, now) - 1, entry: -1 };
+    const from = !reading && this.moment?.replay === replay ? this.moment : shown;
+    const telling = kind === "rejection" && (race.looping || (reading && !stage.isText)) ? findNext(replay, "telling", from) : null;
     const next = telling ?? findNext(replay, kind, from);
     if (next) this.player.showVerdictAt(lane, next);
     else say(this.player.live, `There is no ${kind === "long" ? "long acceptance" : kind} in this run.`);
