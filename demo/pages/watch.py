@@ -16,12 +16,12 @@ from demo.panels.export import MovingPanel
 from demo.panels.fetch import FetchPanel
 from demo.panels.folder import FolderPanel, local
 from demo.panels.gallery import GalleryPanel
-from demo.panels.outcome import OutcomePanel
 from demo.panels.start_stop import StartStop
 from demo.panels.trace import TracePanel
 from demo.panels.viewer import Passes, begun, finished, offered, recorded, replayed, trace_viewer
-from demo.panels.widgets import chosen_index, notice, notice_box
+from demo.panels.widgets import chosen_index, facts_row, notice, notice_box, values_of
 from demo.runs.decoding import Ended, Opened
+from demo.runs.outcome import outcome, why
 from demo.runs.recordings import Pair, Recording
 from demo.runs.tour import Scene, tour
 from demo.server.limits import PROMPT_CHARACTERS
@@ -181,7 +181,9 @@ class WatchPage:
 
     def _build_outcome(self) -> None:
         self.caption = gr.Markdown(_CAPTION_EMPTY, elem_classes="lead")
-        self.outcome = OutcomePanel()
+        self.facts = facts_row(elem_id="outcome")
+        with gr.Accordion("What decides the speed here?", open=False, visible=False, elem_id="why") as self.why:
+            self.reasons = gr.Markdown(elem_classes="reading")
         self.again = AgainRow()
         self.moving = self.buttons.clears = MovingPanel(self.site, "watch-moving")
 
@@ -190,7 +192,7 @@ class WatchPage:
         fields = {self.prompt, self.method, self.model, self.seed, self.beside}
         self.form: set[Any] = fields.union(*every)
         """What `requests` reads."""
-        about = {self.site.shown, self.caption, *self.outcome.parts, *self.again.parts}
+        about = {self.site.shown, self.caption, self.facts, self.why, self.reasons, *self.again.parts}
         done = {self.problem, self.viewer, self.opening, *about}
         self.over = self.buttons.connect("run", self.decode, self.form | {self.opening}, done, self.problem)
         self.follows: list[Any] = [
@@ -255,7 +257,7 @@ class WatchPage:
         passes, told = Passes(name), 0.0
         for message in decoded(requests, visitor.stopped, "page"):
             if isinstance(message, Opened):
-                nothing = self.outcome.show(()) | self.again.cleared()
+                nothing = self._outcome(()) | self.again.cleared()
                 caption = gr.update(value=_CAPTION_LIVE, visible=True)
                 yield {self.viewer: begun(message, name), self.problem: warning, self.caption: caption, **nothing}
             elif isinstance(message, Ended):
@@ -278,11 +280,17 @@ class WatchPage:
         stopped = notice("info", f"What {passes} forward passes decoded is kept below.", ended.ended)
         return {
             self.site.shown: shown,
-            **self.outcome.show(traces if complete else ()),
+            **self._outcome(traces if complete else ()),
             self.problem: warning if complete else stopped,
             self.caption: gr.update(value=_CAPTION_DONE, visible=True),
             **self.again.show(traces, shown.paths),
         }
+
+    def _outcome(self, traces: Sequence[Trace]) -> Update:
+        """The figures of some runs and what decides their speed, none without any."""
+        reasons = "\n".join(f"- **{about}:** {text}" if about else text for about, text in why(traces).items())
+        visible = gr.update(visible=bool(traces))
+        return {self.facts: values_of(outcome(traces)), self.why: visible, self.reasons: reasons}
 
     def opened(self, address: Address) -> Update:
         """The form as an address asks for it; it changes `opens`. Raises ValueError for an address without a run."""
@@ -341,7 +349,7 @@ class WatchPage:
         """What is said of finished runs, and the form that asks for them."""
         return self.as_recorded(traces) | {
             self.site.shown: shown,
-            **self.outcome.show(traces),
+            **self._outcome(traces),
             self.caption: gr.update(visible=False),
             **self.again.show(traces, shown.paths),
             **self.moving.cleared(),

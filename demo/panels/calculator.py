@@ -50,14 +50,16 @@ class CalculatorPanel:
         self.answer = gr.Markdown(told(_FIRST), elem_id="calculator-answer")
         self.problem = notice_box(elem_id="calculator-problem")
         names: dict[str, Any] = {"allow_custom_value": True, "info": "Or parameters, such as 7e9."}
+        self.fields: dict[str, Any] = {}
+        """By the fields of a plan."""
         with gr.Row():
-            self.target = _choice("Target", SIZES, _FIRST.target.name, **names)
-            self.draft = _choice("Drafter", (_NONE, *SIZES), _DRAFTER.name, **names)
-            self.device = _choice("Device", DEVICES, _FIRST.device.name, info="By its data sheet.")
-            self.engine = _choice("Engine", ENGINES, _FIRST.engine.name, info="What it adds to a pass.")
+            self.fields["target"] = _choice("Target", SIZES, _FIRST.target.name, **names)
+            self.fields["draft"] = _choice("Drafter", (_NONE, *SIZES), _DRAFTER.name, **names)
+            self.fields["device"] = _choice("Device", DEVICES, _FIRST.device.name, info="By its data sheet.")
+            self.fields["engine"] = _choice("Engine", ENGINES, _FIRST.engine.name, info="What it adds to a pass.")
         with gr.Row():
             self.pair = _choice("Acceptance rate as", (_OWN, *self.measured), _OWN, info="Measured here, or your own.")
-            self.acceptance = gr.Slider(
+            self.fields["acceptance"] = gr.Slider(
                 0,
                 1,
                 _FIRST.acceptance,
@@ -66,7 +68,7 @@ class CalculatorPanel:
                 info="Of a draft, where those before it were accepted.",
                 min_width=200,
             )
-            self.drafts = gr.Slider(
+            self.fields["drafts"] = gr.Slider(
                 1,
                 MOST_DRAFTS,
                 _FIRST.drafts,
@@ -75,32 +77,21 @@ class CalculatorPanel:
                 info="Drafts to a verification.",
                 min_width=200,
             )
-            self.batch = gr.Number(
+            self.fields["batch"] = gr.Number(
                 _FIRST.batch, precision=0, label="Batch", info="Sequences decoded together.", min_width=200
             )
-            self.context = gr.Number(
+            self.fields["context"] = gr.Number(
                 _FIRST.context, precision=0, label="Context", info="Tokens in the KV cache.", min_width=200
             )
         self.panel = Panel(site, "calculator")
         with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
             self.rows = data_table("Speed by draft length", elem_id="calculator-rows")
         self.link = gr.Textbox(visible=False)
-        self.fields: dict[str, Any] = {
-            "target": self.target,
-            "draft": self.draft,
-            "acceptance": self.acceptance,
-            "drafts": self.drafts,
-            "device": self.device,
-            "engine": self.engine,
-            "batch": self.batch,
-            "context": self.context,
-        }
-        """By the fields of a plan."""
         self.inputs: set[Any] = {*self.fields.values(), self.pair, site.look}
         self.parts: list[Any] = [self.answer, self.problem, self.rows, self.link, *self.panel.parts]
         gr.on([control.input for control in self.fields.values()], self.draw, self.inputs, self.parts, **LATEST)
         self.link.change(None, self.link, None, js=_NAME, **AT_ONCE)
-        start = [*self.parts, self.acceptance, self.draft]
+        start = [*self.parts, self.fields["acceptance"], self.fields["draft"]]
         self.pair.input(self.start_from, self.inputs, start, **LATEST)
 
     def start_from(self, values: Update, request: gr.Request) -> Update:
@@ -108,8 +99,9 @@ class CalculatorPanel:
         pair = self.measured.get(values[self.pair])
         if pair is None:
             return self.draw(values, request)
-        draft = values[self.draft] if values[self.draft] != _NONE else _DRAFTER.name
-        changed = {self.acceptance: pair.acceptance, self.draft: _NONE if pair.drafter == "lookup" else draft}
+        drafter, acceptance = self.fields["draft"], self.fields["acceptance"]
+        draft = values[drafter] if values[drafter] != _NONE else _DRAFTER.name
+        changed = {acceptance: pair.acceptance, drafter: _NONE if pair.drafter == "lookup" else draft}
         return {**changed, **self.draw({**values, **changed}, request)}
 
     def draw(self, values: Update, request: gr.Request) -> Update:

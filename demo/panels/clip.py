@@ -10,7 +10,7 @@ import gradio as gr
 import numpy as np
 from PIL import Image
 
-from demo.panels.widgets import Card, card_wall, cards, notice
+from demo.panels.widgets import Card, card_wall, notice, values_of
 from demo.site import QUIET, Update
 from engines.assets import ASSETS
 from engines.config import ConfigError
@@ -56,7 +56,7 @@ class ClipPanel:
     def show(self, values: Update) -> Update:
         """The clips of the chosen model, or nothing where it continues none."""
         continues = MODELS[values[self.model]].clips
-        shown = {self.cards: cards(_cards(values[self.model]))} if continues else {}
+        shown = {self.cards: values_of(_cards(values[self.model]))} if continues else {}
         return {self.group: gr.update(visible=continues), **shown}
 
     def choose(self, values: Update, event: gr.EventData) -> Update:
@@ -75,7 +75,11 @@ class ClipPanel:
         except (ConfigError, ModelError) as error:
             return update | {self.problem: notice("error", str(error), "This clip cannot be continued.")}
         own = Card("your clip", "as the model sees it", image=moving(model, prompt))
-        return update | {self.prompt: prompt, self.cards: cards([*_cards(values[self.model]), own]), self.problem: {}}
+        return update | {
+            self.prompt: prompt,
+            self.cards: values_of([*_cards(values[self.model]), own]),
+            self.problem: {},
+        }
 
 
 def _loaded(model_id: str) -> ClipModel:

@@ -51,11 +51,10 @@ class RepeatPanel:
             buttons = StartStop(site, "repeat-run", "repeat-stop", "Repeat")
         self.problem = notice_box(elem_id="repeat-problem")
         self.table = data_table("What the seeds came to", elem_id="repeat-table")
-        self.rows = gr.DownloadButton("Download results (.jsonl)", size="sm", visible=False, elem_id="repeat-rows")
         self.chooser = FigureChooser(site, "repeated", self.repeated, self._files, "seeds")
         tray.change(self.say, {tray}, [self.what], **AT_ONCE_LATEST)
         form = {tray, self.seeds, *self.chooser.inputs}
-        changes = [self.problem, self.table, self.rows, self.repeated, *self.chooser.parts]
+        changes = [self.problem, self.table, self.repeated, *self.chooser.parts]
         buttons.connect("repeat", self.conduct, form, changes, self.problem)
 
     def say(self, values: Update) -> Update:
@@ -91,12 +90,11 @@ class RepeatPanel:
 
     def _result(self, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """The figures and the files of what was decoded."""
-        visitor = self.site.visitor(request)
-        rows = visitor.file(f"{traces[-1].method}-seeds.jsonl")
-        rows.write_bytes(rows_of(traces))
+        told = beside(traces)
+        told["files"][f"{traces[-1].method}-seeds.jsonl"] = rows_of(traces).decode()
         return {
-            self.repeated: visitor.keep(traces, "a run with many seeds"),
-            self.rows: gr.update(value=str(rows), visible=True),
+            self.repeated: self.site.visitor(request).keep(traces, "a run with many seeds"),
+            self.table: told,
             **self.chooser.offer(traces, values, request),
         }
 

@@ -52,7 +52,7 @@ _HEADS: Final = {
     "speed-up-forwards": "Speed-up in passes",
     "speed-up-time": "Speed-up in time",
 }
-"""Columns of the table; the downloads have all there is."""
+"""Columns of the table; its files have all there is."""
 
 
 class ResultsPanel:
@@ -73,9 +73,6 @@ class ResultsPanel:
                 self.panel.words.value = _LOADING if self.shipped else ""
                 self.place = notice_box()
         self.table = data_table("Accuracy and speed of every setting", elem_id="results-table")
-        with gr.Row(visible=False) as self.files:
-            self.csv = gr.DownloadButton("Download table (.csv)", size="sm", elem_id="results-csv")
-            self.json = gr.DownloadButton("Download table (.json)", size="sm", elem_id="results-json")
         self._connect()
 
     def _build_choices(self) -> None:
@@ -94,7 +91,7 @@ class ResultsPanel:
 
     def _connect(self) -> None:
         chosen: list[Any] = [self.figure, self.speed, self.baseline, self.setting, self.methods]
-        drawn = [*self.panel.parts, self.place, self.table, self.files, self.csv, self.json]
+        drawn = [*self.panel.parts, self.place, self.table]
         self.inputs: set[Any] = {*chosen, self.path, self.site.look}
         self.parts: list[Any] = [*chosen, *drawn]
         drawing = LATEST | in_turn("results")
@@ -140,7 +137,7 @@ class ResultsPanel:
             update |= self.panel.show(figure, drawn, values[self.site.look], request)
         except SweepError as error:
             update |= self.panel.hide("") | {self.panel.problem: notice("error", str(error), "This cannot be drawn.")}
-        return update | self._tell(gathered(rows), view.baseline, results.place, request)
+        return update | {self.table: _table(gathered(rows), view.baseline, results.place)}
 
     def _offer(self, results: Results, values: Update) -> tuple[Update, SweepView, list[str]]:
         """The choices that the results allow, with what was chosen where that is among them."""
@@ -161,23 +158,6 @@ class ResultsPanel:
         view = SweepView(speed=values[self.speed], baseline=None if base == _NONE else base, setting=setting)
         return offered, view, methods
 
-    def _tell(self, groups: Sequence[Group], baseline: str | None, place: str, request: gr.Request) -> Update:
-        """The table, and all numbers as files."""
-        try:
-            rows = records(groups, baseline)
-        except SweepError:  # a baseline without a cost, which the figure has complained about where it matters
-            rows = records(groups)
-        visitor = self.site.visitor(request)
-        csv, file = visitor.file("accuracy-and-speed.csv"), visitor.file("accuracy-and-speed.json")
-        csv.write_text(as_csv(list(rows[0]), [list(row.values()) for row in rows]), encoding="utf-8")
-        file.write_text(json.dumps({"measured_on": place, "groups": rows}, indent=1), encoding="utf-8")
-        return {
-            self.table: _table(rows),
-            self.files: gr.update(visible=True),
-            self.csv: gr.update(value=str(csv)),
-            self.json: gr.update(value=str(file)),
-        }
-
 
 @lru_cache(maxsize=2)
 def _read(path: Path) -> Results:
@@ -191,15 +171,23 @@ def _ordinary(groups: Sequence[Group], labels: Sequence[str]) -> str:
     return fits[0] if fits else _NONE
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """One line a setting, without columns that say the same everywhere."""
+def _table(groups: Sequence[Group], baseline: str | None, place: str) -> dict[str, Any]:
+    """One line a setting, without columns that say the same everywhere, and all numbers as files."""
+    try:
+        rows = records(groups, baseline)
+    except SweepError:  # a baseline without a cost, which the figure has complained about where it matters
+        rows = records(groups)
     several = len({row["model"] for row in rows}) > 1
     columns = [name for name in _HEADS if name != "model" or several]
     columns = [name for name in columns if name == _RIGHT or any(row[name] is not None for row in rows)]
     lines = [[_percent(row) if name == _RIGHT else row[name] for name in columns] for row in rows]
     for line in lines:  # short texts stay on one line: the table scrolls
         line[:] = [v.replace(" ", _TIGHT) if isinstance(v, str) and len(v) <= _ONE_LINE else v for v in line]
-    return table([_HEADS[name] for name in columns], lines)
+    files = {
+        "accuracy-and-speed.csv": as_csv(list(rows[0]), [list(row.values()) for row in rows]),
+        "accuracy-and-speed.json": json.dumps({"measured_on": place, "groups": rows}, indent=1),
+    }
+    return table([_HEADS[name] for name in columns], lines) | {"files": files}
 
 
 def _percent(row: dict[str, Any]) -> str:

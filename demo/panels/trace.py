@@ -1,4 +1,4 @@
-"""The trace of the run at hand: take it away, look at every column, or open another."""
+"""The trace of the run at hand: take it away, read what ran, or open another; the player has its passes as a table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,11 +7,11 @@ import gradio as gr
 
 from demo.panels.widgets import data_table, notice, notice_box, table, upload_file
 from demo.server.sessions import Shown, file_name
-from demo.site import AT_ONCE, AT_ONCE_LATEST, LATEST, Site, Update, in_turn
+from demo.site import AT_ONCE, LATEST, Site, Update, in_turn
 from traces import TraceError, loads
 from traces.describe import in_rows
 from traces.naming import labels, name_of
-from traces.schema import Step, Trace
+from traces.schema import Trace
 from visualizers.bundle.words import command
 from visualizers.page import standalone
 
@@ -19,7 +19,6 @@ _LEAD = (
     "The record of this run, a file called a trace. From it the run is replayed, drawn and compared without the model."
 )
 _EMPTY = "There is no trace at hand. Press Run, choose a recorded run, or open a file here."
-_STEP_HEADS = ("Pass", "Role", "Mode", "Rows", "Query tokens", "Positions", "Accepted", "Judged", "Milliseconds")
 
 
 class TracePanel:
@@ -29,7 +28,7 @@ class TracePanel:
         self.site = site
         with gr.Accordion("Download or open a trace", open=False, elem_id="trace") as self.accordion:
             self._build()
-        one = [self.json, self.page, self.command, self.details, self.steps, self.step, self.entries]
+        one = [self.json, self.page, self.command, self.details]
         self.parts: list[Any] = [self.lead, self.body, self.which, *one]
         """What `refresh` changes."""
         self.opens: list[Any] = [self.upload, self.problem]
@@ -51,11 +50,6 @@ class TracePanel:
                 elem_id="command",
             )
             self.details = data_table("What ran", elem_id="trace-details")
-            with gr.Accordion("Forward passes", open=False):
-                self.steps = data_table("Forward passes", elem_id="trace-steps")
-            with gr.Accordion("One forward pass, position by position", open=False):
-                self.step = gr.Slider(1, 2, 1, step=1, label="Forward pass")
-                self.entries = data_table("Positions of the forward pass", elem_id="trace-entries")
         self.upload = upload_file("upload", "Open a trace (.json or .json.gz)", ".json", ".gz")
         self.problem = notice_box(elem_id="upload-problem")
 
@@ -66,7 +60,6 @@ class TracePanel:
         self.accordion.collapse(lambda: False, None, unfolded, **AT_ONCE)
         shown.change(self.refresh, {shown, unfolded}, self.parts, **in_turn("trace"))
         self.which.input(self.choose, {self.which, shown}, one, **(LATEST | in_turn("trace")))
-        self.step.release(self.choose_step, {self.which, self.step, shown}, [self.entries], **AT_ONCE_LATEST)
 
     def read(self, values: Update) -> tuple[Trace | None, Update]:
         """The trace of a visitor's file, None where it is not sound; and what is said of it, which changes `opens`."""
@@ -103,29 +96,20 @@ class TracePanel:
         """Show one of the traces at hand."""
         shown: Shown = values[self.site.shown]
         traces = shown.traces()
-        return self._one(shown, traces, _index(values[self.which], traces), request)
-
-    def choose_step(self, values: Update) -> Update:
-        """Show the columns of one forward pass."""
-        traces = values[self.site.shown].traces()
-        steps = traces[_index(values[self.which], traces)].steps
-        at = min(max(int(values[self.step]), 1), len(steps))
-        return {self.entries: entries_of(steps[at - 1])}
+        chosen = values[self.which]
+        sound = isinstance(chosen, int) and 0 <= chosen < len(traces)
+        return self._one(shown, traces, chosen if sound else len(traces) - 1, request)
 
     def _one(self, shown: Shown, traces: Sequence[Trace], index: int, request: gr.Request) -> Update:
         """Everything about one trace; the web page shows its companion beside it."""
         trace = traces[index]
         page = self.site.visitor(request).file(f"{file_name(trace)}.html")
         page.write_text(standalone(traces, title(trace)), encoding="utf-8")
-        count = len(trace.steps)
         return {
             self.json: gr.update(value=str(shown.paths[index])),
             self.page: gr.update(value=str(page)),
             self.command: command(trace),
             self.details: details_of(trace),
-            self.steps: steps_of(trace),
-            self.step: gr.update(maximum=max(count, 2), value=1, interactive=count > 1),
-            self.entries: entries_of(trace.steps[0]) if count else table((), ()),
         }
 
 
@@ -146,31 +130,3 @@ def details_of(trace: Trace) -> dict[str, Any]:
     rows |= {f"Weights {name}": digest for name, digest in trace.model.weights.items()}
     rows |= {f"File {name}": digest for name, digest in trace.model.files.items()}
     return table(("What", "Value"), list(rows.items()))
-
-
-def steps_of(trace: Trace) -> dict[str, Any]:
-    """One row a forward pass."""
-    rows = []
-    for number, step in enumerate(trace.steps, 1):
-        call = step.call
-        span = f"{min(step.position)} to {max(step.position)}" if step.position else "none"
-        judged = sum(fate.judged for fate in step.fate)
-        accepted = sum(fate.value == "accepted" for fate in step.fate)
-        about = (number, call.role, call.mode, call.rows, call.query_tokens)
-        rows.append((*about, span, accepted, judged, call.milliseconds.total))
-    return table(_STEP_HEADS, rows)
-
-
-def entries_of(step: Step) -> dict[str, Any]:
-    """One row a position, one column for whatever the step recorded."""
-    columns: dict[str, Sequence[Any]] = {"position": step.position, "fate": step.fate}
-    columns |= {"token": step.token} if step.token else {}
-    for name in ("row", "draft", "p", "q", "accept_prob", "coin"):
-        if (values := getattr(step, name)) is not None:
-            columns[name] = values
-    columns |= step.numbers
-    return table(tuple(columns), list(zip(*columns.values(), strict=True)))
-
-
-def _index(chosen: Any, traces: Sequence[Trace]) -> int:
-    return chosen if isinstance(chosen, int) and 0 <= chosen < len(traces) else len(traces) - 1

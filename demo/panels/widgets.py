@@ -143,7 +143,7 @@ chooses((button) => {
 
 _TABLE_JS = """
 const scroller = build('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': props.name });
-const KINDS = { csv: 'CSV', tex: 'LaTeX', md: 'Markdown' };
+const KINDS = { csv: 'CSV', json: 'JSON', jsonl: 'results (.jsonl)', tex: 'LaTeX', md: 'Markdown' };
 const copying = (kind, text, otherwise = () => {}) => {
   const copy = build('button', { type: 'button' }, `Copy ${kind}`);
   copy.addEventListener('click', async () => {
@@ -158,7 +158,8 @@ const taken = (files, link) => {
     const kind = KINDS[name.split('.').pop()];
     const href = `data:text/plain;charset=utf-8,${encodeURIComponent(text)}`;
     const save = build('a', { download: name, href }, `Download ${kind}`);
-    return kind === 'CSV' || !navigator.clipboard ? save : copying(kind, () => text, () => save.click());
+    const copied = ['LaTeX', 'Markdown'].includes(kind) && navigator.clipboard;
+    return copied ? copying(kind, () => text, () => save.click()) : save;
   });
   if (link && navigator.clipboard) buttons.push(copying('link', () => location.href));
   return [build('div', { class: 'taken' }, ...buttons)];
@@ -253,22 +254,17 @@ def notice(
 
 
 def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
-    """Figures side by side; see `facts`."""
-    return component(facts(value), _FACTS_JS, _FACTS_CSS, **options)
-
-
-def facts(values: Sequence[Fact]) -> list[dict[str, str]]:
-    """The value of a row of facts."""
-    return [value._asdict() for value in values]
+    """Figures side by side; see `values_of`."""
+    return component(values_of(value), _FACTS_JS, _FACTS_CSS, **options)
 
 
 def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
     """Buttons with a picture; the event `choose` carries the index."""
-    return component(cards(value), _CARDS_JS, _CARDS_CSS, **options)
+    return component(values_of(value), _CARDS_JS, _CARDS_CSS, **options)
 
 
-def cards(values: Sequence[Card]) -> list[dict[str, str]]:
-    """The value of a wall of cards."""
+def values_of(values: Sequence[Fact | Card]) -> list[dict[str, str]]:
+    """The value of a row of facts, or of a wall of cards."""
     return [value._asdict() for value in values]
 
 

@@ -204,14 +204,19 @@ def queued(
                     yield {box: notice("info", "It had not begun.", "Stopped.")}
         except gr.Error:  # which is a ValueError
             raise
-        except (ValueError, ModelError) as error:
-            log.refused(kind, error)
-            yield {box: notice("error", log.for_visitors(str(error)))}
         except Exception as error:
-            log.failed(kind, error)
-            yield {box: notice("error", FAILED.format(type(error).__name__))}
+            yield {box: notice("error", _told(kind, error))}
 
     return handle
+
+
+def _told(kind: str, error: Exception) -> str:
+    """What whoever asked hears of an error, which goes into the log, too."""
+    if isinstance(error, ValueError | ModelError):
+        log.refused(kind, error)
+        return log.for_visitors(str(error))
+    log.failed(kind, error)
+    return FAILED.format(type(error).__name__)
 
 
 @contextmanager
@@ -221,12 +226,8 @@ def in_a_sentence(kind: str) -> Iterator[None]:
         yield
     except gr.Error:  # which is a ValueError
         raise
-    except (ValueError, ModelError) as error:
-        log.refused(kind, error)
-        raise gr.Error(log.for_visitors(str(error)), print_exception=False) from error
     except Exception as error:
-        log.failed(kind, error)
-        raise gr.Error(FAILED.format(type(error).__name__), print_exception=False) from error
+        raise gr.Error(_told(kind, error), print_exception=False) from error
 
 
 def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:

@@ -183,12 +183,15 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
     form = {control: control.value for control in panel.inputs}
     shown = panel.draw(form, visitor)
     assert shown[panel.answer] == panel.answer.value and panel.answer.value.startswith("# 1.8×")
-    assert "Drafts cost nothing" in panel.draw({**form, panel.draft: panel.draft.choices[0][0]}, visitor)[panel.answer]
+    assert (
+        "Drafts cost nothing"
+        in panel.draw({**form, panel.fields["draft"]: panel.fields["draft"].choices[0][0]}, visitor)[panel.answer]
+    )
     names = [name for name, _ in panel.pair.choices]
     assert len(names) == 1 + len(panel.measured) and panel.measured
     for name, pair in panel.measured.items():
         started = panel.start_from({**form, panel.pair: name}, visitor)
-        assert started[panel.acceptance] == pair.acceptance
+        assert started[panel.fields["acceptance"]] == pair.acceptance
         assert ("Drafts cost nothing" in started[panel.answer]) is (pair.drafter == "lookup")
         plotted = CALCULATOR.draw(Calculation(_FIRST, pair)).select_traces(lambda trace: trace.name == "measured")
         batches = (1, 8) if pair.target == "patch-target" else (1,)
@@ -199,20 +202,24 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
     (star,) = CALCULATOR.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.name == "fastest")
     assert (*star.x, *star.y) == (_FIRST.at_best().drafts, _FIRST.at_best().speed_up)
     for control, value, problem in (
-        (panel.target, "Llama 3", "target: there is no 'Llama 3'; did you mean"),
-        (panel.target, "70e9", "device: 70B and Llama 3.2 1B"),
-        (panel.draft, "7", "size: 7 parameters are not allowed"),
-        (panel.batch, None, "batch: is empty; give a whole number."),
-        (panel.context, -5, "context: -5 is not allowed"),
+        (panel.fields["target"], "Llama 3", "target: there is no 'Llama 3'; did you mean"),
+        (panel.fields["target"], "70e9", "device: 70B and Llama 3.2 1B"),
+        (panel.fields["draft"], "7", "size: 7 parameters are not allowed"),
+        (panel.fields["batch"], None, "batch: is empty; give a whole number."),
+        (panel.fields["context"], -5, "context: -5 is not allowed"),
     ):
         refused = panel.draw({**form, control: value}, visitor)
         assert refused.keys() == {panel.problem} and refused[panel.problem]["text"].startswith(problem)
     assert shown[panel.rows]["link"] and shown[panel.link] == "" and len(shown[panel.rows]["files"]) == 3
-    changed = panel.draw({**form, panel.drafts: 6, panel.target: "7e9"}, visitor)
+    changed = panel.draw({**form, panel.fields["drafts"]: 6, panel.fields["target"]: "7e9"}, visitor)
     address = read_address("#" + changed[panel.link])
     assert address is not None and address.tab == "choose"
     opened = panel.opened(address.plan)
-    assert (opened[panel.drafts], opened[panel.target], opened[panel.device]) == (6, "7e9", form[panel.device])
+    assert (opened[panel.fields["drafts"]], opened[panel.fields["target"]], opened[panel.fields["device"]]) == (
+        6,
+        "7e9",
+        form[panel.fields["device"]],
+    )
     (line,) = [row for row in changed[panel.rows]["rows"] if row[0] == "6"]
     assert f"# {float(line[-1]):.1f}×" in changed[panel.answer]
 
@@ -223,7 +230,7 @@ def test_the_calculator_answers_in_a_tenth_of_a_second(panel: CalculatorPanel) -
     seconds = []
     for drafts in (4, 5, 6, 7):  # the best of them: whatever else the machine does must not decide
         since = time.process_time()
-        panel.draw({**form, panel.drafts: drafts}, visitor)
+        panel.draw({**form, panel.fields["drafts"]: drafts}, visitor)
         seconds.append(time.process_time() - since)
     assert min(seconds) < 0.1
 

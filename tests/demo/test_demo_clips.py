@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, expect
 from support.browser import press_once, visit
 
 from demo.panels.clip import OFFERED, ClipPanel, drawn
-from demo.panels.widgets import cards
+from demo.panels.widgets import values_of
 from engines.models.catalog import load_model
 
 MODEL = "studio-video"
@@ -59,7 +59,7 @@ def frames(card: dict[str, str]) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def test_the_cards_that_ship_are_what_the_model_decodes(panel: ClipPanel) -> None:
-    for kept, made in zip(panel.show({panel.model: MODEL})[panel.cards], cards(drawn(MODEL)), strict=True):
+    for kept, made in zip(panel.show({panel.model: MODEL})[panel.cards], values_of(drawn(MODEL)), strict=True):
         assert kept | {"image": ""} == made | {"image": ""}
         assert np.abs(frames(kept).astype(int) - frames(made)).mean() < 1
 

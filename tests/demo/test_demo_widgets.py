@@ -14,7 +14,7 @@ from support.hostile import EVERY, RAN
 
 from demo.app import build
 from demo.panels.grid import grid_box, preview
-from demo.panels.widgets import Card, Fact, card_wall, data_table, facts, facts_row, notice, notice_box, table
+from demo.panels.widgets import Card, Fact, card_wall, data_table, facts_row, notice, notice_box, table, values_of
 from demo.runs.recordings import recordings
 from demo.server.sessions import Visitors
 
@@ -54,7 +54,12 @@ def page(browser: Browser) -> Iterator[Page]:
             heads = [{"title": EVERY, "note": ""}, {"title": "other", "note": ""}]
             clips = [preview(film(2, 5)), preview(plain_film(2, 5))]
             filled = {"columns": heads, "rows": [{"prompt": EVERY, "seed": ""}], "cells": clips, "now": -1}
-            return notice("error", EVERY, EVERY), facts([Fact(EVERY, EVERY, EVERY), Fact("two", "2")]), TABLE, filled
+            return (
+                notice("error", EVERY, EVERY),
+                values_of([Fact(EVERY, EVERY, EVERY), Fact("two", "2")]),
+                TABLE,
+                filled,
+            )
 
         def choose(event: gr.EventData) -> str:
             return f"number {event.index}"

@@ -271,7 +271,7 @@ class Script {
       words,
       masks: this.masksAt(words, at),
       verdict: begun ? verdictAt(now.verdict, time, coin) : faded?.alpha ? faded : null,
-      branches: now?.branches ? branchesAt(now.branches, time) : last?.branches ? { ...branchesAt(last.branches, Infinity), alpha: 1 - progress(time, 0, 300) } : null,
+      branches: now?.branches ? branchesAt(now.branches, time) : last?.branches && time < 300 ? { ...branchesAt(last.branches, Infinity), alpha: 1 - progress(time, 0, 300) } : null,
       bar: now?.sweep.length ? barAt(now, time) : null,
       top: mixed(last?.top ?? 0, (now ?? last)?.top ?? 0, swinging(progress(time, 0, 250))),
       ended: this.replay.complete ? ended : 0,

@@ -479,8 +479,8 @@ class Stage {
     this.caption.style.visibility = ended ? "hidden" : "";
     Object.assign(this.card.style, { opacity: ended, visibility: ended ? "" : "hidden" });
     const text = words.filter(({ kind, alpha }) => alpha > 0.9 && kind !== "rejected").map(({ word }) => word.text);
-    const branches = frame.branches && !ended ? ` ${branchesInWords(frame.branches.branches)}` : "";
-    const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${caption.join(" ")}${branches} ${isText ? `The text so far: ${text.join(" ")}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
+    const branches = frame.branches && !ended ? branchesInWords(frame.branches.branches) : "";
+    const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${[...caption, branches].filter(Boolean).join(" ")} ${isText ? `The text so far: ${text.join(" ")}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
     if (this.canvas.ariaLabel !== label) this.canvas.setAttribute("aria-label", label);
     this.held = verdict?.seen === 1 && verdict.verdict.moment.ratioDecided && verdict.alpha === 1 ? verdict : null;
     this.coin.hidden = !this.held;
