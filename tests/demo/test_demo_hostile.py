@@ -58,6 +58,8 @@ def test_compared_traces_are_only_text(page: Page) -> None:
 
 
 def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -> None:
+    page.get_by_role("tab", name="Watch").click()
+    page.locator("#trace > button").click()
     for made, text in ((handmade.s2d2(), EVERY), (handmade.psd(), TEXTS[0])):
         page.get_by_role("tab", name="Watch").click()
         give(page.locator("#upload"), dumps(hostile(made, text)))

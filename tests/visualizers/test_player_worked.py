@@ -195,6 +195,7 @@ def test_log_w_of_a_continuous_draft_is_taken_apart(page: Page) -> None:
     page.set_content(standalone([trace], "A test"))
     page.evaluate("player.set(0)")
     settle(page)
+    page.get_by_role("button", name="Numbers").click()  # the stage alone would go to a close call
     page.keyboard.press("r")
     panel = page.locator(".ds-worked")
     expect(panel).to_contain_text("log w is their summed log ratio")

@@ -11,7 +11,7 @@ const CLIP_FRAME = 200;
 /** Letters and lines of a text that is filled in by blocks, of those of other texts, so that more of it is seen at once. */
 const BLOCK_TEXT = 0.8;
 /** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes, so that the card has room below. */
-const PICTURE_SHARES = { wide: [0.46, 1], narrow: [0.52, 0.42], other: 0.55 };
+const PICTURE_SHARES = { wide: [0.46, 1, 0.55], narrow: [0.52, 0.42, 0.55], clip: [0.68, 0.42, 0.42] };
 
 class Stage {
   constructor(player) {
@@ -65,11 +65,11 @@ class Stage {
   pictureSize({ wide, top, left, small }, width, height) {
     const { grid } = this.replay;
     const { picture } = this.other ?? {};
-    const [across, down] = PICTURE_SHARES[wide ? "wide" : "narrow"];
+    const [across, down, beside] = PICTURE_SHARES[wide ? "wide" : grid.frames > 1 ? "clip" : "narrow"];
     const upper = top + (wide ? 16 : 0) + (grid.frames > 1 ? 14 : 0);
     const line = Math.max(1, Math.floor(Math.min((across * width) / grid.columns, (down * (height - upper) - 2.4 * small) / grid.rows)));
     const own = { width: line * grid.columns, height: line * grid.rows };
-    if (picture) Object.assign(picture, { width: PICTURE_SHARES.other * own.width, height: PICTURE_SHARES.other * own.height });
+    if (picture) Object.assign(picture, { width: beside * own.width, height: beside * own.height });
     const aside = wide ? left + own.width + 48 : left;
     return { line, top: upper, own, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, aside, column: wide ? 56 : 38, gap: wide ? 30 : 18, thumbnail: wide ? 36 : 28 };
   }
