@@ -230,6 +230,7 @@ def test_play_takes_its_time(page: Page) -> None:
     page.get_by_role("button", name="Play", exact=True).click()
     lengths = page.evaluate("player.stage.script.passes.map(({ length }) => length)")
     assert lengths[6] > 4000 > lengths[5]
+    expect(page.get_by_role("button", name="Next rejection")).to_be_enabled()
     page.clock.run_for(int(sum(lengths[:6]) + lengths[6] / 2))
     assert page.evaluate("player.now") == pytest.approx(6.5, abs=0.1)
 

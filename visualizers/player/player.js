@@ -626,6 +626,7 @@ class Player {
     for (const lane of this.present()) lane.write(seen);
     const [first, ...others] = this.present();
     for (const lane of this.present()) this.judge(lane, others.includes(lane) ? first : null);
+    this.worked.offerGoes(this.subject()?.replay);
     if (!this.reading || !this.playing) this.worked.show(this.subject()?.scene);
     this.stage.draw();
     if (this.staged) this.race.say(this.present());

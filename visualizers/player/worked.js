@@ -86,7 +86,6 @@ class Worked {
   show(scene) {
     const entry = scene && this.entryOf(scene);
     const key = entry ? [scene.replay.revision, entry.step, entry.entry, scene.theme.dark, scene.pictures.readyAt(entry.step)].join() : String(scene?.position);
-    this.offerGoes(scene?.replay);
     if (this.replay === scene?.replay && key === this.key) return;
     Object.assign(this, { key, scene, replay: scene?.replay });
     this.moment = entry ? new Moment(scene.replay, entry.step, entry.entry) : null;
