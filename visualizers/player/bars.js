@@ -104,10 +104,12 @@ function bellsOf(moment) {
   return target > 0 && draft > 0 && distance >= 0 && place !== undefined ? { target, draft, distance, place, token } : null;
 }
 
-/** What log w is made of where all denoising steps decide; empty where it is not known. */
-function pathInWords(moment) {
+/** What log w is made of where all denoising steps decide, in full or for the stage; empty where it is not known. */
+function pathInWords(moment, full) {
   const [path, highest] = ["path_log_ratio", "path_log_ratio_highest"].map((name) => moment.number(name));
-  return path === undefined || highest === undefined ? "" : `All denoising steps decide: log w is their summed log ratio, ${signed(path)}, less its highest value on the way, ${signed(highest)}.`;
+  if (path === undefined || highest === undefined) return "";
+  if (!full) return `log w = ${signed(path)} − ${signed(highest)}, over all steps`;
+  return `All denoising steps decide: log w is their summed log ratio, ${signed(path)}, less its highest value on the way, ${signed(highest)}.`;
 }
 
 /** Draw the curves in a box: q around 0, p around the distance of the means, the draft and what took its place as marks. */

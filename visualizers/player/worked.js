@@ -185,7 +185,7 @@ class Worked {
     const words = `Means ${figure(bells.distance)} apart; widths ${figure(bells.draft)} (q) and ${figure(bells.target)} (p).`;
     const densities = p === undefined || q === undefined ? "" : ` Log densities of the draft: ${figure(q)} (q), ${figure(p)} (p).`;
     canvas.setAttribute("aria-label", words);
-    this.fillPart("verify", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities, " ", pathInWords(moment)));
+    this.fillPart("verify", ["Verification, last denoising step: ", this.term("p"), " over ", this.term("q")], canvas, make("p", { class: "ds-note" }, words, densities, " ", pathInWords(moment, true)));
     const size = [canvas.clientWidth || 300, 96];
     drawBells(sized(canvas, ...size), bells, theme, moment.redrawn && bells.token !== undefined, size);
   }
