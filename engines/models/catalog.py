@@ -4,7 +4,6 @@ DRAFTSCOPE_MODELS holds folders of checkpoints, separated as in PATH, which are 
 visitor chooses from what it names and never sends a path.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ from engines.assets import FOLDERS_VARIABLE as VARIABLE
 from engines.config import ConfigError, Setting, shown
 from engines.methods.speculative import EAGLES
 from engines.models.bundled.listing import OURS
-from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, row_of, type_of
+from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, type_of
 from engines.models.devices import resolve_several, split
 from engines.models.errors import ModelError
 from engines.models.fetching import folder_of, is_fetched, size_of
@@ -125,45 +124,22 @@ def _offer(folder: Path) -> str:
     Raises:
         ValueError: for a folder that cannot be offered; the message goes on where the folder was named.
     """
+    from engines.models.loading import read_config, source_of  # brings transformers
+
     try:
-        readable = _readable(folder)
-        settings = json.loads((readable / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ValueError("has no config.json that can be read; name the folder of a checkpoint.") from error
-    except ModelError as error:
+        source = source_of(str(folder))
+        row, settings = read_config(source)
+    except (OSError, ModelError) as error:
         raise ValueError(f"cannot be read: {error}") from error
-    settings = settings if isinstance(settings, dict) else {}
-    row, model_type = row_of(settings), type_of(settings)
-    if not (row.module if row else _is_causal(model_type)):
-        others = ", ".join(kind for one in CHECKPOINTS if one.module for kind in one.types)
-        raise ValueError(
-            f"has {shown(model_type)} for 'model_type' in its config.json; use a causal language model of transformers "
-            f"or one of {others}."
-        )
     name = folder.name
     if not _FOLDER_NAME.fullmatch(name) or name in MODELS:
         raise ValueError("goes by a name that is taken or has other characters than A-Z a-z 0-9 . _ -; rename it.")
-    info = _info(row.kind if row else "causal", name, name, "nothing: it is in a folder of one's own")
-    group = row.name if row and row.examples else str(model_type)
-    size = sum(file.stat().st_size for file in readable.glob("*.safetensors"))
+    info = _info(row.kind, name, name, "nothing: it is in a folder of one's own")
+    group = row.name if row.examples else str(type_of(settings))
+    size = sum(file.stat().st_size for file in source.folder.glob("*.safetensors"))
     MODELS[name] = replace(info, group=group, gigabytes=size / 1e9, terms=terms_of(name))
     _OWN[name] = folder
     return name
-
-
-def _readable(folder: Path) -> Path:
-    """The folder, or where its GGUF file was made into a checkpoint."""
-    if (folder / "config.json").is_file() or not any(folder.glob("*.gguf")):
-        return folder
-    from engines.models.loading import source_of  # brings transformers
-
-    return source_of(str(folder)).folder
-
-
-def _is_causal(model_type: str | None) -> bool:
-    from engines.models.checkpoints.causal_lm import is_causal  # brings transformers
-
-    return is_causal(model_type)
 
 
 def offer_folders(environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -200,7 +176,9 @@ def add_folder(named: str) -> str:
     except ValueError as error:
         raise ValueError(f"{shown(named)} {error}") from None
     try:
-        import_module("engines.models.loading").look_over(folder)
+        loading = import_module("engines.models.loading")
+        loading.needs_of(str(folder))
+        loading.source_of(str(folder)).heads()
     except ModelError:
         del MODELS[name], _OWN[name]
         raise

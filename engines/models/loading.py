@@ -5,7 +5,6 @@ model is rendered in transformers' sandbox. `engines.models.checkpoints.table` s
 causal language model of transformers needs no row there.
 """
 
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +14,7 @@ from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
 from engines.config import shown
-from engines.models.checkpoints.table import CHECKPOINTS, row_of, type_of
+from engines.models.checkpoints.table import CAUSAL, CHECKPOINTS, Checkpoint, row_of, type_of
 from engines.models.devices import split
 from engines.models.errors import ModelError
 from engines.models.fetching import folder_of
@@ -58,19 +57,42 @@ def source_of(name: str) -> Source:
 def needs_of(name: str) -> Needs:
     """The memory that the model of a folder or of OWNER/NAME needs, before a tensor of it is read."""
     source = source_of(name)
-    settings = _settings(source)
-    needs: Needs = _module(source, settings).needs(source, settings)
+    row, settings = read_config(source)
+    needs: Needs = _module(row).needs(source, settings)
     return needs
 
 
-def look_over(folder: Path) -> None:
-    """See that a folder can be loaded, as far as its config and the heads of its weights tell.
+def read_config(source: Source) -> tuple[Checkpoint, dict[str, Any]]:
+    """The family of a checkpoint that can be read, and its config.json.
 
     Raises:
-        ModelError: where it cannot.
+        ModelError: for another; where pickles lie in place of config.json, it says what can be done with those.
     """
-    needs_of(str(folder))
-    _local(folder).heads()
+    if not (source.folder / CONFIG).is_file():
+        files = sorted(file.name for file in source.folder.iterdir() if file.suffix in _PICKLES)
+        if files:
+            converted = "; ".join(row.name for row in CHECKPOINTS if row.convert)
+            raise source.unsupported(
+                f"has {shown(files[0])} and no config.json; pickles are not read, and are converted first for "
+                f"{converted}: docs/models.md"
+            )
+    settings = source.read_json(CONFIG)
+    if settings.get("quantization_config") is not None:
+        raise source.unsupported("its weights are quantized, which is not read; use the checkpoint in bfloat16")
+    row = row_of(settings)
+    if row is None:
+        from engines.models.checkpoints.causal_lm import is_causal
+
+        if not is_causal(type_of(settings)):
+            others = ", ".join(kind for one in CHECKPOINTS if one.module for kind in one.types)
+            raise source.unsupported(
+                f"config.json has {shown(settings.get('model_type'))} for 'model_type', which is no causal language "
+                f"model of transformers and none of {others}; docs/models.md lists what can be read"
+            )
+        return CAUSAL, settings
+    if not row.module:
+        raise source.unsupported(f"is of the family {row.name}, which is not read. {row.note.rstrip('.')}")
+    return row, settings
 
 
 def cached_source(model_id: str) -> Source:
@@ -99,45 +121,14 @@ def _local(folder: Path) -> Source:
     return converted(source)
 
 
-def _settings(source: Source) -> dict[str, Any]:
-    """config.json; where pickles lie in its place, the error says what can be done with those."""
-    if not (source.folder / CONFIG).is_file():
-        files = sorted(file.name for file in source.folder.iterdir() if file.suffix in _PICKLES)
-        if files:
-            converted = "; ".join(row.name for row in CHECKPOINTS if row.convert)
-            raise source.unsupported(
-                f"has {shown(files[0])} and no config.json; pickles are not read, and are converted first for "
-                f"{converted}: docs/models.md"
-            )
-    settings = source.read_json(CONFIG)
-    if settings.get("quantization_config") is not None:
-        raise source.unsupported("its weights are quantized, which is not read; use the checkpoint in bfloat16")
-    return settings
-
-
-def _module(source: Source, settings: Mapping[str, Any]) -> Any:
-    """The module that reads a checkpoint: that of its row, else the one for any causal language model."""
-    row = row_of(settings)
-    if row is None:
-        from engines.models.checkpoints import causal_lm
-
-        if not causal_lm.is_causal(type_of(settings)):
-            others = ", ".join(kind for one in CHECKPOINTS if one.module for kind in one.types)
-            raise source.unsupported(
-                f"config.json has {shown(settings.get('model_type'))} for 'model_type', which is no causal language "
-                f"model of transformers and none of {others}; docs/models.md lists what can be read"
-            )
-        return causal_lm
-    if not row.module:
-        raise source.unsupported(f"is of the family {row.name}, which is not read. {row.note.rstrip('.')}")
+def _module(row: Checkpoint) -> Any:
     return import_module(f"engines.models.checkpoints.{row.module}")
 
 
 def _load(source: Source, device: str, dtype: torch.dtype, room: Room) -> Model:
-    settings = _settings(source)
-    module = _module(source, settings)
-    if len(split(device)) > 1 and module.__name__.rpartition(".")[2] not in _ON_SEVERAL:
+    row, settings = read_config(source)
+    if len(split(device)) > 1 and row.module not in _ON_SEVERAL:
         raise source.unsupported(f"runs on one device, and {device!r} names several; name one of them")
-    check_room(source, module.needs(source, settings), dtype, device, room)
-    model: Model = module.load(source, settings, device, dtype)
+    check_room(source, _module(row).needs(source, settings), dtype, device, room)
+    model: Model = _module(row).load(source, settings, device, dtype)
     return model

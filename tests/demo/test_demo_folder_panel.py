@@ -75,7 +75,7 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
     assert "Built with Llama" in terms_of(llama) and not terms_of("mine")
     update = panel.open({panel.folder: str(folders[llama]), panel.method: "cspd"}, asker())
     assert run.model not in update and "Choose a method of the family discrete-ar" in str(update)
-    for bad, said in (("", "is empty"), (str(tmp_path), "has no config.json"), ("\0", "cannot be a path")):
+    for bad, said in (("", "is empty"), (str(tmp_path), "config.json is missing"), ("\0", "cannot be a path")):
         update = panel.open({panel.folder: bad, panel.method: "ar"}, asker())
         assert update[panel.problem]["kind"] == "error" and said in update[panel.problem]["text"]
     broken = write(tmp_path / "broken", "llama")

@@ -55,7 +55,7 @@ def test_a_folder_that_cannot_be_offered_is_told_why(tmp_path: Path) -> None:
         (tmp_path / name / "config.json").write_text("[" if name == "empty" else json.dumps({"model_type": kind}))
     problems = offered(*(tmp_path / name for name in names))
     assert catalog.MODELS == MODELS and len(problems) == len(names)
-    assert all(problem.startswith(f"{VARIABLE}: ") and problem.endswith(".") for problem in problems)
-    assert "has no config.json that can be read; name the folder" in problems[0]
-    assert "has 'mine' for 'model_type' in its config.json; use a causal language model" in problems[1]
+    assert all(problem.startswith(f"{VARIABLE}: ") for problem in problems)
+    assert "config.json is not JSON" in problems[0] and "Fetch it again" in problems[0]
+    assert "has 'mine' for 'model_type', which is no causal language model" in problems[1]
     assert all("goes by a name that is taken or has other characters" in problem for problem in problems[2:])

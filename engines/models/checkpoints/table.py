@@ -86,6 +86,10 @@ _NVIDIA: Final = "NVIDIA Open Model License"
 _MAR: Final = "MIT"
 _XAR: Final = "no licence file: all rights are its authors', so ask them"
 _HARMON: Final = "S-Lab License 1.0: for research, not for commercial use"
+CAUSAL: Final = Checkpoint(
+    "Other causal language models of transformers", "see their model cards", "causal", (), "causal_lm",
+    note="Any class of AutoModelForCausalLM with safetensors, by folder or OWNER/NAME.",
+)  # fmt: skip
 
 CHECKPOINTS: Final[tuple[Checkpoint, ...]] = (
     Checkpoint("Qwen3", "Apache-2.0", "causal", (), "causal_lm", examples=(
@@ -124,10 +128,7 @@ CHECKPOINTS: Final[tuple[Checkpoint, ...]] = (
     Checkpoint("Mistral 7B", "Apache-2.0", "causal", (), "causal_lm", examples=(
         Example("mistralai/Mistral-7B-Instruct-v0.3", "Mistral 7B Instruct", 14.5),
     )),
-    Checkpoint(
-        "Other causal language models of transformers", "see their model cards", "causal", (), "causal_lm",
-        note="Any class of AutoModelForCausalLM with safetensors, by folder or OWNER/NAME.",
-    ),
+    CAUSAL,
     Checkpoint("SDAR", "Apache-2.0", "blocks", ("sdar",), "diffusion_lm", examples=(
         Example("JetLM/SDAR-1.7B-Chat", "SDAR 1.7B Chat", 4.1),
         Example("JetLM/SDAR-4B-Chat", "SDAR 4B Chat", 8.8, "JetLM/SDAR-1.7B-Chat"),
