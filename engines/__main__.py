@@ -135,11 +135,7 @@ def _writing(place: str, field: str = "-o") -> Iterator[None]:
 
 
 def _target(named: str) -> Path | None:
-    """The file to write; None for standard output.
-
-    Raises:
-        ConfigError: for a name that cannot be a trace's.
-    """
+    """The file to write; None for standard output. Raises ConfigError for a name that cannot be a trace's."""
     if named == STANDARD:
         return None
     target = Path(named)

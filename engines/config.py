@@ -79,11 +79,7 @@ class Setting:
         return all(values[name] in allowed for name, allowed in self.knob.when.items())
 
     def parse(self, value: object) -> Value:
-        """Check a value, or read it from text.
-
-        Raises:
-            ConfigError: naming setting, value and what is allowed.
-        """
+        """Check a value, or read it from text; raises ConfigError naming setting, value and what is allowed."""
         parsed = self._read(value)
         if parsed is None:
             raise ConfigError(f"{self.name}: {shown(value)} is not allowed; use {self.allowed}.")

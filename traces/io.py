@@ -56,11 +56,7 @@ _LATER: Final = (
 
 
 def dumps(trace: Trace) -> bytes:
-    """The trace as JSON in UTF-8.
-
-    Raises:
-        TraceError: If a number is not finite or a text is not Unicode.
-    """
+    """The trace as JSON in UTF-8; raises TraceError if a number is not finite or a text is not Unicode."""
     try:
         document = _plain(trace)
         if isinstance(trace, LaterTrace):

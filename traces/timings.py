@@ -86,11 +86,7 @@ _WINDOW: Final = adapter(Window, "Window", "ignore")
 
 
 def read_timings(data: bytes) -> Timings:
-    """Read timings.
-
-    Raises:
-        SweepError: With the field, the value and the remedy.
-    """
+    """Read timings; raises SweepError with the field, the value and the remedy."""
     return _read(data, _TIMING, "python -m benchmarks.continuous", lambda row: False)
 
 

@@ -162,11 +162,7 @@ def with_scores(
 
 
 def check_size(task: TextTask, size: int, graph: Graph) -> None:
-    """See that the distributions of all rows find room.
-
-    Raises:
-        ConfigError: when they do not.
-    """
+    """See that the distributions of all rows find room; raises ConfigError when they do not."""
     rows = len(graph.nodes)
     needed = 3 * 8 * rows * size * task.vocabulary
     if needed > MOST_BYTES:

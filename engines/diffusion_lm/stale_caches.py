@@ -31,11 +31,7 @@ class StaleCache:
     """Asks a row's passes of a model that keeps what is no longer exact."""
 
     def __init__(self, row: Row, name: Name, refresh: int) -> None:
-        """Begin with nothing stored.
-
-        Raises:
-            ConfigError: for a cache that the model of the row has no use for.
-        """
+        """Begin with nothing stored; raises ConfigError for a cache that the model of the row has no use for."""
         assert name in get_args(Name) and name != "exact"
         if not row.task.full and name != "dual":
             raise ConfigError(

@@ -68,11 +68,7 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
-    """Decode with drafts of a small model.
-
-    Raises:
-        ConfigError: for a mode that the model's head does not have.
-    """
+    """Decode with drafts of a small model; raises ConfigError for a mode that the model's head does not have."""
     if task.mixture and config.mode == "distance-only" and config.gamma:
         raise ConfigError(
             f"mode: {config.mode!r} measures drafts by one bell curve; this model mixes several, use exact."

@@ -63,11 +63,7 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
-    """Decode with drafts of a small model.
-
-    Raises:
-        ConfigError: for drafts of a model that has no path to judge.
-    """
+    """Decode with drafts of a small model; raises ConfigError for drafts of a model that has no path to judge."""
     check_steps(task, config)
     return _decode(task, config, chance)
 

@@ -35,11 +35,7 @@ class Method:
     """Whether presets are methods in their own right, so that a run with the settings of one goes by its name."""
 
     def preset(self, name: object) -> Mapping[str, object]:
-        """The settings of a preset.
-
-        Raises:
-            ConfigError: for a name that there is not.
-        """
+        """The settings of a preset; raises ConfigError for a name that there is not."""
         if isinstance(name, str) and name in self.presets:
             return self.presets[name]
         there_are = f"there are {', '.join(self.presets)}" if self.presets else "it has none; leave it out"

@@ -63,11 +63,7 @@ class Config(GuidedSampling):
 
 
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
-    """Draft, verify, go on.
-
-    Raises:
-        ConfigError: for more drafts than the canvas has positions.
-    """
+    """Draft, verify, go on; raises ConfigError for more drafts than the canvas has positions."""
     if config.gamma >= task.length:
         raise ConfigError(
             f"gamma: {config.gamma} drafts do not fit an output of {task.length} tokens; use 0 to {task.length - 1}."

@@ -286,11 +286,7 @@ def offered(setting: Setting) -> tuple[str, ...]:
 
 
 def eagle_of(model: Model) -> Model:
-    """The drafter that was trained to read the hidden states of a model.
-
-    Raises:
-        ModelError: where there is none.
-    """
+    """The drafter that was trained to read the hidden states of a model; raises ModelError where there is none."""
     info = MODELS.get(model.card.id)
     if info is None or not info.eagle:
         have = ", ".join(info.id for info in MODELS.values() if info.eagle)

@@ -27,11 +27,7 @@ class Chat:
 
     @classmethod
     def of(cls, chat: object = None, messages: object = None, system: object = None) -> "Chat":
-        """What somebody asks for.
-
-        Raises:
-            ValueError: for what cannot be; the message says what can.
-        """
+        """What somebody asks for; raises ValueError for what cannot be; the message says what can."""
         if chat is not None and not isinstance(chat, bool):
             raise ValueError(f"chat: {shown(chat)} is not allowed; use True or False, or leave it out.")
         if system is not None and not (isinstance(system, str) and system.strip()):

@@ -70,11 +70,7 @@ class LeanEagle:
     """A drafter in the form in which it drafts, for one target on its device."""
 
     def __init__(self, network: Eagle, target: LeanCausalLM) -> None:
-        """Lay out the weights.
-
-        Raises:
-            ValueError: for a target of another shape, or whose head is not its embedding.
-        """
+        """Lay out the weights; raises ValueError for a target of another shape, or whose head is not its embedding."""
         embedding, config = target.model.embed_tokens.weight.detach(), target.config
         width = config.hidden_size
         if (

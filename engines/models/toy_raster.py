@@ -43,11 +43,7 @@ MODELS: Final = {ID: TARGET, "toy-raster-small": SMALL}
 
 
 def refuse_prompt(name: str, prompt: str, guided: bool) -> None:
-    """See that a toy is given no prompt, nor guided by one.
-
-    Raises:
-        ValueError: where it is.
-    """
+    """See that a toy is given no prompt, nor guided by one; raises ValueError where it is."""
     if prompt:
         raise ValueError(f"prompt: {name} draws without a prompt; leave it empty.")
     if guided:

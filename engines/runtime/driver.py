@@ -74,11 +74,7 @@ class Job:
 
     @property
     def draft(self) -> Model | None:
-        """The model that drafts, for methods that have one draft.
-
-        Raises:
-            ModelError: when it cannot be had.
-        """
+        """The model that drafts, for methods that have one draft; raises ModelError when it cannot be had."""
         drafter = self.method.drafter(self.config) if self.method.drafter else ""
         if drafter == "itself":
             return self.model
@@ -90,11 +86,7 @@ class Job:
 
     @property
     def task(self) -> Task:
-        """What the model is to decode.
-
-        Raises:
-            ValueError: for a prompt or setting that the model refuses.
-        """
+        """What the model is to decode; raises ValueError for a prompt or setting that the model refuses."""
         return self.model.make_task(self.prompt, self.config)
 
     @property
@@ -243,11 +235,7 @@ class Run:
     """One sequence, live: iterate to advance by one forward pass; `trace()` says what happened so far."""
 
     def __init__(self, job: Job) -> None:
-        """Open a session for the job.
-
-        Raises:
-            ValueError: for a prompt or setting that the model refuses.
-        """
+        """Open a session for the job; raises ValueError for a prompt or setting that the model refuses."""
         self.job = job
         self._sequence = RunningSequence(job.decoder())
         self._session = open_session([job])

@@ -1,6 +1,6 @@
-"""Methods with their settings, and models with what they need, as plain data.
+"""Methods with their settings, models with what they need, and families of published checkpoints, as plain data.
 
-`python -m engines.runtime.listing` writes them into `STORED`, so that a command that lists them need not load torch.
+`python -m engines.runtime.listing` writes the first two into `STORED`, so that listing them does not load torch.
 """
 
 import json
@@ -12,16 +12,24 @@ from typing import Any, Final
 
 from engines.assets import FOLDERS_VARIABLE
 from engines.config import settings
+from engines.models.checkpoints.table import CHECKPOINTS
 
 STORED: Final = Path(__file__).with_name("listing.json")
 
 
 def everything() -> dict[str, Any]:
-    """All of `methods`, `models` and `families`: what is stored, unless torch is there or folders are added to it."""
-    if "torch" in sys.modules or os.environ.get(FOLDERS_VARIABLE):
-        return {"methods": methods(), "models": models(), "families": families()}
-    stored: dict[str, Any] = json.loads(STORED.read_text(encoding="utf-8"))
-    return stored
+    """All of `methods`, `models` and `families`; the first two as stored, unless torch is there or folders are added.
+
+    A family has its state and licence, and how it is read or why not.
+    """
+    from_modules = "torch" in sys.modules or os.environ.get(FOLDERS_VARIABLE)
+    loaded: dict[str, Any] = current() if from_modules else json.loads(STORED.read_text(encoding="utf-8"))
+    return loaded | {"families": [asdict(row) | {"state": row.state} for row in CHECKPOINTS]}
+
+
+def current() -> dict[str, Any]:
+    """What is stored, as the modules have it."""
+    return {"methods": methods(), "models": models()}
 
 
 def methods() -> dict[str, dict[str, Any]]:
@@ -51,13 +59,6 @@ def methods() -> dict[str, dict[str, Any]]:
     }
 
 
-def families() -> list[dict[str, Any]]:
-    """Families of published checkpoints: state, licence, and how they are read or why not."""
-    from engines.models.checkpoints.table import CHECKPOINTS
-
-    return [asdict(row) | {"state": row.state} for row in CHECKPOINTS]
-
-
 def models() -> dict[str, dict[str, Any]]:
     """By id: everything that the catalogue says."""
     from engines.models.catalog import MODELS
@@ -66,6 +67,4 @@ def models() -> dict[str, dict[str, Any]]:
 
 
 if __name__ == "__main__":
-    import torch  # noqa: F401 (what is written is as the modules have it)
-
-    STORED.write_text(json.dumps(everything(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    STORED.write_text(json.dumps(current(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -111,11 +111,7 @@ def parse(prompt: str, clips: int) -> int | tuple[int, ...]:
 
 
 def _held_out(entry: Mapping[str, Any]) -> HeldOut:
-    """The clips that ship.
-
-    Raises:
-        ModelError: when their file is missing or is not the one in the manifest.
-    """
+    """The clips that ship; raises ModelError when their file is missing or is not the one in the manifest."""
     remedy = "Restore assets/clips from the repository, or make it anew with: python -m training.video_ar --export-only"
     verify(CLIPS.parent, {CLIPS.name: entry.get("clips", {}).get("sha256", "")}, ID, remedy)
     tensors = load_file(CLIPS)

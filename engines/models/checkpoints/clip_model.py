@@ -120,11 +120,7 @@ class ClipModel(Networked, ABC):
 
     @abstractmethod
     def given_by(self, prompt: str) -> tuple[int, ...]:
-        """The given codes that a prompt asks for.
-
-        Raises:
-            ConfigError: for a prompt that names no clip.
-        """
+        """The given codes that a prompt asks for; raises ConfigError for a prompt that names no clip."""
 
     @abstractmethod
     def encode(self, frames: UInt8[Tensor, "F H W 3"]) -> Int[Tensor, " N"]:

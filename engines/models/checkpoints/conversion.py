@@ -68,11 +68,7 @@ class Request:
         return Source(self.source.name, self.source.parent, remedy)
 
     def second_file(self, remedy: str) -> Source:
-        """The second file.
-
-        Raises:
-            ConfigError: where there is none.
-        """
+        """The second file; raises ConfigError where there is none."""
         if self.second is None:
             raise ConfigError(f"SECOND: is missing. {remedy}")
         return Source(self.second.name, self.second.parent, remedy)

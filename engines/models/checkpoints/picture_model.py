@@ -70,11 +70,7 @@ class ClassTask(ContinuousTask):
 
 
 def class_of(prompt: str) -> int:
-    """The class of ImageNet that a prompt names.
-
-    Raises:
-        ValueError: for anything but the number of one.
-    """
+    """The class of ImageNet that a prompt names; raises ValueError for anything but the number of one."""
     if not prompt.isdecimal() or int(prompt) >= CLASSES:
         raise ValueError(f"prompt: {prompt!r} is no class; give a number from 0 to {CLASSES - 1}.")
     return int(prompt)

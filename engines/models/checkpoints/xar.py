@@ -299,11 +299,7 @@ class XARModel(LatentPictures):
 
 
 def _check_flow(config: ContinuousSampling) -> None:
-    """See that settings can be those of a flow.
-
-    Raises:
-        ConfigError: for the first that is a diffusion head's alone.
-    """
+    """See that settings can be those of a flow; raises ConfigError for the first that is a diffusion head's alone."""
     for name, why in (
         ("sampler", "the steps of this model are those of a flow's stochastic equation"),
         ("first", "this model is a flow, which begins at noise alone"),
