@@ -300,7 +300,7 @@ def test_a_cell_of_xar_behind_stored_ones_is_that_of_one_pass_over_all(home: Pat
         velocity, _ = rows.conditioned_on(conditions, flow)(noisy.repeat(2, 1), flow, 2)
         x = torch.cat([tokens[:2], noisy]).reshape(1, 12, 4).float()
         for row, label in enumerate((7, 1000)):
-            clean, now = (model._xar.modulation(torch.tensor([label]), t) for t in (0, flow.timestep[2]))
+            clean, now = (model._xar.modulation(torch.tensor([label]), t)[0] for t in (0, flow.timestep[2]))
             parts = torch.cat([clean.expand(8, -1), now.expand(4, -1)])[None]
             expected = model._xar(x, parts, torch.arange(12)[None], attend)[0, 8:].flatten()
             torch.testing.assert_close(velocity[row], expected, atol=1e-5, rtol=1e-5)

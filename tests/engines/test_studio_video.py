@@ -13,7 +13,6 @@ from engines.ar.request import Forward
 from engines.config import ConfigError
 from engines.models.bundled import video
 from engines.models.bundled.networks import CODES, GRID, SIZE
-from engines.models.bundled.video import parse
 from engines.models.bundled.video_networks import FRAMES, GIVEN, GIVEN_FRAMES, LENGTH
 from engines.models.checkpoints.clip_model import pack
 from engines.runtime.request import Request
@@ -29,7 +28,7 @@ PLAIN = Sampling()
 def test_codes_keep_what_a_clip_shows() -> None:
     model = video.load()
     clips = model.decode(model.held_out.codes[:6])[:, :: FRAMES - 1]  # two frames, of which a GIF keeps both
-    again = torch.stack([torch.tensor(parse(model.prompt_for(gif(clip.numpy())), 48)) for clip in clips])
+    again = torch.stack([torch.tensor(model.given_by(model.prompt_for(gif(clip.numpy())))) for clip in clips])
     error = ((model.decode(again).float() - clips.float()) / 255).square().mean()
     assert -10 * torch.log10(error) > 20  # what went through codes, a palette of 256 colours, and codes again
 
@@ -117,7 +116,7 @@ def picture(address: str) -> Image.Image:
 )
 def test_what_names_no_clip_is_refused(said: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
-        parse(said, 48)
+        video.load().given_by(said)
 
 
 def gif(frames: np.ndarray) -> bytes:
@@ -132,8 +131,7 @@ def test_ones_own_clip_becomes_a_prompt_that_says_it_all() -> None:
     model = video.load()
     prompt = model.prompt_for(gif(model.decode(model.held_out.codes[:1])[0, :12].numpy()))
     assert len(prompt) < 1000  # what the app takes
-    codes = parse(prompt, 48)
-    assert isinstance(codes, tuple)
+    codes = model.given_by(prompt)
     assert pack(codes) == prompt
     assert model.make_task(prompt, PLAIN).prompt == codes
 

@@ -85,10 +85,7 @@ class StudioImage(PictureModel):
 
 
 def load_weights(network: nn.Module, name: str, owner: str = "") -> dict[str, str]:
-    """Load shipped weights in float32, from one file or from a folder of shards; `owner` is what errors begin with.
-
-    Returns:
-        File -> sha256, as the manifest has them. Shards are named with their folder.
+    """Load shipped weights in float32; `owner` is what errors begin with. The files, path -> SHA-256.
 
     Raises:
         ModelError: when a file is missing or is not the one in the manifest.
@@ -110,11 +107,7 @@ def load_weights(network: nn.Module, name: str, owner: str = "") -> dict[str, st
 
 @cache
 def load(model_id: str = ID, device: str = "cpu") -> StudioImage:
-    """A studio image model, loaded once per device and shared.
-
-    Raises:
-        ModelError: when files are missing or are not those in the manifest.
-    """
+    """A studio image model, loaded once per device and shared; raises ModelError as `load_weights` does."""
     file, size = _MODELS[model_id]
     tokenizer, transformer = Tokenizer(), Transformer(size)
     card = card_of(model_id, load_weights(tokenizer, _TOKENIZER) | load_weights(transformer, file, model_id))

@@ -22,11 +22,7 @@ _SIZES: Final = (1, 2, 4, 8, 16, 32)
 
 @cache
 def load(model_id: str, device: str = "cpu") -> DiffusionLM:
-    """A studio language model, loaded once per device and shared.
-
-    Raises:
-        ModelError: when files are missing or are not those in the manifest.
-    """
+    """A studio language model, loaded once per device; raises ModelError for files that are not the manifest's."""
     folder, (family, _, kind) = FOLDER / model_id, model_id.partition("-")
     tokens = f"{family}-tokenizer.json"
     source = Source(model_id, folder, f"Restore assets/models, or retrain: python -m training.{family} {kind}")

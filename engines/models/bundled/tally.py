@@ -1,10 +1,9 @@
 """Tally: stories of a running total that a small studio language model tells, their prompts, and what is right.
 
-A prompt gives a number and events, such as "45: Ann +2 Bob -3"; the answer has a line for every event, with the total
-behind it. There are many right ways to tell one, since each person has habits of wording. But the parts of a line must
-agree: "made" goes with "added" and "makes" with "adds", and where the amount is a word, the total is spelled out. Who
-writes two parts of a line at once, each likely by itself, makes them disagree now and then, and every total depends on
-the one before. All of that lies in the data, so that no training removes it.
+The answer has a line for every event. There are many right ways to tell one, since each person has habits of wording.
+But the parts of a line must agree: "made" goes with "added" and "makes" with "adds", and where the amount is a word,
+the total is spelled out. Who writes two parts of a line at once, each likely by itself, makes them disagree now and
+then, and every total depends on the one before. All of that lies in the data, so that no training removes it.
 """
 
 import re
@@ -22,23 +21,8 @@ MOST: Final = 4
 FEWEST_EVENTS, MOST_EVENTS = 5, 12
 EXAMPLE: Final = "49: Hal +1 Ida +3 Eve +3 Fay +4 Ann -3 Ida +4 Fay -2 Jim +2"
 NAMES: Final = (
-    "Ann",
-    "Bob",
-    "Cem",
-    "Dee",
-    "Eve",
-    "Fay",
-    "Gus",
-    "Hal",
-    "Ida",
-    "Jim",
-    "Kim",
-    "Leo",
-    "Mia",
-    "Ned",
-    "Oda",
-    "Pat",
-)
+    "Ann", "Bob", "Cem", "Dee", "Eve", "Fay", "Gus", "Hal", "Ida", "Jim", "Kim", "Leo", "Mia", "Ned", "Oda", "Pat",
+)  # fmt: skip
 STRICT: Final = frozenset(NAMES[::4])
 """People who nearly always choose the same words."""
 OPENINGS: Final = ("then", "next", "later", "now")

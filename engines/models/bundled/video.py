@@ -1,11 +1,11 @@
 """The studio video model: two frames of a clip to the seven that follow, with weights that ship in assets/models."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 from jaxtyping import Int, UInt8
@@ -69,8 +69,16 @@ class StudioVideo(ClipModel):
 
     def given_by(self, prompt: str) -> tuple[int, ...]:
         """See `ClipModel.given_by`; the prompt names a clip that ships or holds codes."""
-        given = parse(prompt, len(self.held_out.codes))
-        return tuple(self.held_out.codes[given, :GIVEN].tolist()) if isinstance(given, int) else given
+        clips = self.held_out.codes
+        if match := _CLIP.fullmatch(prompt.strip()):
+            number = int(match[1])
+            if not 1 <= number <= len(clips):
+                raise ConfigError(f"prompt: there is no clip {number}; say clip 1 to clip {len(clips)}.")
+            return tuple(clips[number - 1, :GIVEN].tolist())
+        codes = unpack(prompt, GIVEN, CODES)
+        if codes is None:
+            raise ConfigError(f"prompt: {prompt.strip()!r:.60} names no clip; say clip 1 to clip {len(clips)}.")
+        return codes
 
     def examples(self, count: int) -> Sequence[tuple[str, str]]:
         """See `ClipModel.examples`: the first of the held-out clips."""
@@ -92,40 +100,13 @@ class StudioVideo(ClipModel):
         return clips
 
 
-def parse(prompt: str, clips: int) -> int | tuple[int, ...]:
-    """Index of a held-out clip, from 0, or the codes [288] of a clip's first two frames.
-
-    Raises:
-        ConfigError: for anything else.
-    """
-    text = prompt.strip()
-    if match := _CLIP.fullmatch(text):
-        number = int(match[1])
-        if not 1 <= number <= clips:
-            raise ConfigError(f"prompt: there is no clip {number}; say clip 1 to clip {clips}.")
-        return number - 1
-    codes = unpack(text, GIVEN, CODES)
-    if codes is None:
-        raise ConfigError(f"prompt: {text!r:.60} names no clip; say clip 1 to clip {clips}.")
-    return codes
-
-
-def _held_out(entry: Mapping[str, Any]) -> HeldOut:
-    """The clips that ship; raises ModelError when their file is missing or is not the one in the manifest."""
-    remedy = "Restore assets/clips from the repository, or make it anew with: python -m training.video_ar --export-only"
-    verify(CLIPS.parent, {CLIPS.name: entry.get("clips", {}).get("sha256", "")}, ID, remedy)
-    tensors = load_file(CLIPS)
-    return HeldOut(tensors["codes"].long(), tensors["labels"].long())
-
-
 @cache
 def load(model_id: str = ID, device: str = "cpu") -> StudioVideo:
-    """The studio video model, loaded once per device and shared.
-
-    Raises:
-        ModelError: when files are missing or are not those in the manifest.
-    """
+    """The studio video model, loaded once per device and shared; raises ModelError as `load_weights` does."""
     tokenizer, transformer = Tokenizer(), VideoTransformer()
     weights = load_weights(tokenizer, "image-tokenizer", ID) | load_weights(transformer, "video-ar", ID)
-    held_out = _held_out(entry_of(FOLDER, "video-ar", ID))
+    remedy = "Restore assets/clips from the repository, or make it anew with: python -m training.video_ar --export-only"
+    clips = entry_of(FOLDER, "video-ar", ID).get("clips", {})
+    verify(CLIPS.parent, {CLIPS.name: clips.get("sha256", "")}, ID, remedy)
+    held_out = HeldOut(**{name: tensor.long() for name, tensor in load_file(CLIPS).items()})
     return StudioVideo(tokenizer, transformer, held_out, torch.device(device), card_of(model_id, weights))

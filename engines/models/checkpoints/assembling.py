@@ -1,12 +1,4 @@
-"""What modules of this package share: weights into networks of transformers, diffusers and our own.
-
-A module that reads checkpoints has up to three functions:
-
-    load(source, settings, device, dtype)   the model of a folder with this config.json; `dtype` is that of the
-                                            transformer's weights, where the model can be held in more than one
-    needs(source, settings)                 what it takes, before a tensor of it is read
-    convert(request)                        what is written of pickles, where it was published as such; see `conversion`
-"""
+"""What modules of this package share: weights into networks of transformers, diffusers and our own."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
@@ -137,10 +129,7 @@ def part_of(state: State, prefix: str) -> dict[str, Tensor]:
 
 
 def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
-    """Who a model is: its name, the licence where its repository is listed, and the hashes of all files that were read.
-
-    `beside` are folders inside its own with weights of their own.
-    """
+    """Who a model is, with the hashes of all files that were read; `beside` are folders inside its own with weights."""
     row = published_as(source.name)
     weights = weight_hashes(source)
     for part in beside:

@@ -18,17 +18,21 @@ from engines.models.weights import Source
 
 UNUSED: Final = ("encoder.", "quant_conv.", "loss.", "ema_")
 """How names begin of what makes codes or latents, and of what it was trained by."""
-_NAMES: Final = (
-    (r"\.(attn\w*(?:\.\d+)?)\.norm\.", r".\1.{norm}."),
+COMPVIS: Final = (
     (r"\.mid\.block_1\.", ".mid_block.resnets.0."),
     (r"\.mid\.block_2\.", ".mid_block.resnets.1."),
-    (r"\.mid\.attn_1\.", ".mid_block.attentions.0."),
     (r"\.([qkv])\.", r".to_\1."),
     (r"\.proj_out\.", ".to_out.0."),
     (r"\.nin_shortcut\.", ".conv_shortcut."),
+)
+"""Parts of tensor names as CompVis has them, and diffusers' for them; Cosmos has the same."""
+_NAMES: Final = (
+    (r"\.(attn\w*(?:\.\d+)?)\.norm\.", r".\1.{norm}."),
+    (r"\.mid\.attn_1\.", ".mid_block.attentions.0."),
+    *COMPVIS,
     (r"\.norm_out\.", ".conv_norm_out."),
 )
-"""Parts of CompVis's tensor names and diffusers' for them, applied in this order; levels are in `_native`."""
+"""Those of its pictures' autoencoders, applied in this order; levels are in `_native`."""
 _PARTS: Final = {"block": "resnets", "attn": "attentions", "upsample": "upsamplers.0"}
 
 
@@ -100,7 +104,7 @@ def read_kl16(source: Source, channels: int, state: State | None = None) -> Any:
 
 
 def kl16_of(request: Request) -> State:
-    """The tensors of the decoder in MAR's kl16.ckpt, the second file of a conversion; ConfigError without one."""
+    """The tensors of the decoder in MAR's kl16.ckpt, the second file of a conversion."""
     return read_published(request.second_file("Give MAR's kl16.ckpt."))
 
 

@@ -12,11 +12,7 @@ what its codes are called, and what draws them:
 The unconditional prompt of Lumina-mGPT is what follows the text, which is shorter and begins at position 0. That of
 Anole is <s> <racm3:break>. Pixels come from Chameleon's VQGAN, and of 2.0 from MoVQGAN, which lies in `pixels/` once it
 was converted, with the kind of model and the size of its pictures. Where there is no such folder and the checkpoint has
-the VQGAN among its own tensors, it is Anole.
-
-Guidance of 2.0's release is max(4, s (1 - n / N)) at the n-th token, with s what it was at the token before. Up to
-4, which its README runs, that is 4 throughout, and nothing stays above 4 for long: 10 comes to it within 65 tokens of
-9,216. So a constant says what it does; see docs/models.md.
+the VQGAN among its own tensors, it is Anole. What differs from the releases is in docs/models.md.
 """
 
 from collections.abc import Mapping
@@ -85,7 +81,7 @@ class Chameleon(OneVocabulary):
     def __init__(
         self, network: Any, vq: Any, tokenizer: Tokenizer, ids: Tensor, kind: Variant, card: ModelCard
     ) -> None:
-        """Wrap a `ChameleonPictures` and a VQModel that lie on their device; `ids` are the tokens of all codes."""
+        """Wrap networks that lie on their device; `ids` are the tokens of all codes."""
         self._vq, self._kind = vq, kind
         special: tuple[str, ...] = (kind.begin, _TURN, _PICTURE)
         if kind.grid:
@@ -176,15 +172,12 @@ def _config(source: Source, settings: Mapping[str, Any]) -> Any:
 
 def _spread(state: State, config: Any) -> State:
     """Norms of queries and keys for every head; a tensor may have one for all heads of a device in training."""
-    heads = {"q_norm": config.num_attention_heads, "k_norm": config.num_key_value_heads}
-
-    def spread(name: str, part: Tensor) -> Tensor:
-        wanted = next((count for norm, count in heads.items() if f".{norm}." in name), 0)
-        if not wanted or part.dim() != 2 or not len(part) or wanted % len(part):
-            return part
-        return part.repeat_interleave(wanted // len(part), 0)
-
-    return {name: spread(name, part) for name, part in state.items()}
+    spread = dict(state)
+    for norm, heads in (("q_norm", config.num_attention_heads), ("k_norm", config.num_key_value_heads)):
+        for name, part in state.items():
+            if f".{norm}." in name and part.dim() == 2 and len(part) and heads % len(part) == 0:
+                spread[name] = part.repeat_interleave(heads // len(part), 0)
+    return spread
 
 
 def _codes(source: Source, tokenizer: Tokenizer, count: int) -> Tensor:

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from engines.config import shown
 from engines.models.checkpoints.assembling import State, counted, load_state
+from engines.models.checkpoints.autoencoder import COMPVIS
 from engines.models.checkpoints.conversion import read_archive
 from engines.models.weights import Source
 
@@ -31,13 +32,9 @@ _NAMES: Final = (
     (r"\.0\.conv3d\.", ".conv_s."),
     (r"\.1\.conv3d\.", ".conv_t."),
     (r"\.conv3d\.", "."),
-    (r"\.nin_shortcut\.", ".conv_shortcut."),
-    (r"\.mid\.block_1\.", ".mid_block.resnets.0."),
-    (r"\.mid\.block_2\.", ".mid_block.resnets.1."),
     (r"\.mid\.attn_1\.0\.", ".mid_block.attentions.0."),
     (r"\.mid\.attn_1\.1\.", ".mid_block.temp_attentions.0."),
-    (r"\.([qkv])\.", r".to_\1."),
-    (r"\.proj_out\.", ".to_out.0."),
+    *COMPVIS,
 )
 """Parts of the release's tensor names and diffusers' for them, applied in this order; levels are in `_native`."""
 _PARTS: Final = {"block": "resnets", "downsample": "downsamplers.0", "upsample": "upsamplers.0"}

@@ -94,4 +94,4 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
 def _side(source: Source, settings: Mapping[str, Any], config: Any) -> int:
     """Codes to a side of the picture."""
     area = source.number({"image_area": _AREA, **settings}, "image_area")
-    return max(round(math.sqrt(area)) >> (len(config.vq_config.channel_multiplier) - 1), 1)
+    return round(math.sqrt(area)) >> (len(config.vq_config.channel_multiplier) - 1) or 1

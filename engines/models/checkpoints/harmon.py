@@ -8,9 +8,8 @@ Positions in the Qwen2 count what a row can see: the prompt's own tokens, then t
 the padding of a shorter prompt, is masked out, which equals leaving it out. As with MAR there is no KV cache, and a row
 is needed for every prefix.
 
-A folder is as on the hub: config.json with the sizes of both halves, and model.safetensors with the tensors of the
-Qwen2 (`llm.`), of the MAR (`mar.`), of the projections between them and of KL-16 (`vae.`). `side` in config.json, which
-is ours, asks for another canvas than that of the learnt positions: 32 for 512x512 pixels.
+A folder is as on the hub, with the tensors of the Qwen2 (`llm.`), of the MAR (`mar.`), of the projections between them
+and of KL-16 (`vae.`). `side` in config.json, which is ours, asks for another canvas than that of the learnt positions.
 """
 
 from collections.abc import Mapping, Sequence
@@ -73,7 +72,6 @@ class Harmon(nn.Module):
     """The parts that make pictures."""
 
     def __init__(self, size: MARSize, qwen: Any) -> None:
-        """Put a MAR of this size around a Qwen2Model."""
         super().__init__()
         width = qwen.config.hidden_size
         self.qwen = qwen
@@ -114,11 +112,8 @@ class Harmon(nn.Module):
 
 def stretch(mar: MAR, side: int) -> None:
     """Give a MAR's learnt positions another side, by linear interpolation, as the release does for larger pictures."""
-    for name, front in (
-        ("encoder_pos_embed_learned", mar.buffer),
-        ("decoder_pos_embed_learned", mar.buffer),
-        ("diffusion_pos_embed_learned", 0),
-    ):
+    for part, front in (("encoder", mar.buffer), ("decoder", mar.buffer), ("diffusion", 0)):
+        name = f"{part}_pos_embed_learned"
         table = getattr(mar, name).detach()
         old = round((table.shape[1] - front) ** 0.5)
         if old != side:
@@ -140,18 +135,13 @@ class HarmonModel(AnyOrder):
     def __init__(
         self, network: Harmon, autoencoder: Any, card: ModelCard, device: torch.device, tokenizer: Tokenizer
     ) -> None:
-        """See `AnyOrder`."""
         super().__init__(network, autoencoder, card, device)
         self._harmon, self._prompts = network, TextPrompts(tokenizer, card.id, *_TURN)
         height, width = self.canvas().shape
         self.tokens = f"KL-16, {height}x{width}, drawn to a text"
 
     def make_task(self, prompt: str, config: Any) -> TextTask:
-        """See `engines.protocol.Model.make_task`.
-
-        Raises:
-            ValueError: for a prompt that is empty or holds a special token.
-        """
+        """See `engines.protocol.Model.make_task`; raises ValueError as `TextPrompts.checked` does."""
         checked = self._prompts.checked(prompt)
         return TextTask(self.canvas(), 0, self.device, width=self._width, gaps=True, text=checked)
 

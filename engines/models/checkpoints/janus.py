@@ -46,7 +46,6 @@ class Janus(PictureModel):
     """A Janus-Pro with its tokenizers."""
 
     def __init__(self, network: Any, tokenizer: Tokenizer, card: ModelCard, device: str) -> None:
-        """Wrap a `JanusPictures`."""
         self._janus = network.to(device).model
         config = network.config
         side, codes = config.vq_config.num_patches, config.vq_config.num_embeddings

@@ -1,8 +1,7 @@
 """MAR-B, -L and -H (arXiv 2406.11838): a class to a picture of 256x256 pixels, token by token in a random order.
 
 The network is our own, of torch's layers. Who is not visible is masked out of the encoder's attention, which equals
-leaving it out. A folder is one that `convert` wrote: config.json
-with the sizes, model.safetensors with the averaged weights, and `pixels/` with KL-16, all under their published names.
+leaving it out. A folder is one that `convert` wrote: the sizes, the averaged weights, and `pixels/` with KL-16.
 
 Every position sees all visible ones, so what follows a prefix cannot be read off a longer one: gamma drafts take
 gamma + 1 rows, one per prefix, and there is no KV cache. That is what exact verification costs here; the released code
@@ -154,11 +153,7 @@ class MARModel(AnyOrder):
     tokens = "KL-16"
 
     def make_task(self, prompt: str, config: Any) -> ClassTask:
-        """See `engines.protocol.Model.make_task`. The prompt is the number of a class.
-
-        Raises:
-            ValueError: for anything else.
-        """
+        """See `engines.protocol.Model.make_task`; raises ValueError as `class_of` does."""
         label = class_of(prompt)
         return ClassTask(self.canvas(), 0, self.device, width=self._width, gaps=True, label=label)
 

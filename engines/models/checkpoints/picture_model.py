@@ -35,7 +35,6 @@ class TextPrompts:
     """A tokenizer, and the special tokens that a model's prompts are made with."""
 
     def __init__(self, tokenizer: Tokenizer, owner: str, *special: str) -> None:
-        """Look the special tokens up."""
         self._tokenizer, self.owner = tokenizer, owner
         self.special: dict[str, int] = {}
         """Their ids."""
@@ -52,11 +51,7 @@ class TextPrompts:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def checked(self, prompt: str) -> str:
-        """A visitor's prompt, which may not be empty and holds no special token.
-
-        Raises:
-            ValueError: where it is not like that.
-        """
+        """A visitor's prompt; raises ValueError for one that is empty or holds a special token."""
         refuse_empty(prompt, "say what to draw")
         refuse_special(prompt, sorted(self._reserved), self.owner)
         return prompt.strip()
@@ -99,22 +94,18 @@ class PictureModel(Networked, Draws):
         card: ModelCard,
         unit: bool = False,
     ) -> None:
-        """Wrap a network that lies on its device.
+        """Wrap a network that lies on its device, as the codebook does.
 
-        Args:
-            network: The transformer, and what else is computed with it.
-            decoder: The native decoder in it, which has the KV cache.
-            book: The codebook, on the same device. Models with the same one can draft for each other.
-            shape: Of pictures.
-            card: Who it is.
-            unit: Whether codes lie on the unit sphere.
+        The native `decoder` in it has the KV cache. Models with the same `book` can draft for each other; `unit` says
+        whether its codes lie on the unit sphere.
         """
         self.card, self.device, self.shape = card, book.device, shape
         self._network, self._decoder, self.parameters = network, decoder, count_parameters(network)
         self.embedding = F.normalize(book.double(), dim=-1) if unit else book.double()
         """Where codes lie."""
-        self.tokens = digest(book)
-        """What its tokens mean: models with the same codebook can draft for each other."""
+        stored = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
+        self.tokens = hashlib.sha256(str(tuple(book.shape)).encode() + stored).hexdigest()
+        """Names the codebook, whatever number format it was stored in."""
         self.blank = int((self.embedding - self.embedding.mean(0)).square().sum(-1).argmin())
         """The code nearest to the mean of the codebook, which stands for open positions in pictures."""
         self.layers: int = len(decoder.layers)
@@ -136,11 +127,7 @@ class PictureModel(Networked, Draws):
 
     @abstractmethod
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """Ids that stand before the picture, of the vocabulary that prompts are in: with the prompt, and without it.
-
-        Raises:
-            ValueError: for a prompt that the model cannot read.
-        """
+        """Ids that stand before the picture, with the prompt and without it; ValueError for one that cannot be read."""
 
     @abstractmethod
     def pixels(self, codes: Int[Tensor, "B N"]) -> Float[Tensor, "B 3 H W"]:
@@ -162,8 +149,7 @@ class PictureModel(Networked, Draws):
             )
         canvas = Canvas(kind="image", shape=(shape.rows, shape.columns))
         conditional, unconditional = (tuple(i + shape.codes for i in ids) for ids in prompts)
-        both = conditional, unconditional
-        return PictureTask(canvas, shape.codes, self.device, self.embedding, prompts=both)
+        return PictureTask(canvas, shape.codes, self.device, self.embedding, prompts=(conditional, unconditional))
 
     def start(self, tasks: Sequence[PictureTask], guided: bool) -> PictureSession:
         """See `engines.protocol.Model.start`; refused where there is no room for the KV cache."""
@@ -206,12 +192,6 @@ class OneVocabulary(PictureModel):
         words = torch.where(ids < codes, self._ids[ids.clamp(max=codes - 1)], ids - codes)
         logits: Tensor = self._head(hidden_states(self._decoder, positions, cache, mask, input_ids=words))
         return logits
-
-
-def digest(book: Float[Tensor, "K D"]) -> str:
-    """Names a codebook, whatever number format it was stored in."""
-    data = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
-    return hashlib.sha256(str(tuple(book.shape)).encode() + data).hexdigest()
 
 
 class LatentPictures(Networked, Draws):

@@ -1,7 +1,12 @@
 """The families of published checkpoints, one row each: all that lists, pages and the loader know of a family.
 
 Rows are plain data. A module of this package is imported when a checkpoint of its family is loaded. To add a family,
-write a module with `load(source, settings, device, dtype)`, and optionally `needs(source, settings)`, and a row here.
+write a row here and a module with
+
+    load(source, settings, device, dtype)   the model of a folder with this config.json; `dtype` is that of the
+                                            transformer's weights, where the model can be held in more than one
+    needs(source, settings)                 what it takes, before a tensor of it is read
+    convert(request)                        what is written of pickles, where it was published as such; see `conversion`
 """
 
 from collections.abc import Mapping

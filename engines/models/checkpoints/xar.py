@@ -11,8 +11,7 @@ cost       every denoising step is a pass of the whole network over the cells th
            a method is T + 1 passes here, T being the denoising steps: one stores clean cells, and one is for every step
 guidance   what is raised over the picture leaves the first cell unguided, as the release does
 
-A folder is one that `convert` wrote: config.json with the sizes, model.safetensors with all published tensors, and
-`pixels/` with KL-16.
+A folder is one that `convert` wrote: the sizes, all published tensors, and `pixels/` with KL-16.
 """
 
 import math
@@ -44,6 +43,11 @@ TITLE: Final = "xAR"
 _MOST: Final = 4096
 _EPSILON: Final = 1e-6
 _USUAL: Final = ContinuousSampling()
+_HEADS_ALONE: Final = {
+    "sampler": "the steps of this model are those of a flow's stochastic equation",
+    "first": "this model is a flow, which begins at noise alone",
+}
+"""Settings of diffusion heads that a flow does not have, and why."""
 _TABLE: Final = "encoder_blocks.0.attn.rope.freqs_cos"
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
@@ -89,8 +93,8 @@ class Attention(nn.Module):
 
 def _turned(x: Float[Tensor, "B heads L C"]) -> Float[Tensor, "B heads L C"]:
     """Neighbouring pairs (a, b) as (-b, a)."""
-    pairs = x.unflatten(-1, (-1, 2))
-    return torch.stack([-pairs[..., 1], pairs[..., 0]], -1).flatten(-2)
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack([-b, a], -1).flatten(-2)
 
 
 class Layer(nn.Module):
@@ -145,11 +149,11 @@ class XAR(nn.Module):
         self.pred = nn.Linear(width, size.token)
         self.register_buffer("mask", torch.zeros(1, 1, count, count))
 
-    def modulation(self, label: Int[Tensor, " B"], timestep: int) -> Float[Tensor, "B C"]:
+    def modulation(self, label: Int[Tensor, " B"], timestep: int) -> Float[Tensor, "B 1 C"]:
         """What layers are modulated by; label 1000 is that of no class."""
         time = torch.full((1,), float(timestep), device=label.device)
         out: Tensor = self.class_emb(label) + self.time_embed(time)
-        return out
+        return out[:, None]
 
     def forward(
         self,
@@ -227,7 +231,7 @@ class CellSession:
             return F.scaled_dot_product_attention(q, keys[:, :, :last], values[:, :, :last], attn_mask=seen)
 
         x = request.tokens[start:stop].float().reshape(1, len(place), -1).expand(self.rows, -1, -1)
-        modulation = self._network.modulation(self._labels[rows], 0)[:, None]
+        modulation = self._network.modulation(self._labels[rows], 0)
         self._network(x, modulation, place.expand(self.rows, -1), attend)
 
     def conditioned_on(self, condition: Float[Tensor, "M 2"], schedule: Schedule) -> Denoiser:
@@ -244,7 +248,7 @@ class CellSession:
             return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
 
         def denoise(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
-            modulation = self._network.modulation(self._labels[row], schedule.timestep[i])[:, None]
+            modulation = self._network.modulation(self._labels[row], schedule.timestep[i])
             velocity = self._network(x.float().unflatten(1, (size, -1)), modulation, place, attend).flatten(1)
             return velocity, velocity
 
@@ -276,14 +280,17 @@ class XARModel(LatentPictures):
         self.tokens = f"KL-16, cells of {self._drawn_side}x{self._drawn_side}"
 
     def make_task(self, prompt: str, config: Any) -> ClassTask:
-        """See `engines.protocol.Model.make_task`. The prompt is the number of a class.
+        """See `engines.protocol.Model.make_task`.
 
         Raises:
-            ValueError: for anything else.
+            ValueError: as `class_of` does.
             ConfigError: for settings of diffusion heads.
         """
         if isinstance(config, ContinuousSampling):
-            _check_flow(config)
+            for name, why in _HEADS_ALONE.items():
+                value, usual = getattr(config, name), getattr(_USUAL, name)
+                if value != usual:
+                    raise ConfigError(f"{name}: {value!r} is for diffusion heads; {why}; leave it at {usual!r}.")
         count, label = self._side // self._drawn_side, class_of(prompt)
         order = tuple(self._sequence.tolist()) if self._drawn_side == 1 else None
         canvas = Canvas(kind="image", shape=(count, count), order=order)
@@ -298,17 +305,6 @@ class XARModel(LatentPictures):
         return FlowSession(rows, Head(rows.conditioned_on))
 
 
-def _check_flow(config: ContinuousSampling) -> None:
-    """See that settings can be those of a flow; raises ConfigError for the first that is a diffusion head's alone."""
-    for name, why in (
-        ("sampler", "the steps of this model are those of a flow's stochastic equation"),
-        ("first", "this model is a flow, which begins at noise alone"),
-    ):
-        value, usual = getattr(config, name), getattr(_USUAL, name)
-        if value != usual:
-            raise ConfigError(f"{name}: {value!r} is for diffusion heads; {why}; leave it at {usual!r}.")
-
-
 def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> XARModel:
     """The model of a converted folder, in float32 whatever is asked for; see `assembling`."""
     size = XARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(XARSize)})
@@ -317,10 +313,9 @@ def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtyp
             f"config.json has {size.heads} for 'heads', whose rotary pairs do not divide {size.width}"
         )
     network = load_state(source, on_meta(lambda: XAR(size)), source.tensors(), torch.float32)
-    trained = _trained_cell(source, network.get_buffer("mask"), size.side)
-    cell = _checked_cell(source, trained, source.number(settings, "cell", most=_MOST))
+    cells = _cells(source, network.get_buffer("mask"), size.side, source.number(settings, "cell", most=_MOST))
     card = card_of(source, TITLE, source.inside(PIXELS))
-    return XARModel(network, read_kl16(source, size.token), card, torch.device(device), (trained, cell))
+    return XARModel(network, read_kl16(source, size.token), card, torch.device(device), cells)
 
 
 def needs(source: Source, _: Mapping[str, Any]) -> Needs:
@@ -335,8 +330,7 @@ def convert(request: Request) -> Converted:
     state = read_pickle(source, ("model_ema", "model"))
     size = size_of(source, state)
     load_state(source, on_meta(lambda: XAR(size)), state)
-    trained = _trained_cell(source, state["mask"], size.side)
-    cell = _checked_cell(source, trained, request.side or trained)
+    _, cell = _cells(source, state["mask"], size.side, request.side)
     return Converted({"": state, PIXELS: kl16_of(request)}, {"model_type": "xar", **asdict(size), "cell": cell})
 
 
@@ -353,17 +347,12 @@ def size_of(source: Source, state: State) -> XARSize:
     return XARSize(math.isqrt(count), token, width, depth, width // head)
 
 
-def _trained_cell(source: Source, mask: Tensor, side: int) -> int:
-    """Tokens per side of the cells that a network was trained on: the first token sees those of its own cell."""
+def _cells(source: Source, mask: Tensor, side: int, cell: int | None) -> tuple[int, int]:
+    """Tokens per side of the cells that a network was trained on, of which the first token sees its own, and drawn."""
     count = int((mask[0, 0, 0] == 0).sum())
-    cell = math.isqrt(count)
-    if not cell or cell**2 != count or side % cell:
+    trained = math.isqrt(count)
+    if not trained or trained**2 != count or side % trained:
         raise source.incomplete(f"its mask lets the first token see {count} of {side * side}, which are no cell")
-    return cell
-
-
-def _checked_cell(source: Source, trained: int, cell: int) -> int:
-    """The side of the cells to draw."""
-    if cell not in (1, trained):
+    if cell not in (None, 1, trained):
         raise source.incomplete(f"it cannot draw cells of {cell}x{cell}; it was trained on {trained}x{trained}, or 1x1")
-    return cell
+    return trained, cell or trained
