@@ -1,14 +1,11 @@
 """Traces of decoding runs: records, files, replay and statistics. Needs neither a model nor torch."""
 
-from traces.coarse import filled, summary_of
+from traces.coarse import filled
 from traces.errors import TraceError
 from traces.io import check, dumps, loads, read, write
 from traces.later import TraceWarning
-from traces.measures import MEASURES, Measure
-from traces.replay import Replay, State, outcomes, state_after, states
+from traces.replay import outcomes, state_after, states
 from traces.schema import (
-    FATES,
-    SCHEMA,
     VERSION,
     Call,
     Canvas,
@@ -23,17 +20,11 @@ from traces.schema import (
     Output,
     PathPair,
     Step,
-    Summary,
-    Tiles,
-    Token,
     Trace,
 )
-from traces.stats import compare, summarise
+from traces.stats import summarise
 
 __all__ = [
-    "FATES",
-    "MEASURES",
-    "SCHEMA",
     "VERSION",
     "Call",
     "Canvas",
@@ -42,23 +33,16 @@ __all__ = [
     "Frame",
     "Legend",
     "Mask",
-    "Measure",
     "Milliseconds",
     "ModelCard",
     "Node",
     "Output",
     "PathPair",
-    "Replay",
-    "State",
     "Step",
-    "Summary",
-    "Tiles",
-    "Token",
     "Trace",
     "TraceError",
     "TraceWarning",
     "check",
-    "compare",
     "dumps",
     "filled",
     "loads",
@@ -67,6 +51,5 @@ __all__ = [
     "state_after",
     "states",
     "summarise",
-    "summary_of",
     "write",
 ]

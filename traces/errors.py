@@ -45,11 +45,7 @@ class TraceError(ValueError):
 
 
 def raise_first(problems: Iterable[Problem]) -> None:
-    """Raise the first problem, with the number of those behind it; do nothing where there is none.
-
-    Raises:
-        TraceError: If there is a problem.
-    """
+    """Raise the first problem as a TraceError, with the number of those behind it; do nothing without one."""
     remaining = iter(problems)
     first = next(remaining, None)
     if first is not None:

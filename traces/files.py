@@ -12,11 +12,7 @@ from tempfile import NamedTemporaryFile
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Another file to write to, of the same ending, that takes the place of `path` once all is well.
-
-    Raises:
-        OSError: The file cannot be written.
-    """
+    """Another file to write to, of the same ending, that takes the place of `path` once all is well."""
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=f".part{path.suffix}", delete=False) as part:
             temporary = Path(part.name)
@@ -32,11 +28,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def unpacked(data: bytes, most: int) -> bytes:
-    """The data, unpacked where it is gzip; of what is longer than `most` bytes one byte more than that.
-
-    Raises:
-        ValueError: The gzip data is damaged; the message says how.
-    """
+    """The data, unpacked if it is gzip, cut a byte behind `most`; raises ValueError for damaged gzip."""
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:

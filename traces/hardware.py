@@ -224,11 +224,7 @@ def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCos
 
 
 def works(steps: Iterable[Step], batch: int = 1, config: Mapping[str, Any] | None = None) -> Iterator[Work]:
-    """What the pass of every step of a trace has to do, for `batch` sequences alike; `config` is the trace's.
-
-    Raises:
-        HardwareError: where a pass has no query tokens.
-    """
+    """What the pass of every step has to do, for `batch` sequences alike; HardwareError without query tokens."""
     final: set[int] = set()
     for step in steps:
         if step.call.query_tokens < 1:
@@ -331,11 +327,7 @@ def check_memory(device: Device, target: Size, draft: Size | None, tokens: int) 
 
 
 def size_of(parameters: float) -> Size:
-    """A network of the usual proportions: 12 layers width^2 parameters, width = 128 layers, 4 query heads to a KV head.
-
-    Raises:
-        HardwareError: for a number that no network has.
-    """
+    """A network of 12 layers width^2 parameters, width = 128 layers, 4 query heads to a KV head; or HardwareError."""
     if not 1e6 <= parameters <= 1e13:
         raise HardwareError(f"size: {parameters:g} parameters are not allowed; use 1e6 to 1e13.")
     width = round((parameters * 128 / 12) ** (1 / 3) / 128) * 128 or 128
@@ -346,11 +338,7 @@ def size_of(parameters: float) -> Size:
 
 
 def read_size(field: str, given: str | float | Size) -> Size:
-    """A network by the name of a preset, by its number of parameters, or as it is.
-
-    Raises:
-        HardwareError: for an unknown name, or a number that no network has.
-    """
+    """A network by its name, by its number of parameters, or as it is; raises HardwareError for no such one."""
     if isinstance(given, Size):
         return given
     try:
@@ -367,11 +355,7 @@ def read_machine(
     draft: str | float | Size | None = None,
     batch: int = 1,
 ) -> Machine:
-    """A machine by the names of presets, by numbers of parameters, or by what they stand for.
-
-    Raises:
-        HardwareError: for an unknown name, or a number that no network has.
-    """
+    """A machine by names, numbers of parameters, or what they stand for; raises HardwareError for no such one."""
     return Machine(
         device=device if isinstance(device, Device) else named("device", DEVICES, device),
         engine=engine if isinstance(engine, Engine) else named("engine", ENGINES, engine),
@@ -385,11 +369,7 @@ Preset = TypeVar("Preset", Device, Size, Engine)
 
 
 def named(kind: str, presets: Mapping[str, Preset], name: str) -> Preset:
-    """A preset by its name, in whatever case.
-
-    Raises:
-        HardwareError: for an unknown name; the message says which one is nearest.
-    """
+    """A preset by its name, in whatever case; raises HardwareError, which says what is nearest."""
     known = {key.lower(): key for key in presets}
     if name.lower() in known:
         return presets[known[name.lower()]]
@@ -495,19 +475,17 @@ ENGINES: Final = _by_name(
 
 def presets() -> dict[str, Any]:
     """Devices, networks and engines as plain data, and the target and drafter to begin with for a kind of canvas."""
-    sizes = [
-        asdict(size)
-        | {
-            "weights": size.weight_bytes,
-            "cache": size.cache_bytes,
-            "head_bytes": size.head_bytes,
-            "step_layers": size.step_layers,
-        }
-        for size in SIZES.values()
-    ]
+    derived = {
+        "weights": "weight_bytes",
+        "cache": "cache_bytes",
+        "head_bytes": "head_bytes",
+        "step_layers": "step_layers",
+    }
     return {
         "devices": [asdict(device) for device in DEVICES.values()],
-        "sizes": sizes,
+        "sizes": [
+            asdict(size) | {name: getattr(size, known) for name, known in derived.items()} for size in SIZES.values()
+        ],
         "engines": [asdict(engine) for engine in ENGINES.values()],
         "usual": {
             "text": ("Llama 3.1 8B", "Llama 3.2 1B"),

@@ -85,11 +85,7 @@ def loads(data: bytes, *, name: str = "trace") -> Trace:
 
 
 def check(trace: Trace) -> None:
-    """Make sure that the trace is sound: that it could be written and read again.
-
-    Raises:
-        TraceError: With the first problem, and how many more there are.
-    """
+    """Raise TraceError, with the first problem and how many more there are, unless the trace reads back as written."""
     _loaded(dumps(trace), "trace")
 
 

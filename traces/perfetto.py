@@ -29,14 +29,8 @@ def events(trace: Trace) -> dict[str, Any]:
         took = 1000 * step.call.milliseconds.total if timed else _UNTIMED
         listed += _pass(index, step, at, took, words)
         at += took
-    about = {
-        "method": trace.method,
-        "model": trace.model.id,
-        "prompt": trace.prompt,
-        "seed": trace.seed,
-        "timed": timed,
-    }
-    return {"traceEvents": listed, "displayTimeUnit": "ms", "otherData": about}
+    about = {"method": trace.method, "model": trace.model.id, "prompt": trace.prompt, "seed": trace.seed}
+    return {"traceEvents": listed, "displayTimeUnit": "ms", "otherData": {**about, "timed": timed}}
 
 
 def _metadata(name: str, track: int, about: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,11 +66,7 @@ def states(trace: Trace) -> Iterator[State]:
 
 
 def state_after(trace: Trace, step: int) -> State:
-    """The canvas after the first `step` forward passes; 0 is before any.
-
-    Raises:
-        ValueError: If the trace has fewer steps.
-    """
+    """The canvas after the first `step` forward passes; raises ValueError if the trace has fewer."""
     if not 0 <= step <= len(trace.steps):
         raise ValueError(f"step: {step} is not between 0 and {len(trace.steps)}, the number of steps of the trace")
     return replayed(islice(trace.steps, step), canvas_size(trace.canvas))

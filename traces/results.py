@@ -210,11 +210,7 @@ def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a l
 
 
 def written(row: ResultRow) -> bytes:
-    """The row as a line, with a checksum at its end by which a damaged one is known.
-
-    Raises:
-        SweepError: When it could not be read again.
-    """
+    """The row as a line, with a checksum at its end; raises SweepError when it could not be read again."""
     text = to_json(row)
     line = text[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(text)
     read_line(line, f"row {quote(row.key)}")

@@ -21,11 +21,7 @@ _SETTING: Final = re.compile(r"set [A-Za-z_][A-Za-z0-9_]*")
 
 
 def check(formula: str) -> None:
-    """Make sure that a formula has nothing but text, and names in braces.
-
-    Raises:
-        ValueError: for a name that there is not, or a brace that stands alone; the message says which.
-    """
+    """Raise ValueError unless a formula has nothing but text, and known names in braces."""
     for index, part in enumerate(_PLACE.split(formula)):
         if index % 2:
             _check_place(part)

@@ -27,11 +27,7 @@ LOW: Final = 71
 
 
 def read_named(path: str) -> Trace:
-    """The trace of a file that a command names, or of standard input for `-`.
-
-    Raises:
-        TraceError: for whatever is wrong with it; the field begins with the path as it was given.
-    """
+    """The trace of a file, or of standard input for `-`; raises TraceError, whose field begins with the path."""
     try:
         if path == STANDARD:
             return loads(sys.stdin.buffer.read(limits.FILE_BYTES + 1), name=path)
@@ -45,11 +41,7 @@ def read_named(path: str) -> Trace:
 
 
 def bytes_of(path: str | os.PathLike[str], most: int = -1) -> bytes:
-    """What a file that a command names holds, or standard input for `-`; at most so many bytes of it.
-
-    Raises:
-        OSError: If it cannot be read.
-    """
+    """What a file holds, or standard input for `-`, at most so many bytes of it; raises OSError."""
     if os.fspath(path) == STANDARD:
         return sys.stdin.buffer.read(most)
     with open(path, "rb") as file:

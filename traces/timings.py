@@ -91,11 +91,7 @@ def read_timings(data: bytes) -> Timings:
 
 
 def read_windows(data: bytes) -> Windows:
-    """Read passes and times by window; rows of ordinary decoding, which has none, are left out.
-
-    Raises:
-        SweepError: With the field, the value and the remedy.
-    """
+    """Read passes and times by window, without rows of ordinary decoding; raises SweepError as `read_timings`."""
     return _read(
         data,
         _WINDOW,

@@ -18,10 +18,11 @@ from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.models.language_model import DiffusionLM, Traits
+from engines.models.weights import sha256
 from engines.runtime.driver import sample_tokens
 from engines.runtime.request import Request
 from traces.schema import ModelCard
-from training.loop import MODELS, Run, device, record, sha256
+from training.loop import MODELS, Run, device, record
 
 BLOCK: Final = 32
 """The largest block; all block sizes divide it."""

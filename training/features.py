@@ -11,8 +11,8 @@ from safetensors.torch import save_file
 
 from benchmarks._pictures import FEATURES, Reference, features, frechet
 from engines.models.bundled.image import FOLDER
+from engines.models.weights import sha256
 from training.image_tokenizer import as_images
-from training.loop import sha256
 from training.scenes_data import TEST, build
 
 COUNT = 4_000

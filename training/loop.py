@@ -1,7 +1,6 @@
 """What every training script shares: presets, a schedule, checkpoints to resume from, a loss log, the export."""
 
 import argparse
-import hashlib
 import json
 import math
 import os
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 
 from engines.assets import cache_dir
 from engines.models.bundled.manifest import MANIFEST, READS
+from engines.models.weights import sha256
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
 SCENES_LICENCE: Final = (
@@ -50,11 +50,7 @@ def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tu
     parser.add_argument("--minutes", type=float, help="stop after this long; the schedule follows the clock")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fresh", action="store_true", help="ignore the checkpoint of an interrupted run")
-    parser.add_argument(
-        "--from-exported",
-        action="store_true",
-        help="without a checkpoint, go on from exported weights",
-    )
+    parser.add_argument("--from-exported", action="store_true", help="without a checkpoint, go on from what ships")
     parser.add_argument("--export-only", action="store_true", help="measure and export the last checkpoint")
     options = parser.parse_args()
     preset = presets[options.preset]
@@ -89,22 +85,20 @@ class Run:
 
     def resume(self, options: argparse.Namespace) -> None:
         """Continue from the checkpoint of an earlier run of the same name, or as the command line says."""
-        if options.fresh or not self.path.exists():
-            if options.from_exported and not options.fresh:
-                self._go_on_from_exported()
+        if options.fresh:
+            return
+        if not self.path.exists():
+            if options.from_exported:  # its learning rates go on from there, too
+                load_exported(self.model, self.name)
+                entry = json.loads((MODELS / MANIFEST).read_text())[self.name]
+                self.step, self.seconds = entry["trained"]["steps"], 60 * entry["trained"]["minutes"]
+                self.log = [tuple(row) for row in entry["loss"]]
             return
         saved = torch.load(self.path, map_location=device(), weights_only=True)
         self.model.load_state_dict(saved["model"])
         for optimizer, state in zip(self.optimizers, saved["optimizers"], strict=True):
             optimizer.load_state_dict(state)
         self.step, self.seconds, self.log = saved["step"], saved["seconds"], [tuple(row) for row in saved["log"]]
-
-    def _go_on_from_exported(self) -> None:
-        """Take weights, steps and minutes from what ships; its learning rates go on from there."""
-        load_exported(self.model, self.name)
-        entry = json.loads((MODELS / MANIFEST).read_text())[self.name]
-        self.step, self.seconds = entry["trained"]["steps"], 60 * entry["trained"]["minutes"]
-        self.log = [tuple(row) for row in entry["loss"]]
 
     @property
     def progress(self) -> float:
@@ -227,11 +221,7 @@ def export(
 
 
 def ship(name: str, weights: dict[str, Tensor]) -> dict[str, Any]:
-    """Write weights as one file, or where they outgrow `SHARD_BYTES` as a folder of shards with their index.
-
-    Returns:
-        What the manifest says of the files.
-    """
+    """Write weights as one file, or from `SHARD_BYTES` on as a folder of shards; what the manifest says of them."""
     MODELS.mkdir(parents=True, exist_ok=True)
     path, folder = MODELS / f"{name}.safetensors", MODELS / name
     path.unlink(missing_ok=True)
@@ -242,11 +232,6 @@ def ship(name: str, weights: dict[str, Tensor]) -> dict[str, Any]:
     folder.mkdir()
     save_torch_state_dict(weights, folder, max_shard_size=SHARD_BYTES)
     return {"files": {shard.name: sha256(shard) for shard in sorted(folder.glob("*.safetensors"))}}
-
-
-def sha256(path: Path) -> str:
-    """The hash of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: argparse.Namespace) -> None:

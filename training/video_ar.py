@@ -16,9 +16,10 @@ from transformers import AttentionInterface
 from engines.models.bundled.networks import CODES, Tokenizer, Transformer
 from engines.models.bundled.video import CLIPS
 from engines.models.bundled.video_networks import GIVEN, LENGTH, PLANE, VideoTransformer
+from engines.models.weights import sha256
 from training.image_ar import float32_attention
 from training.image_tokenizer import as_images
-from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse, sha256
+from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse
 from training.scenes_data import TEST, TRAIN
 from training.video_data import build
 

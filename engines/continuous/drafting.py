@@ -89,11 +89,7 @@ class Block:
 
 
 def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:
-    """See that drafts can be judged by denoising steps, each of them one Gaussian.
-
-    Raises:
-        ConfigError: where the model has a single step, a mixture of several.
-    """
+    """Raise ConfigError where drafts cannot be judged by single steps, as the model mixes several Gaussians."""
     if task.mixture and config.gamma:
         raise ConfigError(
             f"gamma: {config.gamma} drafts are judged by denoising steps, each of them one bell curve, and this model "

@@ -31,11 +31,7 @@ Sequences = Mapping[tuple[int, ...], int]
 
 
 def prompts(path: Path, count: int) -> list[str]:
-    """The last so many prompts of a JSON list of texts, or of objects with a `question`.
-
-    Raises:
-        ValueError: for a file that holds no such list, or fewer prompts.
-    """
+    """The last so many prompts of a JSON list of texts or of objects with a `question`; ValueError for fewer."""
     try:
         data: Any = json.loads(bytes_of(path))
         texts = [one if isinstance(one, str) else str(one["question"]) for one in data]
@@ -82,11 +78,7 @@ def _reached(ranks: tuple[int, ...], nodes: Set[tuple[int, ...]]) -> int:
 
 
 def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows: int) -> Graph:
-    """The stored graph of a model for a policy: its name, its threshold and the block size.
-
-    Raises:
-        ConfigError: when there is none, or it was made for something else; the message names the command that makes it.
-    """
+    """The stored graph for a model, policy, threshold and block size; raises ConfigError without one."""
     name, tau, block = policy
     if task.card is None:
         raise ConfigError("graph: nothing can be calibrated for a model without a name; use dag or chain.")

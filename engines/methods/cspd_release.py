@@ -54,11 +54,7 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
-    """Decode with drafts of a small model.
-
-    Raises:
-        ConfigError: for drafts of a model whose distances are not those of one Gaussian.
-    """
+    """Decode with drafts of a small model; raises ConfigError where a distance is not that of one Gaussian."""
     check_steps(task, config)
     return _decode(task, config, chance)
 

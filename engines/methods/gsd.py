@@ -67,11 +67,7 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
-    """Speculative Jacobi decoding with grouped verdicts.
-
-    Raises:
-        ConfigError: for the same noise as in ordinary decoding.
-    """
+    """Speculative Jacobi decoding with grouped verdicts; raises ConfigError for the same noise."""
     if config.same_noise:
         raise ConfigError("same_noise: True is not possible, groups keep other tokens than the noise picks; use False.")
     return _decode(task, config, chance)

@@ -91,11 +91,7 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
-    """Reveal, draft, verify, until the text ends.
-
-    Raises:
-        ValueError: for a graph that was not calibrated for these settings, or one that is too large.
-    """
+    """Reveal, draft, verify, until the text ends; raises ValueError for a graph that is missing or too large."""
     graph = graph_of(task, config)
     branches.check_size(task, config.size, graph)
     return _decode(Row(task, config.size), config, graph)

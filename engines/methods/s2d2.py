@@ -95,11 +95,7 @@ class FilledSpan:
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
-    """Draft, and verify where the router says so.
-
-    Raises:
-        ConfigError: for a bidirectional model, which cannot judge one token after the other.
-    """
+    """Draft, and verify where the router says so; raises ConfigError for a bidirectional model."""
     if task.full:
         raise ConfigError(
             "model: s2d2 verifies token by token, and this model looks at the whole text; use method blockwise."

@@ -1,8 +1,4 @@
-"""Every model there is, by id. Nothing is loaded before it is asked for.
-
-DRAFTSCOPE_MODELS holds folders of checkpoints, separated as in PATH, which are offered like those that are listed. A
-visitor chooses from what it names and never sends a path.
-"""
+"""Every model there is, by id. Nothing is loaded before it is asked for. A visitor chooses an id, and sends no path."""
 
 import os
 import re
@@ -28,15 +24,12 @@ from engines.protocol import Family, Model
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LOADERS: Final = {info.id: module for module, infos in OURS.items() for info in infos}
-_FAMILIES: Final[dict[Kind, tuple[Family, ...]]] = {
-    "causal": ("discrete-ar",),
+_FAMILIES: Final[dict[str, tuple[Family, ...]]] = {
     "blocks": ("diffusion-lm", "discrete-ar"),
     "bidirectional": ("diffusion-lm",),  # and so never causal
-    "codes of texts": ("discrete-ar",),
-    "vectors of texts": ("continuous-ar",),
-    "vectors of classes": ("continuous-ar",),
-    "clips": ("discrete-ar",),
+    "vectors": ("continuous-ar",),
 }
+"""By the first word of a kind; all others are discrete-ar."""
 _QUESTION: Final = (
     "A library lends 12 books a day, and 3 of them come back late. How many come back on time in a week?",
     "Ask a question, or begin a text.",
@@ -70,7 +63,8 @@ def _info(kind: Kind, name: str, title: str, needs: str) -> ModelInfo:
     asks = {"texts": _SAY, "classes": _CLASS, "clips": _CLIP}.get(kind.split()[-1], _QUESTION)
     clips = kind == "clips"
     proof = "model.safetensors.index.json" if clips else "config.json"
-    return ModelInfo(name, title, _FAMILIES[kind], needs, *asks, proof=proof, clips=clips, writes=asks is _QUESTION)
+    families = _FAMILIES.get(kind.split()[0], ("discrete-ar",))
+    return ModelInfo(name, title, families, needs, *asks, proof=proof, clips=clips, writes=asks is _QUESTION)
 
 
 def _listed(row: Checkpoint, example: Example) -> ModelInfo:
@@ -119,11 +113,7 @@ _OWN: Final[dict[str, Path]] = {}
 
 
 def _offer(folder: Path) -> str:
-    """Offer a checkpoint in a folder, and return its id; its path is not shown, since visitors read the catalogue.
-
-    Raises:
-        ValueError: for a folder that cannot be offered; the message goes on where the folder was named.
-    """
+    """Offer a checkpoint in a folder, whose path is not shown, and return its id; raises ValueError if it cannot be."""
     from engines.models.loading import read_config, source_of  # brings transformers
 
     try:
@@ -157,21 +147,16 @@ UNREADABLE: Final = offer_folders(os.environ)
 
 
 def add_folder(named: str) -> str:
-    """Offer a checkpoint in a folder from now on, and say by which id; for whoever started the program.
-
-    Raises:
-        ValueError, ModelError: for a folder that cannot be offered; the message says why.
-    """
+    """Offer a checkpoint in a folder from now on; its id, or a ValueError or ModelError that says why not."""
     try:
         folder = Path(named.strip()).expanduser().resolve()
     except (OSError, RuntimeError, ValueError):
         raise ValueError(f"{shown(named)} cannot be a path; name the folder of a checkpoint.") from None
-    known = next((name for name, own in _OWN.items() if own == folder), None)
-    if known is not None:
-        return known
+    if not named.strip():
+        raise ValueError(f"{shown(named)} is empty; name the folder of a checkpoint.")
+    if folder in _OWN.values():
+        return next(name for name, own in _OWN.items() if own == folder)
     try:
-        if not named.strip():
-            raise ValueError("is empty; name the folder of a checkpoint.")
         name = _offer(folder)
     except ValueError as error:
         raise ValueError(f"{shown(named)} {error}") from None
@@ -202,21 +187,17 @@ def ships(model_id: str) -> bool:
 
 def at_hand(model_id: str) -> bool:
     """Whether a model ships with the project, was fetched or is in a folder of one's own, so that it can be offered."""
-    if model_id in _LOADERS or model_id in _OWN:
-        return True
-    if MODELS[model_id].fetched:
-        return is_fetched(model_id)
+    info = MODELS[model_id]
+    if ships(model_id) or model_id in _OWN or info.fetched:
+        return not info.fetched or is_fetched(model_id)
     from huggingface_hub import try_to_load_from_cache  # brings much that a list has no use for
 
-    info = MODELS[model_id]
     return not info.folder and isinstance(try_to_load_from_cache(model_id, info.proof), str)
 
 
 def how_to_fetch(model_id: str) -> str:
     """How a model that is fetched on request can be had, in a sentence."""
-    return (
-        f"{model_id}: is not fetched yet; fetch it once, {size_of(model_id)}, with: python -m engines fetch {model_id}"
-    )
+    return f"{model_id}: is not fetched yet; fetch it once, {size_of(model_id)}: python -m engines fetch {model_id}"
 
 
 GENERATION: Final = "generation_config"
@@ -252,11 +233,7 @@ def sampling_of(model: Any) -> dict[str, object]:
 
 
 def drafter_of(model_id: str, drafter: str = "small") -> str:
-    """The model that drafts for a model where the setting `drafter` is small, or mixture for paths in closed form.
-
-    Raises:
-        ModelError: where there is none.
-    """
+    """The model that drafts where the setting `drafter` is small or mixture; raises ModelError without one."""
     info = MODELS.get(model_id)
     name = "" if info is None else info.mixture if drafter == "mixture" else info.small
     if name:
@@ -305,33 +282,24 @@ def load_model(model_id: str, device: str | None = None) -> Model:
         ConfigError: for what is no device's name.
         ModelError: for an unknown id, a missing device, or weights that cannot be had.
     """
-    if model_id not in MODELS:
+    info, module = MODELS.get(model_id), _LOADERS.get(model_id, "")
+    if info is None:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
-    if MODELS[model_id].fetched and not is_fetched(model_id):
+    if info.fetched and not is_fetched(model_id):
         raise ModelError(how_to_fetch(model_id))
-    if MODELS[model_id].folder:
-        raise ModelError(f"{model_id}: is loaded by its folder. It needs {MODELS[model_id].needs}.")
-    if _LOADERS.get(model_id, "").startswith("engines.models.bundled") and not ASSETS.is_dir():
+    if info.folder:
+        raise ModelError(f"{model_id}: is loaded by its folder. It needs {info.needs}.")
+    if module.startswith("engines.models.bundled") and not ASSETS.is_dir():
         raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")
     place = resolve_several(device)
-    if model_id in _LOADERS:
-        load: Callable[[str, str], Model] = import_module(_LOADERS[model_id]).load
+    if module:
+        load: Callable[[str, str], Model] = import_module(module).load
         return load(model_id, split(place)[0])
-    return _load(folder_of(model_id) if MODELS[model_id].fetched else _OWN.get(model_id, model_id), place)
+    return _load(folder_of(model_id) if info.fetched else _OWN.get(model_id, model_id), place)
 
 
 def open_model(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Model:
-    """A model by id, or a checkpoint by its folder or by OWNER/NAME in the hub's cache.
-
-    `dtype` is what the weights of a published language model are held in: float32, bfloat16 or float16; by default
-    float32 on a CPU and bfloat16 elsewhere. `room` is what is to be decoded: a published checkpoint that has no room
-    for it is not read.
-
-    For people at their own machine: `load_model` is for strangers, whose input is never a path.
-
-    Raises:
-        ConfigError, ModelError: as `load_model` does, and for a checkpoint that cannot be read.
-    """
+    """A model by id, or a checkpoint by its folder or OWNER/NAME, for people at their own machine; see `load_model`."""
     fetched = name in MODELS and MODELS[name].fetched and is_fetched(name)
     if ships(name) or name in _OWN or not (fetched or "/" in name or Path(name).is_dir()):
         if dtype is not None and name in MODELS:

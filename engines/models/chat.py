@@ -48,11 +48,7 @@ class Chat:
         return self.messages[-1]["content"] if self.messages else ""
 
     def render(self, tokenizer: Any, prompt: str, name: str) -> tuple[str, bool]:
-        """The prompt as the model `name` reads it, and whether a template wrote it with all special tokens.
-
-        Raises:
-            ValueError: for a prompt that is empty or holds special tokens, and for turns that the template refuses.
-        """
+        """The prompt as the model `name` reads it, and whether a template wrote it with all special tokens."""
         begun = ({"role": "system", "content": self.system},) if self.system else ()
         turns = [*begun, *(self.messages or ({"role": "user", "content": prompt},))]
         refuse_empty(turns[-1]["content"], "ask a question")
@@ -96,10 +92,7 @@ def refuse_guidance(guided: bool, name: str, needed: str = "prompt") -> None:
 
 
 def refuse_too_long(count: int, length: int, longest: int, name: str, field: str = "prompt") -> None:
-    """Raise ValueError where `length` tokens behind a prompt of `count` are more than the `longest` text of a model.
-
-    Messages call the model `name`, and what the prompt was given as `field`.
-    """
+    """Raise ValueError where a prompt of `count` tokens, called `field`, and `length` more do not fit `longest`."""
     room = longest - length
     if room < 1:
         raise ValueError(

@@ -38,11 +38,7 @@ _PIXELS: Final = re.compile(r"Video: .*?\b(\d{1,6})x(\d{1,6})\b")
 
 
 def read_clip(data: bytes, frames: int, height: int, width: int) -> UInt8[Tensor, "F H W 3"]:
-    """The first frames of a clip, of each the middle that has the wanted shape, resized.
-
-    Raises:
-        ConfigError: for bytes that are no such clip, or one that is too short, too long, too large or broken.
-    """
+    """The middle of the first frames of a clip, resized; raises ConfigError for other files, or unfit ones."""
     if len(data) > MOST_BYTES:
         raise ConfigError(f"clip: the file has {len(data):,} bytes; cut it to at most {MOST_BYTES:,}.")
     if data[:6] in (b"GIF87a", b"GIF89a"):

@@ -24,20 +24,15 @@ def resolve(name: str | None = None) -> str:
         ConfigError: for what is no device's name.
         ModelError: for a device that is not there, or cannot do what is needed.
     """
-    field, name = _field_and_value(name)
+    field, name = ("device", name) if name else (VARIABLE, os.environ.get(VARIABLE) or "auto")
     if not _NAMES.fullmatch(name):
         raise ConfigError(f"{field}: {name!r} is no device; use {_NAMED}.")
     return _available(field, name)
 
 
 def resolve_several(names: str | None = None) -> str:
-    """The same where there may be several, with commas between them, which takes a language model.
-
-    Raises:
-        ConfigError: for what names no device, or names one twice.
-        ModelError: as `resolve` does.
-    """
-    field, value = _field_and_value(names)
+    """The same where there may be several, each once, with commas between them, which takes a language model."""
+    field, value = ("device", names) if names else (VARIABLE, os.environ.get(VARIABLE) or "auto")
     parts = value.split(",")
     if len(parts) == 1:
         return resolve(names)
@@ -51,10 +46,6 @@ def resolve_several(names: str | None = None) -> str:
 def split(place: str) -> list[str]:
     """The devices of what `resolve_several` gives; what cannot be spread runs on the first."""
     return place.split(",")
-
-
-def _field_and_value(name: str | None) -> tuple[str, str]:
-    return ("device", name) if name else (VARIABLE, os.environ.get(VARIABLE) or "auto")
 
 
 def _available(field: str, name: str) -> str:

@@ -163,11 +163,7 @@ class EagleDrafter(CausalCheckpoint):
 
 
 def load(name: str, target: Any) -> EagleDrafter:
-    """The drafter of this name, for its target.
-
-    Raises:
-        ModelError: where the target gives no hidden states, and for weights that are missing, damaged or not its own.
-    """
+    """The drafter of this name; raises ModelError for a target without hidden states, and for damaged weights."""
     if not isinstance(getattr(target, "_network", None), LeanCausalLM):
         raise ModelError(f"drafter: 'eagle' reads the hidden states of {target.card.id} in float32; set dtype=float32.")
     network, weights, parameters = _loaded(name, target.card.id, target._network)

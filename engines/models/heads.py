@@ -86,10 +86,7 @@ class DiffusionHead(nn.Module):
         return self.step(x, F.linear(F.silu(embedded), *self.modulation()))
 
     def modulation(self) -> tuple[Float[Tensor, "A C"], Float[Tensor, " A"]]:
-        """Weight and bias of what makes of an embedding the modulations of all layers.
-
-        These are shift, factor and gate of every layer, then shift and factor of the last one.
-        """
+        """Weight and bias of all modulations of an embedding: shift, factor, gate of each layer, the last's two."""
         layers: list[Any] = [layer.adaLN_modulation[1] for layer in (*self.res_blocks, self.final_layer)]
         one = torch.ones_like(self.final_layer.linear.weight[0])
         factors = torch.cat([0 * one, one, 0 * one] * (len(layers) - 1) + [0 * one, one])
@@ -180,9 +177,8 @@ class ConditionedHead:
 class ResidualHead(DiffusionHead):
     """A diffusion head whose second output is how far off its noise estimates are (NPR-DPM, arXiv 2206.07309).
 
-    MAR's v says where a step's variance lies between two extremes, which holds for the steps it was trained with: the
-    longer the step, the more of its variance comes from what x_t leaves open about x_0. From the error of the noise
-    estimate follows just that, so the variances are right in however many steps a token is denoised.
+    MAR's v says where a step's variance lies between two extremes, which holds for the steps it was trained with. From
+    the error of the noise estimate the variances follow for however many steps.
     """
 
     def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:

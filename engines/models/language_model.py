@@ -82,11 +82,7 @@ class DiffusionLM(Networked):
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def read(self, prompt: str, length: int) -> tuple[int, ...]:
-        """The ids of a prompt in the form that the model was taught, with room behind it for `length` tokens.
-
-        Raises:
-            ValueError: for a prompt that is empty, too long or holds special tokens.
-        """
+        """The ids of a prompt in the form that was taught, with `length` behind it; ValueError for unfit ones."""
         refuse_empty(prompt, "ask a question")
         refuse_special(prompt, filter(None, self._special.values()), self.card.id)
         before, behind = self.kind.asks

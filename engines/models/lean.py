@@ -157,10 +157,7 @@ class LeanCausalLM(nn.Module):
 
 
 def causal_mask(start: int, place: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"] | None:
-    """What tokens at consecutive places may not see of `start` cached ones and of themselves; None where that is clear.
-
-    Attention is causal without a mask, and a single token sees all.
-    """
+    """What tokens in a row may not see of `start` cached ones and of themselves; None where attention is causal."""
     if not start or len(place) == 1:
         return None
     hidden = torch.arange(start + len(place), device=place.device) > place[:, None]

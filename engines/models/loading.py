@@ -63,11 +63,7 @@ def needs_of(name: str) -> Needs:
 
 
 def read_config(source: Source) -> tuple[Checkpoint, dict[str, Any]]:
-    """The family of a checkpoint that can be read, and its config.json.
-
-    Raises:
-        ModelError: for another; where pickles lie in place of config.json, it says what can be done with those.
-    """
+    """The family of a checkpoint that can be read, and its config.json; raises ModelError for another."""
     if not (source.folder / CONFIG).is_file():
         files = sorted(file.name for file in source.folder.iterdir() if file.suffix in _PICKLES)
         if files:

@@ -93,11 +93,7 @@ def free_on(place: str) -> int | None:
 
 
 def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, room: Room | None = None) -> None:
-    """See that weights and KV cache fit on their devices, and weights on their way there in ordinary memory.
-
-    Raises:
-        ModelError: where they do not; the message says what was tried, and what would fit.
-    """
+    """Raise ModelError, which says what would fit, unless weights and KV cache fit on devices and on the way."""
     room = room or Room()
     weights, cache, free = needs.weights(dtype), needs.cache(dtype, room), free_on(device)
     takes = f"its weights take {_gb(weights)} in {_name(dtype)} on"
@@ -132,11 +128,7 @@ def _remedies(name: str, needs: Needs, room: Room, dtype: torch.dtype, device: s
 
 
 def check_cache(owner: str, needed: int, place: str, lanes: int) -> None:
-    """See that the KV cache of sequences that are about to be decoded, in bytes, fits beside what is on their devices.
-
-    Raises:
-        ModelError: where it does not.
-    """
+    """Raise ModelError unless the KV cache of so many bytes fits beside what is on the devices `place`."""
     free = free_on(place) if needed >= _SMALL else None
     if free is not None and needed > free:
         many, fewer = ("sequences", "fewer sequences at once, ") if lanes > 1 else ("sequence", "")

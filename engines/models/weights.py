@@ -152,10 +152,7 @@ class Source:
         return heads
 
     def count(self, ignored: tuple[str, ...] = (), prefix: str = "", tables: tuple[str, ...] = ()) -> int:
-        """How many parameters the tensors hold whose names begin with `prefix`.
-
-        Those that begin as `ignored` are not built, and those that end as `tables` are no parameters.
-        """
+        """Parameters of tensors that begin with `prefix`, not as `ignored`, and do not end as `tables`."""
         return sum(
             math.prod(shape)
             for name, (shape, _) in self.heads().items()

@@ -52,11 +52,7 @@ class Expected:
 
 
 def expect(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Expected:
-    """What a model takes, with what it keeps of `room`; of a published checkpoint no tensor is read.
-
-    Raises:
-        ConfigError, ModelError: as `open_model` does.
-    """
+    """What a model takes, with what it keeps of `room`, no tensor of a checkpoint read; raises as `open_model` does."""
     place = resolve_several(device)
     room = room or Room()
     if ships(name) or not ("/" in name or Path(name).is_dir()):
@@ -74,11 +70,7 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
 
 
 def seconds_per_pass(name: str, passes: int, device: str | None = None, dtype: str | None = None) -> float:
-    """Median seconds of ordinary decoding's passes on this machine, the first two left out: they are slow.
-
-    Raises:
-        ConfigError, ModelError, ValueError: as a run does.
-    """
+    """Median seconds of ordinary decoding's passes here, without the first two; raises as a run does."""
     model = open_model(name, device, dtype)
     method, config = ordinary(model.families[0], {"length": _LENGTH})
     prompt = None if name in MODELS else _PROMPT

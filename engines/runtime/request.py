@@ -207,11 +207,7 @@ class Request:
 
 
 def read_method(method: object, config: Any = None) -> Method:
-    """The method that someone names, or hands over as a Method or as its `decode`; `config` is what it is given.
-
-    Raises:
-        ConfigError: for what is none.
-    """
+    """The method that someone names, or hands over as a Method or its `decode`; raises ConfigError for none."""
     if isinstance(method, Method):
         return method
     if isinstance(method, str):

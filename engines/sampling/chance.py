@@ -28,11 +28,7 @@ FEW: Final = 2**16
 
 
 def read_seed(value: object) -> int:
-    """The seed that someone gave, as every command, page and function checks it.
-
-    Raises:
-        ConfigError: when it is not a whole number within the limits.
-    """
+    """The seed that someone gave; raises ConfigError for what is no whole number within the limits."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
         raise ConfigError(f"seed: {shown(value)} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
     return value

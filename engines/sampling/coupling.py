@@ -17,10 +17,7 @@ from engines.sampling.chance import Chance, Draw, in_parts
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """The verdicts on W drafts: whether each stays, with which probability, and the uniform number below it.
-
-    There is no such number where the noise of the position decides.
-    """
+    """Whether each of W drafts stays, with which probability, and the uniform number where one decided."""
 
     kept: Bool[Tensor, " W"]
     accept_prob: Float[Tensor, " W"]

@@ -61,12 +61,7 @@ class Proof:
 
 
 def proof(subject: Subject, *, sampled: bool = True) -> Proof:
-    """Compare a method with ordinary decoding, in the way that its family and settings allow.
-
-    Args:
-        subject: The method and its settings.
-        sampled: Whether what holds of short texts is tested on samples of longer ones, too.
-    """
+    """Compare a method with ordinary decoding as its family allows, if `sampled` on samples of longer texts, too."""
     if subject.method.family == "continuous-ar":
         return _sampled(subject)
     causal = subject.method.family == "discrete-ar"

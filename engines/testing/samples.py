@@ -18,12 +18,7 @@ PAIRED: Final = 6
 
 
 def misfit(texts: Sequence[tuple[int, ...]], conditionals: Callable[[tuple[int, ...]], Tensor]) -> float:
-    """The largest of the statistics, each as a z-score.
-
-    Args:
-        texts: Sampled texts of one length N.
-        conditionals: The distributions [N, V] that ordinary decoding draws the tokens of a text from.
-    """
+    """The largest statistic, as a z-score, of texts of one length N whose `conditionals` are [N, V]."""
     probs = torch.stack([conditionals(text) for text in texts])  # [B, N, V]
     tokens = torch.tensor(texts)[..., None]
     order = probs.argsort(dim=-1, descending=True, stable=True)

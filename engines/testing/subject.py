@@ -83,11 +83,7 @@ def claims(method: Method, given: Mapping[str, object]) -> bool:
 
 
 def find(spec: str) -> Method:
-    """The method that a text names: one of the registry, or module:name of an importable module.
-
-    Raises:
-        ConfigError: where there is none, with what to do.
-    """
+    """The method of the registry, or of an importable module:name; raises ConfigError with what to do."""
     module_name, colon, name = spec.partition(":")
     if spec in METHODS:
         return METHODS[spec]

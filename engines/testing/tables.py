@@ -30,11 +30,7 @@ class FedTokens:
         self._fed: dict[int, Tensor] = {}
 
     def seen(self, sequence: int, request: R) -> R:
-        """The request as a cached model sees it: `cached` tokens are those it was fed before.
-
-        Raises:
-            ValueError: where fewer were fed than are said to be cached.
-        """
+        """The request as a cached model sees it; ValueError where fewer were fed than are said to be cached."""
         fed = self._fed.get(sequence, request.tokens[:0])
         if request.cached > len(fed):
             raise ValueError(f"cached: {request.cached} tokens are said to be cached, and {len(fed)} were fed.")

@@ -19,11 +19,7 @@ _RESTORE: Final = "Restore assets/models from the repository: git checkout -- as
 
 
 def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
-    """What the manifest of a folder says of the files of a model, which errors name `owner`; empty for no entry.
-
-    Raises:
-        ModelError: for a manifest that is missing or damaged; the message says what to do.
-    """
+    """What the manifest says of a model, which errors name `owner`; empty for no entry, ModelError if damaged."""
     source = Source(owner, folder, _RESTORE)
     entry: object = source.read_json(MANIFEST).get(name, {})
     parts = (entry.get("files", {}), entry.get(READS, {})) if isinstance(entry, dict) else (None,)
@@ -33,11 +29,7 @@ def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
 
 
 def verify(folder: Path, files: Mapping[str, str], owner: str, remedy: str) -> dict[str, str]:
-    """The files of a model, path below the folder -> SHA-256, once each is known to be the one that the manifest lists.
-
-    Raises:
-        ModelError: for the first file that is missing, cannot be read or is another one.
-    """
+    """The files of a model, path -> SHA-256; raises ModelError for the first that the manifest does not list so."""
     for file, digest in files.items():
         try:
             actual = sha256(folder / file)

@@ -118,11 +118,7 @@ PROMPTS: Final = [
 
 
 def parse_prompt(text: str) -> Prompt:
-    """Read a prompt such as "an owl in the forest".
-
-    Raises:
-        PromptError: for an empty prompt, a word outside the vocabulary, or two values for one slot.
-    """
+    """Read a prompt such as "an owl in the forest"; raises PromptError for words that cannot be drawn."""
     phrases = {
         tuple(phrase.split()): (slot, index)
         for slot, table in SLOTS.items()

@@ -95,11 +95,7 @@ class Story:
 
 
 def read(prompt: str) -> Story:
-    """The story of a prompt such as "45: Ann +2 Bob -3 ..."; commas between events are skipped.
-
-    Raises:
-        ValueError: for what is no story; the message is one sentence.
-    """
+    """The story of a prompt such as "45: Ann +2 Bob -3 ..."; ValueError, in a sentence, for what is none."""
     number, colon, rest = prompt.strip().partition(":")
     start = int(number[:9]) if number.strip().isascii() and number.strip().isdigit() else None
     if start is None or not colon:

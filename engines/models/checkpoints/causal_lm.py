@@ -1,10 +1,8 @@
 """Any causal language model of transformers: handed over as an object, or read from a folder.
 
 It keeps its own attention, cache and masks: a pass feeds the tokens behind the cached ones, and rejected drafts are
-cut off the cache. A model whose memory cannot be cut (a recurrent one) is fed the whole text in every pass. One that
-is read from a folder, and whose layers `engines.models.lean` knows, decodes in its lean form.
-
-A folder is read by the class that AutoModelForCausalLM names for its `model_type`; code that comes along is not run.
+cut off the cache. A model whose memory cannot be cut (a recurrent one) is fed the whole text in every pass. A folder is
+read by the class that AutoModelForCausalLM names for its `model_type`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -116,17 +114,13 @@ class CausalLM(CausalText):
     """A network of transformers that was handed over."""
 
     def __init__(self, network: Any, field: str = "target", tokenizer: Any = None, ids: Any = None) -> None:
-        """Wrap a network as it is.
+        """Wrap a network as it is; messages call it `field`.
 
-        Args:
-            network: A transformers model with a head that predicts the next token.
-            field: What messages call it.
-            tokenizer: Reads prompts and names tokens; None where ids are all there is.
-            ids: The prompt as ids, a list or a tensor [N] or [1, N]; None where prompts are texts.
+        The `tokenizer` reads prompts and names tokens, where there is one. `ids` are the prompt as a list or a tensor
+        [N] or [1, N], where prompts are no texts.
 
         Raises:
-            ValueError: for a model that does not predict the next token or is in training mode, and for ids that it
-                cannot read.
+            ValueError: as `check_network` and `read_ids` do.
         """
         check_network(network, field)
         self._network, self._tokenizer, self.parameters = network, tokenizer, count_parameters(network)
@@ -159,7 +153,7 @@ class CausalCheckpoint(CausalText):
     def __init__(
         self, network: Any, tokenizer: Any, card: ModelCard, place: torch.device, longest: int, ends: tuple[int, ...]
     ) -> None:
-        """Wrap a network, in its lean form where it has one; prompts go to `place`."""
+        """Wrap a network, in its lean form (`engines.models.lean`) where it has one; prompts go to `place`."""
         self.parameters, self.card, self.device = count_parameters(network), card, place
         self._network = LeanCausalLM(network) if fits(getattr(network, "model", None)) else network
         self._tokenizer, self._longest, self.ends = tokenizer, longest, ends
@@ -186,7 +180,7 @@ def is_causal(model_type: str | None) -> bool:
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
-    """The model of a folder."""
+    """The model of a folder; see `table`."""
     config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
     tokenizer = read_chat_tokenizer(source)
     size = size_of(source, tokenizer, int(config.get_text_config().vocab_size))
@@ -240,10 +234,7 @@ class CausalLMSession(DiscreteSession):
         self._taps = taps
 
     def taken(self, sequence: int) -> tuple[int, Float[Tensor, "T S"]] | None:
-        """The hidden states of a sequence, side by side, of all passes since this was called, and where they begin.
-
-        None where there was no pass.
-        """
+        """Where the hidden states of all passes since this was called begin, and they, side by side; None without."""
         return self._seen.pop(sequence, None)
 
     @torch.inference_mode()
@@ -291,11 +282,7 @@ def _cache(network: Any, positions: int) -> Any:
 
 
 def check_network(given: object, field: str) -> None:
-    """See that an object is a causal language model of transformers, ready to be asked.
-
-    Raises:
-        ValueError: where it is not; the message says what it is and what to do.
-    """
+    """Raise ValueError for what is no causal language model of transformers that is ready to be asked."""
     network: Any = given
     kind = type(given).__name__
     remedy = "give a causal language model, as AutoModelForCausalLM loads it."
@@ -310,11 +297,7 @@ def check_network(given: object, field: str) -> None:
 
 
 def check_drafter(target: CausalLM, draft: CausalLM) -> None:
-    """See that one model can draft for another.
-
-    Raises:
-        ValueError: where their vocabularies differ in size, or they live on different devices.
-    """
+    """Raise ValueError where vocabularies differ in size, or models live on different devices."""
     if draft.tokens != target.tokens:
         raise ValueError(
             f"draft: {draft.card.id} has {draft.tokens} tokens and {target.card.id} has {target.tokens}, so one cannot "
@@ -327,11 +310,7 @@ def check_drafter(target: CausalLM, draft: CausalLM) -> None:
 
 
 def read_ids(ids: Any, device: torch.device, vocabulary: int) -> tuple[int, ...]:
-    """A prompt's ids on the host.
-
-    Raises:
-        ValueError: for ids on another device, of several texts, or that are no tokens; the message says what to do.
-    """
+    """A prompt's ids on the host; raises ValueError for several texts, another device, or what is no token."""
     values = ids["input_ids"] if isinstance(ids, Mapping) else ids
     if isinstance(values, Tensor):
         if values.device != device:

@@ -75,11 +75,7 @@ def pack(codes: Sequence[int]) -> str:
 
 
 def unpack(prompt: str, count: int, codes: int) -> tuple[int, ...] | None:
-    """The codes of a prompt that `pack` made, `count` of them below `codes`; None for a prompt of another kind.
-
-    Raises:
-        ConfigError: for other codes.
-    """
+    """`count` codes of a prompt that `pack` made; None for one of another kind, ConfigError for other codes."""
     match = _CODES.fullmatch(prompt.strip())
     if match is None:
         return None
@@ -151,11 +147,7 @@ class ClipModel(Networked, ABC):
         return self._drawing((self.blank,) * self.shape.given).output(tokens)
 
     def prompt_for(self, data: bytes) -> str:
-        """The prompt that gives the first frames of a GIF or MP4.
-
-        Raises:
-            ConfigError: see `engines.models.clip_files.read_clip`.
-        """
+        """The prompt that gives the first frames of a GIF or MP4; raises ConfigError as `read_clip` does."""
         shape = self.shape
         clip = read_clip(data, shape.given_frames, shape.cell * shape.rows, shape.cell * shape.columns)
         return pack(self.encode(clip.to(self.device)).tolist())

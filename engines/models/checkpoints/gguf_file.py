@@ -22,11 +22,7 @@ modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a bar
 
 
 def converted(source: Source) -> Source:
-    """The checkpoint that the one GGUF file of a folder was made into, in the cache.
-
-    Raises:
-        ModelError: where there are several, or the file cannot be read.
-    """
+    """What the one GGUF file of a folder was made into, in the cache; raises ModelError if it cannot be read."""
     files = sorted(source.folder.glob("*.gguf"))
     if len(files) > 1:
         raise source.unsupported(f"has {len(files)} GGUF files; keep one, in a folder of its own")

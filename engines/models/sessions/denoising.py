@@ -168,10 +168,7 @@ def _mixed(tokens: Gaussians, noise: Tensor, picks: Sequence[Tensor | None], sam
 def _verify(
     verifications: Sequence[PathVerification], places: Sequence[Tensor], rows: _Rows, sampling: ContinuousSampling
 ) -> list[Continuation]:
-    """Run what decides where paths are left, denoising together what it asks for in each round.
-
-    There is one of `verifications` for each sequence, whose tokens lie at `places` among those of `rows`.
-    """
+    """Run what decides where each sequence leaves its paths, denoising together what a round asks for."""
     ended: dict[int, Continuation] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(verifications)))
     while answers:

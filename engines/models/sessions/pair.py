@@ -38,11 +38,7 @@ class PairSession:
 
 
 def check_pair(target: Model, draft: Model) -> None:
-    """See that two models speak of the same tokens.
-
-    Raises:
-        ValueError: when they do not; the message names a token that they disagree about.
-    """
+    """Raise ValueError, which names a token, for models that do not speak of the same ones."""
     if target.tokens != draft.tokens:
         raise ValueError(
             f"drafter: {draft.card.id} and {target.card.id} have different vocabularies"
@@ -52,11 +48,7 @@ def check_pair(target: Model, draft: Model) -> None:
 
 
 def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
-    """See that two models of one vocabulary read a text alike: what each made of the prompt.
-
-    Raises:
-        ValueError: when what one predicts at a place the other does at another, or not from the same text.
-    """
+    """Raise ValueError for models of one vocabulary that read a text otherwise, or predict at other places."""
     if not (isinstance(task, TextTask) and isinstance(own, TextTask)):
         return
     if (task.mask, task.shift, task.full, task.causal) != (own.mask, own.shift, own.full, own.causal):
@@ -67,11 +59,7 @@ def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
 
 
 def check_heads(drafter: str, task: ContinuousTask, name: str, own: Task) -> None:
-    """See that drafts of a model of vectors, called `name`, come the way that the setting `drafter` says.
-
-    Raises:
-        ConfigError: where it denoises though drafts are to have a closed form, or the other way round.
-    """
+    """Raise ConfigError where drafts of vectors by `name` do not come as the setting `drafter` says."""
     mixes = isinstance(own, ContinuousTask) and own.mixture
     if drafter == "mixture" and not mixes:
         raise ConfigError(
