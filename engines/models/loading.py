@@ -31,13 +31,10 @@ _LOADED: Final[dict[tuple[Source, str, torch.dtype], Model]] = {}
 
 
 def load(place: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
-    """A checkpoint from a folder, or from the hub's cache by its OWNER/NAME; loaded once per device and shared.
+    """A checkpoint from a folder (a `Path`), or from the hub's cache by its OWNER/NAME; loaded once per device.
 
-    Args:
-        place: A `Path`, as published or as `engines.models.checkpoints.conversion` wrote it, or OWNER/NAME.
-        device: cpu, cuda, ...; for a language model also several, as "cuda:0,cuda:1".
-        dtype: Of the weights; None is float32 on a CPU and bfloat16 elsewhere.
-        room: What is to be decoded: where there is no room for it, the weights are not read.
+    A language model may have several devices, as in "cuda:0,cuda:1". Weights are float32 on a CPU and bfloat16
+    elsewhere, unless `dtype` says otherwise. They are not read where there is no `room` for what is to be decoded.
 
     Raises:
         ModelError: when it was not fetched or is not all there, of no family that can be read, or too large.

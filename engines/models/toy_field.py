@@ -2,9 +2,8 @@
 
 Each of 12x12 cells holds a colour of three components, drawn as N(m, s^2) around m = a left + b up + c upleft; cells
 outside count as 0. The head denoises ideally: it knows the distribution it is to draw from, and its learnt variances
-are the true ones, so that whatever the number of steps the token follows N(m, s^2) exactly. There is a target and a
-small model with weights of its own that are a little off; every figure of the CSpD paper can be made with the two in
-seconds.
+are the true ones, so that whatever the number of steps the token follows N(m, s^2) exactly. A small model, whose
+weights are a little off, drafts for it.
 """
 
 import math

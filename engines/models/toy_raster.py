@@ -2,8 +2,7 @@
 
 Each of 16x16 cells takes one of 128 levels v in [-1, 1] with p(v | left, up, upleft) proportional to exp(-(v - m)^2 /
 (2 * 0.25^2)) and m = 0.55 left + 0.55 up - 0.2 upleft; cells outside the raster count as 0. Its distributions depend
-smoothly on the context, which is what coupling feeds on, and every figure of the SCD paper can be made with it in
-seconds. A small model, whose weights are a little off, drafts for it.
+smoothly on the context, which is what coupling feeds on. A small model, whose weights are a little off, drafts for it.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -137,14 +137,7 @@ class Transformer(nn.Module):
         cache: Cache | None = None,
         mask: Float[Tensor, "B 1 T S"] | None = None,
     ) -> Float[Tensor, "B T K"]:
-        """Logits of the code after each input.
-
-        Args:
-            ids: input ids, see `condition_ids` for the first ones.
-            positions: absolute positions, 0 for the first condition id.
-            cache: the KV cache; the call appends to it.
-            mask: additive attention mask over the cache and the inputs; causal without one.
-        """
+        """Logits of the code after each of `condition_ids` and codes; `mask` is additive, causal without one."""
         embedded = self.backbone.embed_tokens(ids) + self.position(positions)
         logits: Tensor = self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded))
         return logits

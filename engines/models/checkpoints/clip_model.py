@@ -1,12 +1,10 @@
 """Continuing a clip: what models of video have in common, whatever their networks are.
 
-A clip is codes, latent frame by latent frame. Those of its first frames are given and go before the canvas; the others
-are the canvas. A prompt that reads `codes ...` holds the given ones, two bytes each, in base64: what a file of one's
-own is turned into, so that a trace says all that was given and the file is not needed.
+A clip is codes, latent frame by latent frame. Those of its first frames are given, the others are the canvas. A prompt
+that reads `codes ...` holds the given ones, two bytes each, in base64: what a file of one's own is turned into.
 """
 
 import base64
-import binascii
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -80,11 +78,10 @@ def unpack(prompt: str, count: int, codes: int) -> tuple[int, ...] | None:
     if match is None:
         return None
     try:
-        data = base64.b64decode(match[1], validate=True)
-    except binascii.Error:
-        data = b""
-    values = tuple(np.frombuffer(data, "<u2").tolist()) if len(data) == 2 * count else ()
-    if not values or max(values) >= codes:
+        values = tuple(np.frombuffer(base64.b64decode(match[1], validate=True), "<u2").tolist())
+    except ValueError:  # no base64, or half a code
+        values = ()
+    if len(values) != count or max(values) >= codes:
         raise ConfigError(f"prompt: these are not {count} codes below {codes}; give the clip's file again.")
     return values
 
@@ -143,7 +140,7 @@ class ClipModel(Networked, ABC):
         return self._drawing((self.blank,) * self.shape.given).legend(canvases, mentioned)
 
     def output(self, tokens: Sequence[int | None]) -> Output:
-        """See `engines.protocol.Renderer.output`; without a prompt, `blank` stands for what was given."""
+        """See `legend`."""
         return self._drawing((self.blank,) * self.shape.given).output(tokens)
 
     def prompt_for(self, data: bytes) -> str:
@@ -190,9 +187,8 @@ class ClipDrawing:
 
     def _clips(self, canvases: Sequence[Sequence[int | None]]) -> UInt8[Tensor, "B F H W 3"]:
         """Open positions hold `blank`, and viewers mark them."""
-        return self.decode(
-            torch.tensor([[*self.given, *(self.blank if t is None else t for t in tokens)] for tokens in canvases])
-        )
+        codes = [[*self.given, *(self.blank if t is None else t for t in tokens)] for tokens in canvases]
+        return self.decode(torch.tensor(codes))
 
     def _strips(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
         last = self._clips(canvases)[:, self.shape.given_frames + self.shape.span - 1 :: self.shape.span]

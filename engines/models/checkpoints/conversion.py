@@ -93,8 +93,7 @@ def convert(request: Request, target: Path, say: Callable[[str], None] = lambda 
 
     Raises:
         ConfigError: for an unknown kind, or one that takes other files.
-        ModelError: for what is missing, misshapen, of another model, or in the way; nothing was written then. Also
-            for a disk that is full.
+        ModelError: for what is missing, misshapen, of another model, or in the way, and for a disk that is full.
         OSError: for a folder that cannot be made.
     """
     if request.kind not in KINDS:
@@ -141,14 +140,11 @@ def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> d
 
 
 def read_archive(path: Path) -> dict[str, Tensor]:
-    """Parameters and buffers of a TorchScript archive by their names in the module, without running what it holds.
+    """Parameters and buffers of a TorchScript archive by name; raises ValueError for what is none, or holds others.
 
-    An archive is a zip: the bytes of every storage, the module's attributes as a pickle, and code, which is left alone.
+    An archive is a zip: the bytes of every storage, the module's attributes as a pickle, and code, which is not run.
     Of the pickle, tensors, their containers and objects of the archive's own classes are understood, which become plain
     records. Any other name in it is refused before it is looked up.
-
-    Raises:
-        ValueError: for a file that is no such archive or holds something else; the message says what.
     """
     try:
         with zipfile.ZipFile(path) as archive:

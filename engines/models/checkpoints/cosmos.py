@@ -2,11 +2,8 @@
 
 The network is a decoder of Qwen3's kind: grouped queries, RMS norms, also of queries and keys, and SwiGLU. Its rotary
 positions are those of a code in the clip, time, row and column, each with a share of a head's dimensions. Names,
-fields and defaults follow the release, github.com/NVIDIA/Cosmos, cosmos1/models/autoregressive (Apache-2.0); YaRN
-stretches the positions of the 12B model alone.
-
-A folder is one that `convert` wrote: the release's config.json and tensor names, in safetensors, and its tokenizer in a
-folder of its own.
+fields and defaults follow the release, github.com/NVIDIA/Cosmos, cosmos1/models/autoregressive (Apache-2.0). A folder
+is one that `convert` wrote, with the tokenizer in a folder of its own.
 """
 
 import math
@@ -100,7 +97,7 @@ class Layout:
     height: int
     width: int
     stretched: bool
-    """Whether positions are, by YaRN."""
+    """Whether positions are, by YaRN: those of the 12B model."""
 
 
 class PlaceRotary(nn.Module):
@@ -198,14 +195,11 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
 
 def convert(request: Request) -> Converted:
     """Folders of the model, with config.json and model.pt, and of its tokenizer, with autoencoder.jit or its halves."""
-    folder = request.source
-    source = Source(
-        folder.resolve().name, folder, "Give the folder of hf download nvidia/Cosmos-1.0-Autoregressive-4B."
-    )
-    remedy = "Give the folder of hf download nvidia/Cosmos-1.0-Tokenizer-DV8x16x16."
+    remedy = "Give the folder of hf download nvidia/Cosmos-1.0-"
+    source = Source(request.source.resolve().name, request.source, f"{remedy}Autoregressive-4B.")
     if request.second is None:
-        raise ConfigError(f"SECOND: is missing. {remedy}")
-    beside = Source(request.second.resolve().name, request.second, remedy)
+        raise ConfigError(f"SECOND: is missing. {remedy}Tokenizer-DV8x16x16.")
+    beside = Source(request.second.resolve().name, request.second, f"{remedy}Tokenizer-DV8x16x16.")
     settings = source.read_json("config.json")
     layout = read_layout(source, settings)
     state = read_pickle(source, ("model",), "model.pt")
@@ -234,15 +228,10 @@ def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:
     epsilon = source.fraction(given, "norm_eps")
     extra = {"rms_norm_eps": epsilon, "tie_word_embeddings": False, "pad_token_id": None}
     full = {**_RELEASED, **given}
+    config, theta = native_config(source, Qwen3Config, sizes | extra), source.fraction(full, "rope_theta")
     frames, height, width = (source.number(full, f) for f in ("num_video_frames", "video_height", "video_width"))
-    return Layout(
-        config=native_config(source, Qwen3Config, sizes | extra),
-        theta=source.fraction(full, "rope_theta"),
-        frames=frames,
-        height=height,
-        width=width,
-        stretched=bool(given.get("apply_yarn", (sizes["num_hidden_layers"], hidden) == _LARGE)),
-    )
+    stretched = bool(given.get("apply_yarn", (sizes["num_hidden_layers"], hidden) == _LARGE))
+    return Layout(config, theta, frames, height, width, stretched)
 
 
 def shape_of(source: Source, layout: Layout, size: TokenizerSize) -> ClipShape:
@@ -267,21 +256,15 @@ def angles_of(layout: Layout, latent: tuple[int, int, int]) -> Float[Tensor, "T 
     """
     dim = layout.config.head_dim
     space = dim // 6 * 2
-    in_time, in_space = _speeds(layout.theta, dim - 2 * space), _speeds(layout.theta, space)
+    in_time, in_space = (
+        layout.theta ** -(torch.arange(0, own, 2, dtype=torch.float32) / own) for own in (dim - 2 * space, space)
+    )
     if layout.stretched:
         in_time, in_space = _slowed(in_time, 3), _slowed(in_space, 40)
-    time, row, column = (torch.arange(size, dtype=torch.float32) for size in latent)
-    parts = (
-        torch.outer(time, in_time)[:, None, None],
-        torch.outer(row, in_space)[None, :, None],
-        torch.outer(column, in_space)[None, None, :],
-    )
-    half = torch.cat([part.expand(*latent, -1) for part in parts], -1).flatten(0, 2)
+    places = torch.meshgrid(*(torch.arange(size, dtype=torch.float32) for size in latent), indexing="ij")
+    speeds = (in_time, in_space, in_space)
+    half = torch.cat([place[..., None] * own for place, own in zip(places, speeds, strict=True)], -1).flatten(0, 2)
     return torch.cat([half, half], -1)
-
-
-def _speeds(theta: float, dim: int) -> Float[Tensor, " R"]:
-    return theta ** -(torch.arange(0, dim, 2, dtype=torch.float32) / dim)
 
 
 def _slowed(speeds: Float[Tensor, " R"], before: int) -> Float[Tensor, " R"]:

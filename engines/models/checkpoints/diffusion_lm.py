@@ -2,14 +2,7 @@
 
 Each is a decoder that transformers has, under another attention mask, so that a class of transformers holds its
 weights. What differs is what config.json and the tensors are called, the special tokens, and how a question is put:
-
-    sdar            SDAR, arXiv 2510.06303         block-causal, aligned         Qwen3
-    Fast_dLLM_Qwen  Fast-dLLM v2, arXiv 2509.26328 block-causal, right-shifted   Qwen2
-    llada           LLaDA, arXiv 2502.09992        bidirectional, aligned        Llama under other names
-    Dream           Dream, arXiv 2508.15487        bidirectional, right-shifted  Qwen2
-    llada2_moe      LLaDA2.0 and 2.1               block-causal, aligned         Glm4Moe
-    PanguEmbedded   openPangu Diffusion            causal before a block that sees all of itself, right-shifted; Llama
-                                                   with biases around attention
+SDAR (arXiv 2510.06303), Fast-dLLM v2 (2509.26328), LLaDA (2502.09992) and Dream (2508.15487) have papers.
 """
 
 from collections import Counter

@@ -32,17 +32,16 @@ def converted(source: Source) -> Source:
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".converting-", dir=target.parent) as scratch:
-            convert(files[0], Path(scratch) / "made")
-            (Path(scratch) / "made").rename(target)
+            made = Path(scratch) / "made"
+            convert(files[0], made)
+            made.rename(target)
     return Source(source.name, target, source.remedy)
 
 
 def convert(file: Path, target: Path) -> None:
     """Write the weights in bfloat16, config.json and the tokenizer of a GGUF file into a new folder.
 
-    Raises:
-        ModelError: for a file that is damaged, or of an architecture that transformers does not read.
-        OSError: where the folder cannot be written.
+    Raises ModelError for a file that transformers does not read, and OSError for a folder that cannot be written.
     """
     read = partial(modeling_gguf_pytorch_utils.load_gguf_checkpoint, str(file))
     try:

@@ -2,11 +2,8 @@
 
 What MAR's encoder makes of the visible tokens is projected into the Qwen2 and read there behind the prompt, causally:
 visible tokens in raster order, then the places that held a class in MAR. What comes out is projected back and added,
-and MAR's decoder and head go on from it.
-
-Positions in the Qwen2 count what a row can see: the prompt's own tokens, then the visible ones. Who is not visible, and
-the padding of a shorter prompt, is masked out, which equals leaving it out. As with MAR there is no KV cache, and a row
-is needed for every prefix.
+and MAR's decoder and head go on from it. Who is not visible, and the padding of a shorter prompt, is masked out and not
+counted, which equals leaving it out.
 
 A folder is as on the hub, with the tensors of the Qwen2 (`llm.`), of the MAR (`mar.`), of the projections between them
 and of KL-16 (`vae.`). `side` in config.json, which is ours, asks for another canvas than that of the learnt positions.

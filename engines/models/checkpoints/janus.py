@@ -1,10 +1,8 @@
 """Janus-Pro (arXiv 2501.17811), its half that draws: a Llama that reads text and codes, and writes codes.
 
-The network and the layout are transformers' own. What reads pictures and what writes text is left out.
-
-    unconditional prompt   the prompt with padding in place of all but its first and its last token, as the release
-                           has it: the padding is seen
-    pictures               384x384 pixels: 24x24 codes of VQ-16 (arXiv 2406.06525), in raster order
+The network and the layout are transformers' own. What reads pictures and what writes text is left out. The
+unconditional prompt has padding, which is seen, in place of all but its first and its last token, as the release has
+it. Pictures of 384x384 pixels are 24x24 codes of VQ-16 (arXiv 2406.06525), in raster order.
 """
 
 from collections.abc import Mapping

@@ -92,13 +92,7 @@ class MAR(nn.Module):
     def forward(
         self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], label: Float[Tensor, "B C"]
     ) -> Float[Tensor, "B N C"]:
-        """Conditions of the head at every position.
-
-        Args:
-            tokens: in raster order; what is not visible may hold anything.
-            visible: which of them may be seen.
-            label: embedded class, or `fake_latent` for none.
-        """
+        """Conditions of the head by tokens in raster order, which are `visible`, and the embedded class."""
         return self.decode(self.encode(tokens, visible, label), visible)
 
     def encode(

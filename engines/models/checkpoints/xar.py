@@ -5,13 +5,9 @@ positions included. Two stacks of layers, an encoder and a decoder, are modulate
 and the cells before it, and those are clean, at time 0, whoever looks at them: their part of the KV cache is stored
 once, and drafts can be verified side by side, each behind the clean cells that come before it.
 
-canvas     the cells that the network was trained on, 2x2 of 8x8 tokens, or single tokens: what the paper of CSpD
-           calls k = 1 (arXiv 2411.11925, appendix D). Tokens go on in the order of the cells, row by row in each
-cost       every denoising step is a pass of the whole network over the cells that are being drawn, so a forward pass of
-           a method is T + 1 passes here, T being the denoising steps: one stores clean cells, and one is for every step
-guidance   what is raised over the picture leaves the first cell unguided, as the release does
-
-A folder is one that `convert` wrote: the sizes, all published tensors, and `pixels/` with KL-16.
+The canvas is of the cells that the network was trained on, 2x2 of 8x8 tokens, or of single tokens: what the paper of
+CSpD calls k = 1 (arXiv 2411.11925, appendix D). Tokens go on in the order of the cells, row by row in each. A forward
+pass of a method is T + 1 passes here: one stores clean cells, and one is for each of T denoising steps.
 """
 
 import math

@@ -91,14 +91,10 @@ class SlotCache(Cache):  # type: ignore[misc]
 
 
 class CausalSession(DiscreteSession):
-    """The session of a causal transformer. See the module for how rollback works.
+    """The session of a causal transformer with so many cached layers, over canvases of one length.
 
-    Args:
-        network: called as network(ids [n, T], positions [n, T], cache, mask [n, 1, T, S]); gives logits [n, T, V].
-            Where tokens are continuous, ids are [n, T, D].
-        prefixes: input ids before the first canvas position [B, rows, prefix], with an axis D where tokens have one.
-        length: canvas length.
-        layers: number of cached layers.
+    It is called as network(ids [n, T], positions [n, T], cache, mask [n, 1, T, S]) and gives logits [n, T, V]. The
+    `prefixes` are input ids before the first canvas position. Where tokens are continuous, all ids have an axis D.
     """
 
     def __init__(

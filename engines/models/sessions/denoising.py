@@ -122,7 +122,6 @@ class _Rows:
 
     @cached_property
     def every(self) -> Denoiser:
-        """The head, conditioned on all tokens."""
         return self._denoiser(self._condition, self._scale)
 
     def some(self, index: Int[Tensor, " N"]) -> Denoiser:
