@@ -50,7 +50,6 @@ class Eagle(nn.Module):
     """The tokens that can be drafted, rising."""
 
     def __init__(self, config: Any, size: EagleSize) -> None:
-        """For a target with this config of a Llama."""
         super().__init__()
         own, self.size = copy(config), size
         own.intermediate_size = size.feed_forward
@@ -72,12 +71,8 @@ class LeanEagle:
     def __init__(self, network: Eagle, target: LeanCausalLM) -> None:
         """Lay out the weights; raises ValueError for a target of another shape, or whose head is not its embedding."""
         embedding, config = target.model.embed_tokens.weight.detach(), target.config
-        width = config.hidden_size
-        if (
-            not config.tie_word_embeddings
-            or network.norm.weight.shape != (width,)
-            or max(network.size.taps) >= len(target.model.layers)
-        ):
+        width, deep_enough = config.hidden_size, max(network.size.taps) < len(target.model.layers)
+        if not (config.tie_word_embeddings and network.norm.weight.shape == (width,) and deep_enough):
             raise ValueError("its target has another shape")
         network = network.to(embedding.device)
         large = embedding.device.type == "cpu" and embedding.nbytes >= _PACKED
@@ -153,7 +148,6 @@ class EagleDrafter(CausalCheckpoint):
     """The drafter of a model. It decodes beside its target alone."""
 
     def __init__(self, network: LeanEagle, target: CausalCheckpoint, card: ModelCard, parameters: int) -> None:
-        """For a target whose prompts and tokens it shares."""
         vars(self).update(vars(target))
         self._eagle, self.card, self.parameters = network, card, parameters
 

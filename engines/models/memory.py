@@ -83,7 +83,10 @@ def free_bytes(device: str) -> int | None:
         return int(torch.cuda.mem_get_info(torch.device(device))[0])
     if torch.device(device).type != "cpu":
         return None
-    return min((free for free in (_available(), _left_by_container()) if free is not None), default=None)
+    lines, limit, used = _read(_MEMINFO).splitlines(), _read(_LIMIT), _read(_USED)
+    free = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+    free += [int(limit) - int(used)] if limit.isdigit() and used.isdigit() else []
+    return min(free, default=None)
 
 
 def free_on(place: str) -> int | None:
@@ -145,16 +148,6 @@ def _others(place: str, *, several: bool) -> list[str]:
     taken = {torch.device(device) for device in split(place)}
     single = [device for device in ("cpu", *gpus) if torch.device(device) not in taken]
     return [*single, *(every for every in together if every != place)]
-
-
-def _available() -> int | None:
-    lines = _read(_MEMINFO).splitlines()
-    return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
-
-
-def _left_by_container() -> int | None:
-    limit, used = _read(_LIMIT), _read(_USED)
-    return int(limit) - int(used) if limit.isdigit() and used.isdigit() else None
 
 
 def _read(file: Path) -> str:

@@ -47,45 +47,18 @@ SCENES: Final = {
 WATERS: Final = ("sea", "night", "sunset")
 """The scenes where things of the sea can be."""
 
-_SYNONYMS: Final = {
-    "rhinoceros": ("rhino",),
-    "rabbit": ("bunny",),
-    "baby chick": ("chick",),
-    "T-Rex": ("dinosaur", "tyrannosaurus"),
-    "palm tree": ("palm",),
-    "mushroom": ("toadstool",),
-    "red apple": ("apple",),
-    "jack-o-lantern": ("pumpkin",),
-    "hamburger": ("burger",),
-    "soft ice cream": ("ice cream",),
-    "birthday cake": ("cake",),
-    "doughnut": ("donut",),
-    "taxi": ("cab", "car"),
-    "fire engine": ("fire truck",),
-    "motorcycle": ("motorbike",),
-    "bicycle": ("bike",),
-    "locomotive": ("train",),
-    "circus tent": ("tent",),
-    "teddy bear": ("teddy",),
-    "wrapped gift": ("gift", "present"),
-    "soccer ball": ("football", "ball"),
-    "honeybee": ("bee",),
-    "airplane": ("plane", "aeroplane"),
-    "flying saucer": ("ufo", "saucer"),
-    "spouting whale": ("whale",),
-    "tropical fish": ("fish",),
-    "blowfish": ("pufferfish",),
-    "sailboat": ("boat",),
-    "passenger ship": ("ship",),
-    "meadow": ("grass", "field"),
-    "sea": ("ocean", "beach"),
-    "sunset": ("dusk", "evening"),
-    "forest": ("woods", "trees"),
-    "snow": ("winter",),
-    "sky": ("clouds",),
-}
+_SYNONYMS: Final = """
+rhino = rhinoceros, bunny = rabbit, chick = baby chick, dinosaur = T-Rex, tyrannosaurus = T-Rex, palm = palm tree,
+toadstool = mushroom, apple = red apple, pumpkin = jack-o-lantern, burger = hamburger, ice cream = soft ice cream,
+cake = birthday cake, donut = doughnut, cab = taxi, car = taxi, fire truck = fire engine, motorbike = motorcycle,
+bike = bicycle, train = locomotive, tent = circus tent, teddy = teddy bear, gift = wrapped gift, present = wrapped gift,
+football = soccer ball, ball = soccer ball, bee = honeybee, plane = airplane, aeroplane = airplane, ufo = flying saucer,
+saucer = flying saucer, whale = spouting whale, fish = tropical fish, pufferfish = blowfish, boat = sailboat,
+ship = passenger ship, grass = meadow, field = meadow, ocean = sea, beach = sea, dusk = sunset, evening = sunset,
+woods = forest, trees = forest, winter = snow, clouds = sky"""
+_PAIRS: Final = [pair.strip().split(" = ") for pair in _SYNONYMS.split(",")]
 SLOTS: Final = {
-    slot: {name: (name.lower(), *_SYNONYMS.get(name, ())) for name in table}
+    slot: {name: (name.lower(), *(said for said, meant in _PAIRS if meant == name)) for name in table}
     for slot, table in (("thing", THINGS), ("scene", SCENES))
 }
 _FILLER: Final = ("a", "an", "the", "in", "on", "at", "by", "over", "under", "of", "and", "something")

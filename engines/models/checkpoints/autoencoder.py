@@ -9,8 +9,6 @@ from typing import Any, Final
 
 import torch
 from diffusers import AutoencoderKL, VQModel
-from jaxtyping import Float, Int
-from torch import Tensor
 
 from engines.models.checkpoints.assembling import PIXELS, State, counted, load_state, on_meta
 from engines.models.checkpoints.conversion import Request, read_pickle
@@ -47,13 +45,6 @@ def decoder_of(source: Source, state: State) -> Any:
     renamed = {_native(name, 0 if from_coarse else levels, spatial): part for name, part in own.items()}
     flat = {name: part.flatten(1) if ".to_" in name and part.dim() == 4 else part for name, part in renamed.items()}
     return load_state(source, network, flat, torch.float32)
-
-
-def pixels_of(vq: VQModel, codes: Int[Tensor, "B N"], columns: int) -> Float[Tensor, "B 3 H W"]:
-    """Pictures, nominally in [-1, 1], of codes in raster order."""
-    shape = (len(codes), -1, columns, vq.config.vq_embed_dim)
-    pixels: Tensor = vq.decode(codes.flatten(), force_not_quantize=True, shape=shape).sample
-    return pixels
 
 
 def _network(state: State) -> tuple[Any, bool]:

@@ -109,7 +109,9 @@ class Chameleon(OneVocabulary):
 
     def pixels(self, codes: Tensor) -> Tensor:
         """See `PictureModel.pixels`."""
-        return autoencoder.pixels_of(self._vq, codes, self._kind.side)
+        shape = (len(codes), -1, self._kind.side, self._vq.config.vq_embed_dim)
+        pixels: Tensor = self._vq.decode(codes.flatten(), force_not_quantize=True, shape=shape).sample
+        return pixels
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Chameleon:

@@ -56,13 +56,8 @@ def _projection(inner: int, outer: int, between: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(inner, between), nn.SiLU(), nn.Linear(between, outer))
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """Embedded prompts of sequences times rows, padded behind their end."""
-
-    embedded: Float[Tensor, "K P E"]
-    there: Bool[Tensor, "K P"]
-    """Where a prompt has a token."""
+Prompts = tuple[Float[Tensor, "K P E"], Bool[Tensor, "K P"]]
+"""Embedded prompts of sequences times rows, padded behind their end, and where they have a token."""
 
 
 class Harmon(nn.Module):
@@ -80,7 +75,7 @@ class Harmon(nn.Module):
         """Prompts, embedded once."""
         rows = [torch.tensor(ids, device=device) for ids in prompts]
         ids = nn.utils.rnn.pad_sequence(rows, batch_first=True, padding_value=-1)
-        return Prompts(self.qwen.embed_tokens(ids.clamp(min=0)), ids >= 0)
+        return self.qwen.embed_tokens(ids.clamp(min=0)), ids >= 0
 
     def forward(
         self,
@@ -93,7 +88,7 @@ class Harmon(nn.Module):
         buffer = self.mar.buffer
         encoded = self.mar.encode(tokens, visible, self.mar.fake_latent.expand(len(tokens), -1))
         inside = self.proj_in(encoded)
-        text, there = prompts.embedded[row], prompts.there[row]
+        text, there = (part[row] for part in prompts)
         there = torch.cat([there, visible, there.new_ones(len(tokens), buffer)], 1)
         out = self._read(torch.cat([text, inside[:, buffer:], inside[:, :buffer]], 1), there)[:, text.shape[1] :]
         return self.mar.decode(encoded + self.proj_out(torch.cat([out[:, -buffer:], out[:, :-buffer]], 1)), visible)

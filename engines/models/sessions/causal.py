@@ -123,18 +123,16 @@ class CausalSession(DiscreteSession):
         starts = [min(self._fed[i], self.prefix + r.cached) for i, r in zip(sequences, ordered, strict=True)]
         inputs = [self._inputs(i, r, start) for i, r, start in zip(sequences, ordered, starts, strict=True)]
         order = [sequences.index(sequence) for sequence in requests]
-        logits = self._slice(self._looked(*self._aim(inputs, starts)), starts, ordered)
+        ids, positions = self._aim(inputs, starts)
+        hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
+        mask = torch.zeros(hidden.shape, device=ids.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
+        out = self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)
+        logits = self._slice(out, starts, ordered)
         if order != sorted(order):
             logits = logits[to_device(torch.tensor(order), logits.device)]
         for sequence, request in requests.items():
             self._fed[sequence] = self.prefix + len(request.tokens)
         return logits
-
-    def _looked(self, ids: Tensor, positions: Tensor) -> Tensor:
-        """Logits [sequences * rows, T, V] of a pass that `_slots` is aimed at."""
-        hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
-        mask = torch.zeros(hidden.shape, device=ids.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
-        return self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)
 
     def _sequences(self, count: int) -> list[int]:
         """The sequences that the first rows of a pass hold."""
