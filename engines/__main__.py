@@ -99,8 +99,11 @@ def run(options: argparse.Namespace) -> int:
             "save time.",
             file=sys.stderr,
         )
-    running = Run(job)
-    code = _advance(running)
+    running, code = Run(job), DONE
+    try:
+        running.finish(progress=sys.stderr.isatty())
+    except KeyboardInterrupt:  # what was decoded is kept
+        code = INTERRUPTED
     trace = running.trace()
     with _writing(options.output):
         if target is None:
@@ -241,15 +244,6 @@ def convert(options: argparse.Namespace) -> int:
         conversion.convert(request, Path(options.target), print)
     method = "cspd" if options.kind in ("mar", "xar", "harmon") else "scd"
     print(f"run it with: python -m engines run {method} --model {quote(options.target)} ...")
-    return DONE
-
-
-def _advance(running: Any) -> int:
-    """Take all steps, with progress on a terminal; Ctrl-C keeps what was decoded."""
-    try:
-        running.finish(progress=sys.stderr.isatty())
-    except KeyboardInterrupt:
-        return INTERRUPTED
     return DONE
 
 

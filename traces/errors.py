@@ -27,21 +27,13 @@ class Problem(NamedTuple):
 class TraceError(ValueError):
     """A trace that cannot be read, written or trusted. The message is a single line.
 
-    Attributes:
-        field: Where: a path such as `steps[3].p[2]`, or the name given to the whole file.
-        problem: What was found there and why it cannot be.
-        remedy: What to do about it.
-        more: How many further problems were found, up to MOST_COUNTED.
+    It has the attributes of a `Problem`, and `more`, how many further problems were found, up to MOST_COUNTED.
     """
 
     def __init__(self, field: str, problem: str, remedy: str, *, more: int = 0) -> None:
-        """Make the error; `more` counts the problems that are not told."""
         further = f" ({more}{'+' if more >= MOST_COUNTED else ''} more)" if more else ""
         super().__init__(f"{field}: {problem}; {remedy}{further}")
-        self.field = field
-        self.problem = problem
-        self.remedy = remedy
-        self.more = more
+        self.field, self.problem, self.remedy, self.more = field, problem, remedy, more
 
 
 def raise_first(problems: Iterable[Problem]) -> None:

@@ -87,16 +87,11 @@ def forecasts(steps: Sequence[Step]) -> tuple[Forecast, ...]:
         if not candidates:
             continue
         turns = sorted(order[position] for position in candidates if position in final)
-        made.append(
-            Forecast(
-                step=index,
-                candidates=tuple(candidates),
-                tokens=tuple(left[p][1] for p in candidates),
-                decoded=tuple(final[p][0] - index if p in final else None for p in candidates),
-                held=tuple(p in final and final[p][1] == left[p][1] for p in candidates),
-                turn=tuple(turns.index(order[p]) if p in final else None for p in candidates),
-            )
-        )
+        tokens = tuple(left[p][1] for p in candidates)
+        decoded = tuple(final[p][0] - index if p in final else None for p in candidates)
+        held = tuple(p in final and final[p][1] == left[p][1] for p in candidates)
+        turn = tuple(turns.index(order[p]) if p in final else None for p in candidates)
+        made.append(Forecast(index, tuple(candidates), tokens, decoded, held, turn))
     return tuple(made)
 
 
@@ -151,13 +146,7 @@ def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contr
                     for at, share in _shares(place, len(passes), bins):
                         tokens[stage, name, at] += percent * share
     return tuple(
-        Contribution(
-            stage=stage,
-            mechanism=name,
-            progress=(at + 0.5) / bins,
-            percent=tokens[stage, name, at] / blocks[stage],
-            blocks=blocks[stage],
-        )
+        Contribution(stage, name, (at + 0.5) / bins, tokens[stage, name, at] / blocks[stage], blocks[stage])
         for stage in STAGES
         if blocks[stage]
         for name in MECHANISMS

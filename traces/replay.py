@@ -107,10 +107,5 @@ class Replay:
 
     def state(self) -> State:
         """The canvas as it is now."""
-        return State(
-            step=self._step,
-            tokens=tuple(self._tokens),
-            fates=tuple(self._fates),
-            final=tuple(self._final),
-            decoded=sum(self._final),
-        )
+        tokens, fates, final = tuple(self._tokens), tuple(self._fates), tuple(self._final)
+        return State(step=self._step, tokens=tokens, fates=fates, final=final, decoded=sum(final))

@@ -166,11 +166,7 @@ def read_results(data: bytes) -> Results:
 
 
 def read_rows(data: object) -> tuple[ResultRow, ...]:
-    """Read rows from plain JSON data: a list of rows, or an object that holds it as `rows`.
-
-    Raises:
-        SweepError: With the field, the value and the remedy.
-    """
+    """Read rows of plain JSON data, a list of them or an object that holds it as `rows`; raises SweepError."""
     rows = data.get("rows") if isinstance(data, Mapping) else data
     if not isinstance(rows, Sequence) or isinstance(rows, str | bytes):
         rows = ()
@@ -180,11 +176,7 @@ def read_rows(data: object) -> tuple[ResultRow, ...]:
 
 
 def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
-    """The row in a line, or what the line says `about` how rows were made; `path` is what messages call the line.
-
-    Raises:
-        SweepError: With the field, the value and the remedy.
-    """
+    """The row in a line, or what it says `about` how rows were made; messages call the line `path`, as SweepError."""
     summed = _SUMMED.search(line)
     if summed and zlib.crc32(line[: summed.start()] + b"}") != int(summed[1], 16):
         remedy = "remove the line, and the sweep solves it anew"
@@ -196,11 +188,7 @@ def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
 
 
 def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a line, or a list of rows") -> object:
-    """What a JSON text of at most so many values says.
-
-    Raises:
-        SweepError: With what the text is called, what is wrong and the remedy.
-    """
+    """What a JSON text, called `path`, of at most so many values says; raises SweepError with the remedy."""
     if count(text) > most:
         raise SweepError(f"{path}: holds more than {most} values; {remedy}")
     try:

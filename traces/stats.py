@@ -148,12 +148,8 @@ def evaluated_drafts(step: Step) -> int:
 
 def cost(steps: Sequence[Step]) -> Cost:
     """What the steps cost together."""
-    return Cost(
-        forwards=len(steps),
-        row_forwards=sum(step.call.rows for step in steps),
-        query_tokens=sum(step.call.query_tokens for step in steps),
-        milliseconds=Milliseconds(**{name: fsum(_stage(steps, name)) for name in _STAGES}),
-    )
+    rows, fed = (sum(getattr(step.call, name) for step in steps) for name in ("rows", "query_tokens"))
+    return Cost(len(steps), rows, fed, Milliseconds(**{name: fsum(_stage(steps, name)) for name in _STAGES}))
 
 
 def draft_forwards(steps: Sequence[Step]) -> int:
@@ -177,12 +173,7 @@ def latency_breakdown(steps: Sequence[Step]) -> tuple[Stage, ...]:
         return ()
     whole = cost(steps).milliseconds.total
     return tuple(
-        Stage(
-            name=name,
-            mean_milliseconds=fmean(times),
-            median_milliseconds=median(times),
-            share=fsum(times) / whole if whole else 0.0,
-        )
+        Stage(name, fmean(times), median(times), fsum(times) / whole if whole else 0.0)
         for name in _STAGES
         for times in [_stage(steps, name)]
     )
@@ -211,11 +202,8 @@ def race(steps: Sequence[Step]) -> Race:
     for step in steps:
         decoded.update(position for position, fate in zip(step.position, step.fate, strict=True) if fate.final)
         tokens.append(len(decoded))
-    return Race(
-        tokens=tuple(tokens),
-        forwards=tuple(range(len(steps) + 1)),
-        milliseconds=tuple(accumulate((step.call.milliseconds.total for step in steps), initial=0.0)),
-    )
+    times = accumulate((step.call.milliseconds.total for step in steps), initial=0.0)
+    return Race(tuple(tokens), tuple(range(len(steps) + 1)), tuple(times))
 
 
 def token_difference(steps: Sequence[Step], distance: int = 1) -> tuple[Difference, ...]:
@@ -240,11 +228,8 @@ def mean_difference(differences: Sequence[Difference]) -> MeanDifference | None:
     """The mean over iterations; None without any."""
     if not differences:
         return None
-    return MeanDifference(
-        share=fmean(difference.share for difference in differences),
-        tokens=fmean(difference.changed for difference in differences),
-        iterations=len(differences),
-    )
+    shares, changed = zip(*((one.share, one.changed) for one in differences), strict=True)
+    return MeanDifference(fmean(shares), fmean(changed), len(differences))
 
 
 def agreement_by_position(steps: Sequence[Step]) -> dict[int, tuple[tuple[int, float], ...]]:
@@ -282,16 +267,8 @@ def compare(traces: Sequence[Trace], baseline: Trace | None = None) -> tuple[Com
     """Each run beside `baseline`, by default the first of `traces`. Ratios are per decoded token."""
     if not traces:
         return ()
-    base = (baseline or traces[0]).summary
-    return tuple(
-        Comparison(
-            trace=trace,
-            forwards_ratio=_ratio(trace.summary, base, "forwards"),
-            time_ratio=_ratio(trace.summary, base, "seconds"),
-            query_tokens_ratio=_ratio(trace.summary, base, "query_tokens"),
-        )
-        for trace in traces
-    )
+    base, costs = (baseline or traces[0]).summary, ("forwards", "seconds", "query_tokens")
+    return tuple(Comparison(trace, *(_ratio(trace.summary, base, name) for name in costs)) for trace in traces)
 
 
 _STAGES = tuple(stage.name for stage in fields(Milliseconds))

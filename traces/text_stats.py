@@ -112,16 +112,12 @@ def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ..
             if decision.expected is not None and not decision.estimates:
                 errors["router"].append(decision.expected - decision.accepted)
     order = {name: place for place, name in enumerate(ESTIMATORS)}
-    return tuple(
-        EstimatorError(
-            name=name,
-            count=len(values),
-            mean=estimate(values).mean,
-            deviation=estimate(values).deviation,
-            mean_absolute=fmean(map(abs, values)),
-        )
-        for name, values in sorted(errors.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0]))
-    )
+    made = []
+    for name, values in sorted(errors.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0])):
+        mean, deviation, count = estimate(values)
+        absolute = fmean(map(abs, values))
+        made.append(EstimatorError(name=name, count=count, mean=mean, deviation=deviation, mean_absolute=absolute))
+    return tuple(made)
 
 
 def decode_order(steps: Sequence[Step]) -> tuple[int, ...]:
@@ -229,31 +225,22 @@ def _decision(step: Step, index: int) -> RouterDecision | None:
     expected, score, verify = (signals.get(name) for name in ("expected_accepted", "score", "verify"))
     if expected is None and score is None and verify is None and not estimates:
         return None
-    return RouterDecision(
-        step=index,
-        span=signals.get("span"),
-        expected=expected,
-        estimates=estimates,
-        score=score,
-        verify=None if verify is None else bool(verify),
-    )
+    span, verified = signals.get("span"), None if verify is None else bool(verify)
+    return RouterDecision(step=index, span=span, expected=expected, estimates=estimates, score=score, verify=verified)
 
 
 def _flattened(step: Step) -> Iterator[int]:
     """Positions that the step made final, verified ones first."""
     final = [(position, outcome) for position, outcome in outcomes(step).items() if outcome.fate.final]
     order = "order" if "order" in step.numbers else "level"
-    verified = [
-        (_measure(step, order, outcome.entry) or 0.0, position)
-        for position, outcome in final
-        if outcome.fate in SPECULATIVE
+    ranked = [
+        (False, _measure(step, order, entry) or 0.0, position)
+        if fate in SPECULATIVE
+        else (True, -(_measure(step, "confidence", entry) or 0.0), position)
+        for position, (_, fate, entry) in final
+        if fate is not Fate.EDITED
     ]
-    others = [
-        (-(_measure(step, "confidence", outcome.entry) or 0.0), position)
-        for position, outcome in final
-        if outcome.fate not in SPECULATIVE and outcome.fate is not Fate.EDITED
-    ]
-    yield from (position for _, position in sorted(verified) + sorted(others))
+    yield from (position for *_, position in sorted(ranked))
 
 
 def _measure(step: Step, name: str, entry: int) -> float | None:

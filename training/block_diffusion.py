@@ -201,15 +201,7 @@ def loss_of(model: Qwen3ForCausalLM, batch: Noised) -> Tensor:
 def train(
     run: Run, model: Qwen3ForCausalLM, noise: Noise, seed: int, batch: Callable[[int], tuple[Tensor, Tensor]]
 ) -> None:
-    """Train until the budget is used up.
-
-    Args:
-        run: The run, resumed where it was interrupted.
-        model: Its network.
-        noise: Makes what the network reads.
-        seed: Of the noise.
-        batch: Step -> rows [B, L] and lengths of their prompts [B].
-    """
+    """Train until the budget is used up; `batch` gives for a step rows [B, L] and lengths of their prompts [B]."""
     for step in run.steps():
         noised = noise(*batch(step), torch.Generator().manual_seed(seed * 1_000_003 + step))
         with torch.autocast(device().type, torch.bfloat16):

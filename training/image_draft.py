@@ -94,14 +94,7 @@ def inherit(model: Transformer, target: Transformer) -> None:
 
 
 def compare(model: Transformer, codes: Tensor, labels: Tensor, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """KL(target || drafter) in nats, total variation and the drafter's log probabilities, at every position [B, 144].
-
-    Args:
-        model: the drafter.
-        codes: [B, 144], drawn by the target.
-        labels: [B, 2].
-        logits: the target's [B, 144, K].
-    """
+    """KL(target || drafter) in nats, total variation and the drafter's log probabilities, at each position [B, 144]."""
     ids, positions = inputs(model, codes, labels)
     with torch.autocast(device().type, torch.bfloat16, enabled=model.training):
         out = model(ids, positions)[:, model.prefix - 1 :]

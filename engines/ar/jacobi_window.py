@@ -59,16 +59,7 @@ class Window:
         verdict: Verdicts,
         numbers: Mapping[str, Tensor] | None = None,
     ) -> Decision:
-        """What an iteration made of the window; its readback says how many tokens became final, and if that is all.
-
-        Args:
-            task: What is decoded.
-            position: See `positions`.
-            after: What they hold now.
-            probs: Their distributions, by which the drafts were verified.
-            verdict: The verdicts on the drafts.
-            numbers: The method's own columns [W].
-        """
+        """What an iteration made of the window, in columns [W]; read back are how many became final, and if it ended."""
         r = first_rejection(verdict.kept)
         gain = (r + 1).clamp(max=len(position))
         gain, ended, fate = cut_at_end(task, after, gain, self._fates(after, r))

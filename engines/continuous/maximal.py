@@ -64,13 +64,8 @@ def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: 
     At most `most` proposals are made. A plain draw stands in after that, which happens with a probability of at most
     1 / (e * most) a judged draft: the proposals fail with probability (1 - P)^most, and are needed with probability P.
 
-    Args:
-        row: the position, counted from the first one of the request.
-        draft: the density q.
-        shape: of a path, S x D.
-        most: see above.
-        chance: where uniform numbers and proposals come from.
-        at: names the draws; one position.
+    Positions, of which `row` is one, are counted from the first of the request; `draft` is the density q of paths of
+    the `shape` S x D, and `at` names the draws of one position.
     """
     made, count, width = 0, min(_FIRST_ROUND, most), shape.numel()
     while made < most:

@@ -132,15 +132,7 @@ class Row:
     def __init__(
         self, task: TextTask, size: int, *, causal: bool = False, part: int | None = None, carry: bool = True
     ) -> None:
-        """Begin with masks behind the prompt.
-
-        Args:
-            task: The prompt, and what is to follow it.
-            size: Tokens of a block.
-            causal: Whether finished tokens are stored as a causal model sees them.
-            part: Tokens of a sub-block, by default the block's; it divides `size`.
-            carry: Whether the first token of a right-shifted model's block comes before the block's first pass.
-        """
+        """Begin with masks behind the prompt; with `causal`, finished tokens are stored as a causal model sees them."""
         self.task, self.size, self._causal = task, size, causal or task.causal
         self._part, self._carry = part or size, carry
         self.prompt_length = len(task.prompt)
