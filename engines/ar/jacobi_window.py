@@ -59,7 +59,7 @@ class Window:
         verdict: Verdicts,
         numbers: Mapping[str, Tensor] | None = None,
     ) -> Decision:
-        """What an iteration made of the window, in columns [W]; read back are how many became final, and if it ended."""
+        """What an iteration made of the window, in columns [W]; read back is how many became final, and if it ended."""
         r = first_rejection(verdict.kept)
         gain = (r + 1).clamp(max=len(position))
         gain, ended, fate = cut_at_end(task, after, gain, self._fates(after, r))

@@ -1,8 +1,7 @@
 """Reading the first frames of somebody's GIF or MP4, within bounds.
 
 A file is told by its first bytes, never by its name, and only these two kinds are opened: other kinds may refer to
-further files. Sizes are read off the header before a frame is decoded. ffmpeg reads files alone, so an MP4 lies in a
-temporary one while it is read.
+further files. Sizes are read off the header before a frame is decoded.
 """
 
 import io
@@ -100,9 +99,9 @@ def _mp4(data: bytes, wanted: int, high: int, wide: int) -> Iterator[Image.Image
 def _ffmpeg(path: str, *wanted: str) -> subprocess.CompletedProcess[bytes]:
     """Run ffmpeg on a file that holds an MP4 and nothing else: no playlist in it is followed anywhere."""
     bounds = ("-f", "mov", "-protocol_whitelist", "file", "-max_pixels", str(MOST_PIXELS), "-threads", "1")
+    streams = ("-an", "-sn", "-dn", "-threads", "1")
     try:
-        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-hide_banner", "-nostdin", *bounds, "-i", path]
-        command += ["-an", "-sn", "-dn", "-threads", "1", *wanted]
+        command = [imageio_ffmpeg.get_ffmpeg_exe(), "-hide_banner", "-nostdin", *bounds, "-i", path, *streams, *wanted]
         return subprocess.run(command, capture_output=True, timeout=MOST_WAIT, check=False)
     except (RuntimeError, OSError):
         raise ConfigError("clip: ffmpeg is missing here; give a GIF, or pip install imageio-ffmpeg.") from None

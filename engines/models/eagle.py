@@ -2,8 +2,7 @@
 
 It is a single layer. For position t it is fed the hidden states of the target there, fused into one vector, and the
 token at t + 1, and predicts the token at t + 2. Further drafts have no hidden states of the target yet: its own output
-stands in for them. Embedding and head are the target's; of the head it has the rows of some frequent tokens alone, so
-that q is 0 for all others. Whatever it drafts, verification makes the output exact.
+stands in for them. Embedding and head are the target's, the head's rows those of frequent tokens: q is 0 for others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -104,11 +103,7 @@ class LeanEagle:
 
 
 class EagleSession:
-    """Drafts for the sequences of a target's session, whose hidden states it takes.
-
-    Its cache holds verified positions, made of the target's states, and behind them those of drafts. Once the target
-    has looked at these, they are cut off.
-    """
+    """Drafts for the sequences of a target's session, whose hidden states it takes; drafts are cut off its cache."""
 
     def __init__(self, network: LeanEagle, target: CausalLMSession, tasks: Sequence[Task]) -> None:
         target.watch(network.taps)

@@ -1,7 +1,6 @@
 """Networks that draw one continuous token given its condition: MAR's diffusion head, ours, a mixture of Gaussians.
 
-Both are small next to the backbone that makes the condition. The diffusion head runs once per denoising step, so its
-width and depth decide what a token costs. Submodules of the diffusion head have the names of MAR's checkpoints.
+Submodules of the diffusion head have the names of MAR's checkpoints.
 """
 
 import math

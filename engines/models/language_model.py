@@ -55,8 +55,7 @@ class DiffusionLM(Networked):
     ) -> None:
         """Wrap a causal-LM class of transformers, whose own attention mask is always overruled.
 
-        Prompts go to `device`, and distributions come from there. A network that lies on several devices, of which
-        this is the first, stays there.
+        A network that lies on several devices, of which `device` is the first, stays there.
         """
         self.card, self.device, self.kind = card, device, kind
         self.families: tuple[Family, ...] = ("diffusion-lm",) if kind.full else ("diffusion-lm", "discrete-ar")

@@ -37,25 +37,15 @@ class States(NamedTuple):
     last_hidden_state: Float[Tensor, "n T W"]
     tapped: tuple[Float[Tensor, "n T W"], ...] = ()
     """Hidden states after the layers that were asked for."""
-
-
-class Logits(NamedTuple):
-    """What a pass of a causal language model gives."""
-
-    logits: Float[Tensor, "1 T V"]
-    last_hidden_state: Float[Tensor, "1 T W"]
-    tapped: tuple[Float[Tensor, "1 T W"], ...] = ()
-    """See `States`."""
+    logits: Float[Tensor, "1 T V"] | None = None
+    """Of a causal language model."""
 
 
 class Lean(nn.Module):
     """Stands in for the decoder of transformers that it is made of, on its device, in float32, for inference."""
 
     def __init__(self, model: Any, linear: "type[Linear]") -> None:
-        """Lay out the weights of a model that `fits`, for products of one kind.
-
-        Its layers are taken out of it, so that no more than one is held twice.
-        """
+        """Lay out the weights of a model that `fits`; layers are taken out of it, so that one is held twice at most."""
         super().__init__()
         config = model.config
         self.linear = linear
@@ -83,11 +73,7 @@ class Lean(nn.Module):
         taps: Sequence[int] = (),
         **_: object,
     ) -> States:
-        """See `LlamaModel.forward`; positions must be given.
-
-        Without a mask attention is causal, and a single token sees all that is cached. `taps` are layers, counted from
-        0 and rising, whose hidden states are wanted, too.
-        """
+        """See `LlamaModel.forward` and `causal_mask`; positions must be given, `taps` are layers, from 0 and rising."""
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         assert x is not None
         turn, shape = self.turn[position_ids], x.shape  # [n, T, 1, D / 2]
@@ -146,14 +132,14 @@ class LeanCausalLM(nn.Module):
         logits_to_keep: int = 0,
         taps: Sequence[int] = (),
         **_: object,
-    ) -> Logits:
+    ) -> States:
         """Logits of the last `logits_to_keep` tokens, or of all, behind what is cached; `taps` as `Lean.forward`."""
         start, count = past_key_values.get_seq_length(), input_ids.shape[1]
         place = torch.arange(start, start + count, device=input_ids.device)
         past_key_values.advance(count)
         states = self.model(input_ids, None, place[None], causal_mask(start, place), past_key_values, taps)
         rows = states.last_hidden_state[0, -logits_to_keep:]
-        return Logits(self._head(self._head.padded(rows))[None, : len(rows)], *states)
+        return states._replace(logits=self._head(self._head.padded(rows))[None, : len(rows)])
 
 
 def causal_mask(start: int, place: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"] | None:

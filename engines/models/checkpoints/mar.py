@@ -61,10 +61,8 @@ class MARSize:
 
 
 def _layer(size: MARSize) -> nn.Module:
-    """A layer of a vision transformer: torch's own."""
-    return nn.TransformerEncoderLayer(
-        size.width, size.heads, 4 * size.width, 0.0, F.gelu, _EPSILON, batch_first=True, norm_first=True
-    )
+    sizes = (size.width, size.heads, 4 * size.width)
+    return nn.TransformerEncoderLayer(*sizes, 0.0, F.gelu, _EPSILON, batch_first=True, norm_first=True)
 
 
 class MAR(nn.Module):

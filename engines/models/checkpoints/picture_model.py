@@ -94,11 +94,7 @@ class PictureModel(Networked, Draws):
         card: ModelCard,
         unit: bool = False,
     ) -> None:
-        """Wrap a network that lies on its device, as the codebook does.
-
-        The native `decoder` in it has the KV cache. Models with the same `book` can draft for each other; `unit` says
-        whether its codes lie on the unit sphere.
-        """
+        """Wrap a network, whose `decoder` has the KV cache, on the codebook's device; `unit` codes are normalised."""
         self.card, self.device, self.shape = card, book.device, shape
         self._network, self._decoder, self.parameters = network, decoder, count_parameters(network)
         self.embedding = F.normalize(book.double(), dim=-1) if unit else book.double()
@@ -118,10 +114,7 @@ class PictureModel(Networked, Draws):
         return dtype
 
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
-        """Logits [B, N, K] of the codes; what `CausalSession` calls its network as.
-
-        Ids below K are codes, others belong to the prompt.
-        """
+        """Logits [B, N, K] of the codes, as `CausalSession` asks for them; ids from K on belong to the prompt."""
         logits: Tensor = self._network(ids, positions, cache, mask)
         return logits
 
@@ -166,11 +159,7 @@ class PictureModel(Networked, Draws):
 
 
 class OneVocabulary(PictureModel):
-    """A model whose codes are tokens of the vocabulary that it writes in, and only codes may stand in a picture.
-
-    What a release does by masking all other logits is done by computing no others: the output layer keeps the rows of
-    the codes alone, which is the same distribution.
-    """
+    """A model whose codes are tokens of the vocabulary that it writes in; its output layer keeps their rows alone."""
 
     def __init__(
         self,
@@ -215,10 +204,7 @@ class LatentPictures(Networked, Draws):
         width: int,
         sequence: Int[Tensor, " L"],
     ) -> None:
-        """Wrap a network and the AutoencoderKL of its tokens, and move both to `device`.
-
-        Tokens have `width` numbers. `sequence` says where, in raster order, the latents lie that they are made of.
-        """
+        """Wrap a network and the AutoencoderKL of its tokens, which are `width` of the latents in this `sequence`."""
         self.card, self.device, self._width = card, device, width
         self._sequence, self._side = sequence, math.isqrt(len(sequence))
         self._network, self._autoencoder = network.to(device).eval(), autoencoder.to(device).eval()

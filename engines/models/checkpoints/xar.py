@@ -158,10 +158,7 @@ class XAR(nn.Module):
         place: Int[Tensor, "B L"],
         attend: Attend,
     ) -> Float[Tensor, "B L D"]:
-        """Velocities of tokens, clean or noisy, that lie at `place` in the order of generation.
-
-        The `modulation` is that of every row or of every token; see `Attend` for `attend`.
-        """
+        """Velocities of tokens, clean or noisy, that lie at `place` in the order of generation; see `Attend`."""
         h = self.z_proj_ln(self.z_proj(x) + self.encoder_pos_embed_learned[0, place])
         for i, layer in enumerate(self.encoder_blocks):
             h = layer(h, modulation, place, (i, attend))
@@ -173,10 +170,7 @@ class XAR(nn.Module):
 
 
 class CellSession:
-    """The backbone session: the KV cache of clean cells, with a row for a sequence and, guided, one without class.
-
-    What a cell's flow is conditioned on is the row that it lies in and how many clean cells it sees: two numbers.
-    """
+    """The backbone session: the KV cache of clean cells. A condition is a row of it, and the clean cells to see."""
 
     def __init__(self, network: XAR, labels: Int[Tensor, "B R"], cell: int) -> None:
         """Sequences of one network; `labels` of all rows, and how many tokens there are to a cell."""

@@ -21,10 +21,7 @@ class TokenSession:
     """Sequences of a block-diffusion language model that are decoded from left to right."""
 
     def __init__(self, blocks: BlockSession, prompts: Sequence[tuple[int, ...]], mask: int, *, shift: bool) -> None:
-        """Open a session on one of blocks that serves it alone, with a slot for every position and one more.
-
-        The `mask` stands for an open position. With `shift` the output at i - 1 predicts token i.
-        """
+        """Open a session on one of blocks that serves it alone, with a slot for every position and one more."""
         self._blocks, self._mask, self._shift = blocks, mask, shift
         self._prompts = [torch.tensor(prompt, dtype=torch.long, device=blocks.device) for prompt in prompts]
         self._stored = [0] * len(prompts)
