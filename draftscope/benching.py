@@ -267,11 +267,7 @@ def _measure(
 
 
 def _ways(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict[str, Any]) -> list[Way]:
-    """All ways of decoding, ordinary decoding first; the models are loaded.
-
-    Raises:
-        ConfigError: for a model that is no causal language model.
-    """
+    """All ways of decoding, ordinary decoding first; raises ConfigError for no causal language model."""
     loading = {name: given.pop(name) for name in _OF_MODELS if name in given}
     seed = given.pop("seed", 0)
     sampled = given.keys() & {"temperature", "top_k", "top_p"}
@@ -419,11 +415,7 @@ def _gamma(way: Way) -> int:
 
 
 def read_prompts(path: str | os.PathLike[str]) -> list[Conversation]:
-    """The prompts of a file; see `bench`.
-
-    Raises:
-        ConfigError: for a file that cannot be read, or a line without a prompt.
-    """
+    """The prompts of a file, see `bench`; raises ConfigError for one that cannot be read, or a line without."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -104,11 +104,7 @@ def _terms(size: Size, work: Work) -> Terms:
 
 
 def fitted(runs: Sequence[tuple[Terms, float]]) -> Terms:
-    """Seconds for each of the terms: least squares of relative errors, none negative.
-
-    Raises:
-        HardwareError: where the times do not tell bytes and flops apart.
-    """
+    """Seconds of the terms, none negative, least squares of relative errors; HardwareError where times do not tell."""
     shares = np.array([[term / seconds for term in terms] for terms, seconds in runs])
     needed, count = (_BYTES, _FLOPS), shares.shape[1]
     spare = [column for column in range(count) if column not in needed]

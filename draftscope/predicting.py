@@ -62,11 +62,7 @@ def predict(
 
 
 def read_device(given: str | os.PathLike[str]) -> Device:
-    """A device by its name, or from a file of `draftscope calibrate`, which ends in .json.
-
-    Raises:
-        HardwareError: for an unknown name, or a file that is no device.
-    """
+    """A device by name, or from a .json file of `draftscope calibrate`; raises HardwareError for none."""
     path = Path(given)
     if path.suffix.lower() != ".json":
         return named("device", DEVICES, str(given))

@@ -116,11 +116,7 @@ class Generation:
         self.cache, self.complete = None, complete
 
     def trace(self, target: CausalLM, draft: CausalLM | None, output: Sequence[int] | None) -> Trace:
-        """The trace of these passes.
-
-        Raises:
-            ValueError: Where they cannot be told apart: a batch, embeddings in place of ids, or no cache.
-        """
+        """The trace of these passes; raises ValueError for a batch, embeddings or no cache, which hide them."""
         self._check()
         finals = [one.start + 1 for one in self.passes[1:]] + [self._length + 1]
         first = self._first(finals[0])

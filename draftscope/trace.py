@@ -50,19 +50,11 @@ class Trace(traces.Trace):
         return events(self)
 
     def to_pandas(self) -> Any:
-        """`columns` as a pandas.DataFrame.
-
-        Raises:
-            ImportError: Without pandas.
-        """
+        """`columns` as a pandas.DataFrame; raises ImportError without pandas."""
         return _installed("to_pandas", "pandas").DataFrame(self.columns())
 
     def arrow(self) -> Any:
-        """`columns` as a pyarrow.Table.
-
-        Raises:
-            ImportError: Without pyarrow.
-        """
+        """`columns` as a pyarrow.Table; raises ImportError without pyarrow."""
         return _installed("arrow", "pyarrow").table(self.columns())
 
     def __eq__(self, other: object) -> bool:

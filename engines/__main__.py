@@ -124,11 +124,7 @@ def run(options: argparse.Namespace) -> int:
 
 @contextmanager
 def _writing(place: str, field: str = "-o") -> Iterator[None]:
-    """Say in a sentence that a file cannot be written; a reader that went away is left to `traces.streams.piped`.
-
-    Raises:
-        ConfigError: for what cannot be written.
-    """
+    """Say in a sentence, as ConfigError, that a file cannot be written; a reader that went away is `piped`'s."""
     try:
         yield
     except BrokenPipeError:

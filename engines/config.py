@@ -125,11 +125,7 @@ def settings(config: type[Any]) -> tuple[Setting, ...]:
 
 
 def make_config(config: type[C], values: Mapping[str, object]) -> C:
-    """A Config from names and values, text included.
-
-    Raises:
-        ConfigError: for an unknown name, a value that is not allowed, or values that do not go together.
-    """
+    """A Config from names and values, text included; raises ConfigError for those that cannot be."""
     known = {setting.name: setting for setting in settings(config)}
     for name in values:
         if name not in known:

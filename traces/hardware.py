@@ -256,10 +256,7 @@ def denoised(step: Step, config: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def denoising_steps(config: Mapping[str, Any], tokens: Iterable[Token]) -> int:
-    """How many steps lead from noise to each of these tokens, by a run's settings; 0 where that is unsaid.
-
-    Tokens that are no vectors take none.
-    """
+    """Steps from noise to each of these tokens, by a run's settings; 0 where that is unsaid, or none is a vector."""
     steps = config.get("steps")
     return steps if type(steps) is int and steps > 0 and any(isinstance(token, tuple) for token in tokens) else 0
 

@@ -134,20 +134,14 @@ def decode_order(steps: Sequence[Step]) -> tuple[int, ...]:
 
 
 def local_ar_ness(order: Sequence[int], k: int) -> float:
-    """Share of tokens that end a run of k + 1 neighbours decoded from left to right; 1 for ordinary decoding.
-
-    `local@k` of DiffuCoder, for k from 1: the last k + 1 decoded positions follow each other by one. 0 for fewer.
-    """
+    """Share of tokens that end a run of k + 1 neighbours decoded from left to right: `local@k` of DiffuCoder."""
     follows = [later == earlier + 1 for earlier, later in pairwise(order)]
     runs = [all(follows[start : start + k]) for start in range(len(order) - k)]
     return fmean(runs) if runs else 0.0
 
 
 def global_ar_ness(order: Sequence[int], k: int) -> float:
-    """Share of tokens among the k leftmost positions still open when they were decoded; 1 for ordinary decoding.
-
-    `global@k` of DiffuCoder, for k from 1, over the positions that were decoded.
-    """
+    """Share of tokens among the k leftmost open positions when they were decoded: `global@k` of DiffuCoder."""
     left = sorted(order)
     hits = []
     for position in order:

@@ -229,10 +229,7 @@ def export(
     measure: Callable[[Qwen3ForCausalLM], dict[str, Any]],
     options: argparse.Namespace,
 ) -> None:
-    """Write an ordinary transformers checkpoint in half precision, in files of a few MB, and its MANIFEST entry.
-
-    What is measured is what ships.
-    """
+    """Write a transformers checkpoint in half precision, which is what is measured, and its MANIFEST entry."""
     folder = MODELS / run.name
     shutil.rmtree(folder, ignore_errors=True)
     model.half().save_pretrained(folder, max_shard_size="8MB")

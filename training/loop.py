@@ -260,11 +260,7 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
 
 
 def other_files(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[str]:
-    """The files beside the weights that belong to an entry, as paths below the folder.
-
-    They are those in its own folder, and those at the top whose names begin as its name does: text-tokenizer.json is
-    every text model's.
-    """
+    """Files that belong to an entry: those in its folder, and at the top those of its family: text-tokenizer.json."""
     family = name.partition("-")[0]
     owned = {entry.get("file") for entry in manifest.values()} | {MANIFEST}
     files = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]

@@ -73,10 +73,7 @@ def distinct(split: str, count: int, without: frozenset[str] = frozenset()) -> l
 
 
 def solved(text: str, answer: str) -> bool:
-    """Whether what a model wrote ends in the right answer, by the package's scorer.
-
-    The scorer takes the first number it meets, so it is shown what follows the last ####.
-    """
+    """Whether a text ends in the right answer behind its last ####, by the package's scorer."""
     dataset = reasoning_gym.create_dataset("gsm_symbolic", size=1, seed=0)
     _, mark, given = text.rpartition("####")
     return bool(mark) and dataset.score_answer(given.strip(), {"answer": answer}) == 1.0

@@ -139,7 +139,8 @@ class LeanCausalLM(nn.Module):
         past_key_values.advance(count)
         states = self.model(input_ids, None, place[None], causal_mask(start, place), past_key_values, taps)
         rows = states.last_hidden_state[0, -logits_to_keep:]
-        return states._replace(logits=self._head(self._head.padded(rows))[None, : len(rows)])
+        logits = self._head(self._head.padded(rows))[None, : len(rows)]
+        return States(states.last_hidden_state, states.tapped, logits)
 
 
 def causal_mask(start: int, place: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"] | None:

@@ -196,12 +196,7 @@ def sha256(file: Path) -> str:
 
 
 def weight_hashes(source: Source) -> dict[str, str]:
-    """The files with the weights, each with a hash.
-
-    A file in the hub's cache is named by its SHA-256, and one of up to 256 MB is hashed whole. Of a larger one, which
-    would cost seconds to minutes, the hash is of its size, of its head with every tensor's name, shape and place, and
-    of one megabyte in 64; its name says so.
-    """
+    """The files with the weights, each with a hash, of which docs/models.md says how large files are sampled."""
     hashes = {}
     for file in source.files():
         whole = _SHA256.fullmatch(file.resolve().name) or file.stat().st_size <= _WHOLE_BYTES

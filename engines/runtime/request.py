@@ -77,11 +77,7 @@ class Request:
     """Whether the caller owns this machine: then a model may be a folder or OWNER/NAME, and a prompt a clip's path."""
 
     def resolved(self) -> "Request":
-        """The request with its Method, Config, seed and model chosen; nothing is loaded for it.
-
-        Raises:
-            ConfigError: for a method, preset, setting, model, prompt or seed that cannot be; the message says what can.
-        """
+        """The request with Method, Config, seed and model chosen, not loaded; raises ConfigError for what cannot be."""
         method = read_method(self.method, self.config)
         model = default_model(method.family) if self.model is None else self.model
         named = isinstance(model, str)

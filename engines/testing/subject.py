@@ -56,12 +56,7 @@ class Subject:
 
 
 def subject(method: Method, given: Mapping[str, object] | None = None) -> Subject:
-    """A method under `given` settings, shortened where they leave room, on models of its family.
-
-    Raises:
-        ConfigError: for a family that there is not, or a setting that is not allowed.
-        ValueError: for settings that the models or the method refuse.
-    """
+    """A method under `given` settings, shortened where they leave room; ConfigError or ValueError if refused."""
     if method.family not in SHORT:
         raise ConfigError(f"family: {method.family!r} is none; use {', '.join(get_args(Family))}.")
     given = {} if given is None else given

@@ -115,7 +115,7 @@ class Chameleon(OneVocabulary):
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Chameleon:
-    """The model of a folder; see `assembling`."""
+    """The model of a folder; see `table`."""
     kind, beside = _kind(source)
     config = _config(source, settings)
     state = source.tensors()
@@ -135,7 +135,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes; see `assembling`."""
+    """What the model of a folder takes; see `table`."""
     kind, beside = _kind(source)
     exact = beside.count() if beside else source.count(prefix=_VQ)
     columns = kind.side + bool(kind.grid)

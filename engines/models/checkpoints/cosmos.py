@@ -167,7 +167,7 @@ class CosmosVideo(ClipModel):
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CosmosVideo:
-    """The model of a converted folder; see `assembling`. Its tokenizer, a fiftieth of it, is in float32."""
+    """The model of a converted folder; see `table`. Its tokenizer, a fiftieth of it, is in float32."""
     layout, once = read_layout(source, settings), replace(source, remedy=f"Convert it once with: {CONVERT}")
     if (source.folder / "model.pt").is_file() and not any(source.folder.glob("*.safetensors")):
         raise once.incomplete("model.pt is a pickle, which is never read here")
@@ -182,7 +182,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes; see `assembling`. Of a broken tokenizer, loading will tell."""
+    """What the model of a folder takes; see `table`. Of a broken tokenizer, loading will tell."""
     layout, beside = read_layout(source, settings), source.inside(TOKENIZER)
     exact, positions, parameters = 0, 0, 0
     with suppress(ModelError):

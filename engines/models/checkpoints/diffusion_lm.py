@@ -209,7 +209,7 @@ _OTHERS_CODE: Final = ("architectures", "attn_implementation", "auto_map", "mode
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> DiffusionLM:
-    """The model of a folder; see `assembling`."""
+    """The model of a folder; see `table`."""
     family, config = _family(source, settings)
     tokenizer = read_tokenizer(source)
     kind = _kind(source, family, settings, config, tokenizer)
@@ -222,7 +222,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """The memory that the model of a folder needs; see `assembling`. A bidirectional one has no KV cache."""
+    """The memory that the model of a folder needs; see `table`. A bidirectional one has no KV cache."""
     family, config = _family(source, settings)
     held = None if family.split is _split_llada2 else source.format()
     count = parameters(source, family.network, config)

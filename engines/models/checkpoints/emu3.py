@@ -71,7 +71,7 @@ class Emu3(OneVocabulary):
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Emu3:
-    """The model of a folder; see `assembling`."""
+    """The model of a folder; see `table`."""
     config = native_config(source, Emu3Config, settings)
     state = source.tensors(_UNUSED)
     state = {name.replace("text_model.lm_head.", "lm_head."): part for name, part in state.items()}
@@ -84,7 +84,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes; see `assembling`."""
+    """What the model of a folder takes; see `table`."""
     config = native_config(source, Emu3Config, settings)
     side = _side(source, settings, config)
     exact = sum(source.count(_UNUSED, codec) for codec in _CODECS)

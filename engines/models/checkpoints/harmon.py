@@ -148,7 +148,7 @@ class HarmonModel(AnyOrder):
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> HarmonModel:
-    """The model of a folder, in float32 whatever is asked for; see `assembling`."""
+    """The model of a folder, in float32 whatever is asked for; see `table`."""
     state = source.tensors(_UNBUILT)
     network = _network(source, settings, {n: part for n, part in state.items() if not n.startswith(_KL16)})
     if "side" in settings:
@@ -159,7 +159,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtyp
 
 
 def needs(source: Source, _: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes, all of it in float32; see `assembling`."""
+    """What the model of a folder takes, all of it in float32; see `table`."""
     return Needs(0, source.count(_UNBUILT))
 
 

@@ -76,14 +76,14 @@ class Janus(PictureModel):
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Janus:
-    """The model of a folder; see `assembling`."""
+    """The model of a folder; see `table`."""
     config = native_config(source, JanusConfig, settings)
     network = native_network(source, JanusPictures, config, source.tensors(_OTHER_HALF), dtype)
     return Janus(network, read_tokenizer(source), card_of(source, TITLE), device)
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes; see `assembling`."""
+    """What the model of a folder takes; see `table`."""
     config = native_config(source, JanusConfig, settings)
     exact, side = source.count(prefix=_CODEC), config.vq_config.num_patches
     return Needs(source.count((*_OTHER_HALF, _CODEC)), exact, cached_numbers(config.text_config), side**2)

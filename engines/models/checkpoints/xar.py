@@ -296,7 +296,7 @@ class XARModel(LatentPictures):
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> XARModel:
-    """The model of a converted folder, in float32 whatever is asked for; see `assembling`."""
+    """The model of a converted folder, in float32 whatever is asked for; see `table`."""
     size = XARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(XARSize)})
     if size.width % (4 * size.heads):
         raise source.incomplete(
@@ -309,7 +309,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtyp
 
 
 def needs(source: Source, _: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes, all of it in float32; see `assembling`."""
+    """What the model of a folder takes, all of it in float32; see `table`."""
     tables = ("mask", *(f".rope.{name}" for name in ("freqs", "freqs_cos", "freqs_sin")))
     return Needs(0, source.count(tables=tables) + source.inside(PIXELS).count(UNUSED))
 
