@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import torch
 from tqdm import tqdm
@@ -334,8 +334,7 @@ def _network(model: Model | None, given: Any) -> Any:
 
 
 def _decoded(job: Job) -> Sequence[Any]:
-    tokens: list[Any] = decode([job])[0].result[0].tolist()
-    return tokens
+    return decode([job])[0].result[0].tolist()
 
 
 def _watched(job: Job) -> tuple[Sequence[Any], Mapping[str, Any], Trace]:
@@ -359,8 +358,7 @@ def _generated(network: Any, options: Mapping[str, Any], job: Job) -> Sequence[i
         **end,
         **options,
     )
-    tokens: list[int] = out[0, len(task.prompt) :].tolist()
-    return tokens
+    return cast("list[int]", out[0, len(task.prompt) :].tolist())
 
 
 def _generated_and_counted(

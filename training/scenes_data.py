@@ -11,7 +11,7 @@ import argparse
 import subprocess
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,8 +100,7 @@ def _ellipse(size: int, x: float, y: float, width: float, height: float) -> NDAr
     box = [4 * (x - width), 4 * (y - height), 4 * (x + width), 4 * (y + height)]
     ImageDraw.Draw(large).ellipse(box, fill=255)
     small = large.resize((size, size), Image.Resampling.BOX)
-    opacity: NDArray[np.float32] = np.divide(np.asarray(small), 255, dtype=np.float32)[..., None]
-    return opacity
+    return cast("NDArray[np.float32]", np.divide(np.asarray(small), 255, dtype=np.float32)[..., None])
 
 
 def compose(thing: str, scene: str, split: int, rng: np.random.Generator) -> NDArray[np.uint8]:

@@ -6,6 +6,7 @@ It starts from the transformer of pictures. The loss leaves out the first frame,
 """
 
 import math
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -50,8 +51,7 @@ def encoded(tokenizer: Tokenizer, count: int, *seed: int) -> tuple[Tensor, Tenso
 def logits_behind_first(model: VideoTransformer, codes: Tensor) -> Tensor:
     """Logits [B, 1152, K] of every code behind the first frame, given those before it."""
     positions = torch.arange(LENGTH - 1, device=codes.device).expand(len(codes), -1)
-    logits: Tensor = model(codes[:, :-1], positions)[:, PLANE - 1 :]
-    return logits
+    return cast(Tensor, model(codes[:, :-1], positions)[:, PLANE - 1 :])
 
 
 def train(run: Run, model: VideoTransformer, tokenizer: Tokenizer, seed: int) -> None:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Annotated, Any, Final, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -249,8 +249,7 @@ def learnt_from_error(schedule: Schedule, i: int | None, error: Tensor) -> Tenso
     """The same where the noise estimate has the squared error `error`; without i of all steps, the first first."""
     by: Any = _variances(schedule, error.dtype, error.device) if i is None else _variance(schedule, i)
     known, _, low, per_nat, of_error = by
-    v: Tensor = ((known + of_error * error).log() - low) * per_nat - 1
-    return v
+    return cast(Tensor, ((known + of_error * error).log() - low) * per_nat - 1)
 
 
 def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None) -> Paths:

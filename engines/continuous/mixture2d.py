@@ -9,7 +9,7 @@ integrating step after step over a grid gives it exactly. Drafts go through `eng
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Final, Literal, TypeAlias, cast, get_args
 
 import torch
 from jaxtyping import Float, Int
@@ -145,8 +145,7 @@ def _along(mean: Tensor, std: Tensor, ends: Tensor, cells: bool) -> Tensor:
     """Densities of M Gaussians at points of an axis, or their probabilities of the cells between [M, ends]."""
     off = (ends - mean[:, None]) / std[:, None]
     if cells:
-        part: Tensor = torch.special.ndtr(off).diff(dim=1)
-        return part
+        return cast(Tensor, torch.special.ndtr(off).diff(dim=1))
     return (-0.5 * off.square()).exp() / (std[:, None] * math.sqrt(2 * math.pi))
 
 
@@ -157,8 +156,7 @@ def edges() -> Float[Tensor, " E"]:
 
 def counted(token: Float[Tensor, "M 2"]) -> Float[Tensor, "X Y"]:
     """How many tokens lie in every cell; those outside all cells are left out."""
-    counts: Tensor = torch.histogramdd(token, bins=[edges(), edges()]).hist
-    return counts
+    return torch.histogramdd(token, bins=[edges(), edges()]).hist
 
 
 def total_variation(share: Float[Tensor, "X Y"], other: Float[Tensor, "X Y"]) -> float:

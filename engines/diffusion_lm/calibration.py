@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from engines.assets import ASSETS
 from engines.config import ConfigError
@@ -135,5 +135,4 @@ def write(path: Path, wanted: Mapping[str, Any], about: Mapping[str, Any], seque
 @cache
 def read(path: Path) -> dict[str, Any]:
     """A stored calibration."""
-    stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return stored
+    return cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))

@@ -132,8 +132,7 @@ class RouterSettings(PartSettings):
 
 def entropy_share(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:
     """Entropy over that of the uniform distribution, in 0 ... 1."""
-    bits: Tensor = entropy_bits(probs) / torch.tensor(float(probs.shape[-1])).log2()
-    return bits
+    return entropy_bits(probs) / torch.tensor(float(probs.shape[-1])).log2()
 
 
 def margin(probs: Float[Tensor, "m V"]) -> Float[Tensor, " m"]:

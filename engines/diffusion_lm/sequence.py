@@ -181,8 +181,7 @@ class Row:
     @property
     def _masked(self) -> Int[Tensor, " m"]:
         """Open positions of the block under way."""
-        masked: Tensor = (self.tokens[self.block] == self.task.mask).nonzero().squeeze(1) + self._first
-        return masked
+        return (self.tokens[self.block] == self.task.mask).nonzero().squeeze(1) + self._first
 
     @property
     def span(self) -> Int[Tensor, " m"]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from engines.assets import ASSETS, REMEDY
 from engines.assets import FOLDERS_VARIABLE as VARIABLE
@@ -271,8 +271,7 @@ def eagle_of(model: Model) -> Model:
             f"drafter: 'eagle' is there for {have}, which it was trained for, and not for {model.card.id}; set "
             "drafter=lookup."
         )
-    drafter: Model = import_module("engines.models.eagle").load(info.eagle, model)
-    return drafter
+    return cast(Model, import_module("engines.models.eagle").load(info.eagle, model))
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -73,8 +73,7 @@ class DiffusionLM(Networked):
     @property
     def tokens(self) -> Mapping[str, int]:
         """Ids by token. A model verifies another's drafts only where both have the same."""
-        vocabulary: Mapping[str, int] = self._tokenizer.get_vocab()
-        return vocabulary
+        return cast("Mapping[str, int]", self._tokenizer.get_vocab())
 
     def encode(self, text: str) -> tuple[int, ...]:
         """The ids of a text."""

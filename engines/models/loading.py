@@ -7,7 +7,7 @@ causal language model of transformers needs no row there.
 
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from huggingface_hub import snapshot_download
@@ -55,8 +55,7 @@ def needs_of(name: str) -> Needs:
     """The memory that the model of a folder or of OWNER/NAME needs, before a tensor of it is read."""
     source = source_of(name)
     row, settings = read_config(source)
-    needs: Needs = _module(row).needs(source, settings)
-    return needs
+    return cast(Needs, _module(row).needs(source, settings))
 
 
 def read_config(source: Source) -> tuple[Checkpoint, dict[str, Any]]:
@@ -123,5 +122,4 @@ def _load(source: Source, device: str, dtype: torch.dtype, room: Room) -> Model:
     if len(split(device)) > 1 and row.module not in _ON_SEVERAL:
         raise source.unsupported(f"runs on one device, and {device!r} names several; name one of them")
     check_room(source, _module(row).needs(source, settings), dtype, device, room)
-    model: Model = _module(row).load(source, settings, device, dtype)
-    return model
+    return cast(Model, _module(row).load(source, settings, device, dtype))

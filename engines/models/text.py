@@ -1,7 +1,7 @@
 """What the files of a language model say of its texts: the tokenizer, how a question is put, and where texts end."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer
@@ -30,8 +30,7 @@ def read_tokenizer(source: Source) -> Tokenizer:
             source, "tokenizer.json", lambda: Tokenizer.from_file(str(source.folder / "tokenizer.json"))
         )
         return whole
-    made: Tokenizer = read_chat_tokenizer(source, Qwen2Tokenizer).backend_tokenizer
-    return made
+    return cast(Tokenizer, read_chat_tokenizer(source, Qwen2Tokenizer).backend_tokenizer)
 
 
 def read_chat_tokenizer(source: Source, kind: Any = AutoTokenizer) -> Any:

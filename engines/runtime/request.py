@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, cast, get_type_hints
 
 from engines.config import ConfigError, make_config, shown
 from engines.methods import METHODS, SHARED
@@ -157,8 +157,7 @@ class Request:
         chat = Chat.of(self.chat, self.messages, self.system)
         asked = getattr(model, "asked", None)
         if asked is not None:
-            again: Model = asked(chat)
-            return again
+            return cast(Model, asked(chat))
         for name in ("chat", "messages", "system"):
             if getattr(self, name) is not None:
                 raise ConfigError(
@@ -198,8 +197,7 @@ class Request:
 
             check_drafter(model, small)
             small = small.asked_as(model)
-        drafter_model: Model = small
-        return drafter_model
+        return cast(Model, small)
 
 
 def read_method(method: object, config: Any = None) -> Method:

@@ -8,7 +8,7 @@ enumerator in place of the seed and walk every branch of a decoder with its exac
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 import torch
@@ -195,8 +195,7 @@ class SeededChance:
 
     def normal(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
         """See `Chance.normal`. Inverts the distribution function, one uniform number each."""
-        noise: Tensor = torch.special.ndtri(self.uniform(draw, count))
-        return noise
+        return cast(Tensor, torch.special.ndtri(self.uniform(draw, count)))
 
     def _stream(self, purpose: str, iteration: int) -> int:
         stream = _mix_int(self._root + zlib.crc32(purpose.encode()) * _GOLDEN)

@@ -139,8 +139,7 @@ class Transformer(nn.Module):
     ) -> Float[Tensor, "B T K"]:
         """Logits of the code after each of `condition_ids` and codes; `mask` is additive, causal without one."""
         embedded = self.backbone.embed_tokens(ids) + self.position(positions)
-        logits: Tensor = self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded))
-        return logits
+        return cast(Tensor, self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)))
 
 
 def condition_ids(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import torch
 from jaxtyping import Int, UInt8
@@ -96,8 +96,7 @@ class StudioVideo(ClipModel):
         with torch.inference_mode():
             drawn: Tensor = self._tokenizer.decode(planes.unflatten(1, (GRID, GRID)))
         pixels = ((drawn + 1) * 127.5).round().clamp(0, 255).byte().permute(0, 2, 3, 1)[place]
-        clips: Tensor = pixels.unflatten(0, (len(codes), -1)).cpu()
-        return clips
+        return cast(Tensor, pixels.unflatten(0, (len(codes), -1)).cpu())
 
 
 @cache

@@ -1,6 +1,6 @@
 """The transformer of the studio video model: over the codes of clips, which the image model's tokenizer makes."""
 
-from typing import Final
+from typing import Final, cast
 
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -46,5 +46,4 @@ class VideoTransformer(nn.Module):
         slot = (positions + 1).clamp(max=LENGTH - 1)
         place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
         embedded = self.backbone.embed_tokens(ids) + place
-        logits: Tensor = self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded))
-        return logits
+        return cast(Tensor, self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)))

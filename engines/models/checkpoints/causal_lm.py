@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from inspect import signature
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from jaxtyping import Float
@@ -163,8 +163,7 @@ class CausalCheckpoint(CausalText):
     @property
     def tokens(self) -> Mapping[str, int]:
         """Ids by token. A model verifies another's drafts only where both have the same."""
-        vocabulary: Mapping[str, int] = self._tokenizer.get_vocab()
-        return vocabulary
+        return cast("Mapping[str, int]", self._tokenizer.get_vocab())
 
     def start(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
         """See `engines.protocol.Model.start`."""
@@ -262,8 +261,7 @@ class CausalLMSession(DiscreteSession):
             states = torch.cat([*out.tapped, out.last_hidden_state], -1)[0]
             first, earlier = self._seen.get(sequence, (start, states[:0]))
             self._seen[sequence] = (first, torch.cat([earlier[: start - first], states]))
-        logits: Tensor = out.logits[0, -wanted:, : self._width]
-        return logits
+        return cast(Tensor, out.logits[0, -wanted:, : self._width])
 
     def cost(self, request: Forward) -> tuple[int, int]:
         """See `DiscreteSession.cost`."""

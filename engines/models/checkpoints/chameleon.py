@@ -17,7 +17,7 @@ the VQGAN among its own tensors, it is Anole. What differs from the releases is 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -110,8 +110,7 @@ class Chameleon(OneVocabulary):
     def pixels(self, codes: Tensor) -> Tensor:
         """See `PictureModel.pixels`."""
         shape = (len(codes), -1, self._kind.side, self._vq.config.vq_embed_dim)
-        pixels: Tensor = self._vq.decode(codes.flatten(), force_not_quantize=True, shape=shape).sample
-        return pixels
+        return cast(Tensor, self._vq.decode(codes.flatten(), force_not_quantize=True, shape=shape).sample)
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Chameleon:

@@ -9,7 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import torch
@@ -108,8 +108,7 @@ class ClipModel(Networked, ABC):
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
         """What `engines.models.sessions.causal.CausalSession` calls its network as."""
-        logits: Tensor = self._network(ids, positions, cache, mask)
-        return logits
+        return cast(Tensor, self._network(ids, positions, cache, mask))
 
     @abstractmethod
     def given_by(self, prompt: str) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from jaxtyping import Float, Int, UInt8
@@ -139,8 +139,7 @@ class CosmosVideo(ClipModel):
     ) -> Float[Tensor, "B N K"]:
         """See `ClipModel.logits`."""
         states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
-        logits: Tensor = self._network.lm_head(states)
-        return logits
+        return cast(Tensor, self._network.lm_head(states))
 
     def given_by(self, prompt: str) -> tuple[int, ...]:
         """See `ClipModel.given_by`; no clips come with these models."""

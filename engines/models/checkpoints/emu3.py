@@ -7,7 +7,7 @@ Words for good pictures follow a visitor's text, as in the release, and its unco
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -66,8 +66,7 @@ class Emu3(OneVocabulary):
 
     def pixels(self, codes: Tensor) -> Tensor:
         """See `PictureModel.pixels`."""
-        pixels: Tensor = self._vq.decode(codes.unflatten(1, (self._side, self._side)))
-        return pixels
+        return cast(Tensor, self._vq.decode(codes.unflatten(1, (self._side, self._side))))
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Emu3:

@@ -6,7 +6,7 @@ it. Pictures of 384x384 pixels are 24x24 codes of VQ-16 (arXiv 2406.06525), in r
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from tokenizers import Tokenizer
@@ -66,13 +66,11 @@ class Janus(PictureModel):
         read = janus.language_model.embed_tokens((ids - codes).clamp(min=0))
         inputs = torch.where((ids < codes)[..., None], drawn, read)
         states = hidden_states(janus.language_model, positions, cache, mask, inputs_embeds=inputs)
-        logits: Tensor = janus.generation_head(states)
-        return logits
+        return cast(Tensor, janus.generation_head(states))
 
     def pixels(self, codes: Tensor) -> Tensor:
         """See `PictureModel.pixels`."""
-        pixels: Tensor = self._janus.vqmodel.decode(codes)
-        return pixels
+        return cast(Tensor, self._janus.vqmodel.decode(codes))
 
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Janus:

@@ -5,7 +5,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -110,13 +110,11 @@ class PictureModel(Networked, Draws):
     @property
     def dtype(self) -> torch.dtype:
         """What the transformer computes in; pixels are made in float32."""
-        dtype: torch.dtype = self._decoder.dtype
-        return dtype
+        return cast(torch.dtype, self._decoder.dtype)
 
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
         """Logits [B, N, K] of the codes, as `CausalSession` asks for them; ids from K on belong to the prompt."""
-        logits: Tensor = self._network(ids, positions, cache, mask)
-        return logits
+        return cast(Tensor, self._network(ids, positions, cache, mask))
 
     @abstractmethod
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
@@ -179,8 +177,7 @@ class OneVocabulary(PictureModel):
         """See `PictureModel.logits`."""
         codes = self.shape.codes
         words = torch.where(ids < codes, self._ids[ids.clamp(max=codes - 1)], ids - codes)
-        logits: Tensor = self._head(hidden_states(self._decoder, positions, cache, mask, input_ids=words))
-        return logits
+        return cast(Tensor, self._head(hidden_states(self._decoder, positions, cache, mask, input_ids=words)))
 
 
 class LatentPictures(Networked, Draws):
@@ -214,13 +211,11 @@ class LatentPictures(Networked, Draws):
         """Tokens in the order of generation, on the CPU, as the latents of pictures."""
         row = tokens.reshape(len(tokens), len(self._sequence), -1)
         placed = torch.zeros(row.shape).index_copy(1, self._sequence, row).transpose(1, 2)
-        latents: Tensor = placed.unflatten(2, (self._side, self._side))
-        return latents
+        return cast(Tensor, placed.unflatten(2, (self._side, self._side)))
 
     def pixels(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B 3 H W"]:
         """Pictures of tokens, nominally in [-1, 1]."""
-        pixels: Tensor = self._autoencoder.decode(self.raster(tokens).to(self.device) / self.scale).sample
-        return pixels
+        return cast(Tensor, self._autoencoder.decode(self.raster(tokens).to(self.device) / self.scale).sample)
 
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
         """See `Draws.pixels_of`; open positions hold the mean token."""

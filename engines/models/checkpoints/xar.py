@@ -13,7 +13,7 @@ pass of a method is T + 1 passes here: one stores clean cells, and one is for ea
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 import torch.nn.functional as F
@@ -83,8 +83,7 @@ class Attention(nn.Module):
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
         cos, sin = (getattr(self.rope, name)[place][:, None] for name in ("freqs_cos", "freqs_sin"))
         q, k = (part * cos + _turned(part) * sin for part in (q, k))
-        out: Tensor = self.proj(attend(layer, q, k, v).transpose(1, 2).flatten(2))
-        return out
+        return cast(Tensor, self.proj(attend(layer, q, k, v).transpose(1, 2).flatten(2)))
 
 
 def _turned(x: Float[Tensor, "B heads L C"]) -> Float[Tensor, "B heads L C"]:
@@ -116,8 +115,7 @@ class Layer(nn.Module):
         gate, inner_gate, scale, inner_scale, shift, inner_shift = self.ada_lin(modulation).chunk(6, -1)
         x = x + gate * self.attn(torch.addcmul(shift, _plain(x), 1 + scale), place, *at)
         h = torch.addcmul(inner_shift, _plain(x), 1 + inner_scale)
-        out: Tensor = x + inner_gate * self.mlp["fc2"](F.gelu(self.mlp["fc1_g"](h)) * self.mlp["fc1_x"](h))
-        return out
+        return cast(Tensor, x + inner_gate * self.mlp["fc2"](F.gelu(self.mlp["fc1_g"](h)) * self.mlp["fc1_x"](h)))
 
 
 def _plain(x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L C"]:
@@ -165,8 +163,7 @@ class XAR(nn.Module):
         h = self.decoder_embed(self.encoder_norm(h)) + self.decoder_pos_embed_learned[0, place]
         for i, layer in enumerate(self.decoder_blocks, len(self.encoder_blocks)):
             h = layer(h, modulation, place, (i, attend))
-        out: Tensor = self.pred(self.decoder_norm(h))
-        return out
+        return cast(Tensor, self.pred(self.decoder_norm(h)))
 
 
 class CellSession:
