@@ -203,12 +203,7 @@ def psnr(squared: float) -> float:
 
 
 def export(
-    run: Run,
-    title: str,
-    metrics: dict[str, Any],
-    options: argparse.Namespace,
-    data: str,
-    **more: Mapping[str, str],
+    run: Run, title: str, metrics: dict[str, Any], options: argparse.Namespace, data: str, **more: Mapping[str, str]
 ) -> None:
     """Write half-precision weights and their MANIFEST entry, loss curve and `more` included."""
     kind = type(run.model)

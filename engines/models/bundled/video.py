@@ -51,14 +51,9 @@ class StudioVideo(ClipModel):
     """Transformer over the codes that the image model's tokenizer gives the frames of a clip."""
 
     def __init__(
-        self,
-        tokenizer: Tokenizer,
-        transformer: VideoTransformer,
-        held_out: HeldOut,
-        device: torch.device,
-        card: ModelCard,
+        self, tokenizer: Tokenizer, transformer: VideoTransformer, held_out: HeldOut, device: str, card: ModelCard
     ) -> None:
-        super().__init__(transformer, card, device, SHAPE, Pictures(MOST_PICTURES, together=16))
+        super().__init__(transformer, card, torch.device(device), SHAPE, Pictures(MOST_PICTURES, together=16))
         self.held_out = held_out
         self._tokenizer = tokenizer.to(device).eval()
         transformer.backbone = lean(transformer.backbone)
@@ -108,4 +103,4 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioVideo:
     clips = entry_of(FOLDER, "video-ar", ID).get("clips", {})
     verify(CLIPS.parent, {CLIPS.name: clips.get("sha256", "")}, ID, remedy)
     held_out = HeldOut(**{name: tensor.long() for name, tensor in load_file(CLIPS).items()})
-    return StudioVideo(tokenizer, transformer, held_out, torch.device(device), card_of(model_id, weights))
+    return StudioVideo(tokenizer, transformer, held_out, device, card_of(model_id, weights))

@@ -100,7 +100,6 @@ class ClipModel(Networked, ABC):
     """Layers that have a KV cache."""
 
     def __init__(self, network: Any, card: ModelCard, device: torch.device, shape: ClipShape, limits: Pictures) -> None:
-        """Wrap a network and move it to `device`; see `engines.models.pictures.Pictures` for the limits."""
         self._network, self.parameters = network.to(device).eval(), count_parameters(network)
         self.card, self.device, self.shape, self._limits = card, device, shape, limits
 

@@ -101,13 +101,12 @@ class Layout:
 
 
 class PlaceRotary(nn.Module):
-    """Rotary positions from a table, in the place of Qwen3's own."""
+    """Rotary positions from a table, in the place of Qwen3's own; see `angles_of`."""
 
     cos: Tensor
     sin: Tensor
 
     def __init__(self, angles: Float[Tensor, "T D"]) -> None:
-        """Make a table of the angle of every rotation at every position; see `angles_of`."""
         super().__init__()
         self.register_buffer("cos", angles.cos(), persistent=False)
         self.register_buffer("sin", angles.sin(), persistent=False)
@@ -125,7 +124,6 @@ class CosmosVideo(ClipModel):
     def __init__(
         self, network: Any, tokenizer: CosmosTokenizer, shape: ClipShape, card: ModelCard, device: str
     ) -> None:
-        """Wrap a Qwen3ForCausalLM whose positions are a clip's."""
         super().__init__(network, card, torch.device(device), shape, _PICTURES)
         self.layers = len(network.model.layers)
         self._tokenizer = tokenizer.to(device)

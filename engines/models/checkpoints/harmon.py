@@ -78,11 +78,7 @@ class Harmon(nn.Module):
         return self.qwen.embed_tokens(ids.clamp(min=0)), ids >= 0
 
     def forward(
-        self,
-        tokens: Float[Tensor, "B N D"],
-        visible: Bool[Tensor, "B N"],
-        row: Int[Tensor, " B"],
-        prompts: Prompts,
+        self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], row: Int[Tensor, " B"], prompts: Prompts
     ) -> Float[Tensor, "B N H"]:
         """Conditions of the head at every position; see `MAR.forward`. Row i is conditioned on prompt `row[i]`."""
         buffer = self.mar.buffer

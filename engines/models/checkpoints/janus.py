@@ -43,13 +43,15 @@ class JanusPictures(JanusForConditionalGeneration):  # type: ignore[misc]
 class Janus(PictureModel):
     """A Janus-Pro with its tokenizers."""
 
+    unit = True
+
     def __init__(self, network: Any, tokenizer: Tokenizer, card: ModelCard, device: str) -> None:
         self._janus = network.to(device).model
         config = network.config
         side, codes = config.vq_config.num_patches, config.vq_config.num_embeddings
         shape = PictureShape(side, side, codes, config.text_config.max_position_embeddings)
         book = self._janus.vqmodel.quantize.embedding.weight
-        super().__init__(network, self._janus.language_model, book, shape, card, unit=True)
+        super().__init__(network, self._janus.language_model, book, shape, card)
         self._text = TextPrompts(tokenizer, card.id, _BEGIN, _PAD, _PICTURE)
 
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:

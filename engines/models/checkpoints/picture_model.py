@@ -84,20 +84,16 @@ class PictureModel(Networked, Draws):
 
     families: tuple[Family, ...] = ("discrete-ar",)
     limits = _LIMITS
+    unit: ClassVar[bool] = False
+    """Whether codes lie on the unit sphere."""
 
     def __init__(
-        self,
-        network: nn.Module,
-        decoder: Any,
-        book: Float[Tensor, "K D"],
-        shape: PictureShape,
-        card: ModelCard,
-        unit: bool = False,
+        self, network: nn.Module, decoder: Any, book: Float[Tensor, "K D"], shape: PictureShape, card: ModelCard
     ) -> None:
-        """Wrap a network, whose `decoder` has the KV cache, on the codebook's device; `unit` codes are normalised."""
+        """Wrap a network, whose native `decoder` has the KV cache, and which lies on the device of the codebook."""
         self.card, self.device, self.shape = card, book.device, shape
         self._network, self._decoder, self.parameters = network, decoder, count_parameters(network)
-        self.embedding = F.normalize(book.double(), dim=-1) if unit else book.double()
+        self.embedding = F.normalize(book.double(), dim=-1) if self.unit else book.double()
         """Where codes lie."""
         stored = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
         self.tokens = hashlib.sha256(str(tuple(book.shape)).encode() + stored).hexdigest()
@@ -160,15 +156,9 @@ class OneVocabulary(PictureModel):
     """A model whose codes are tokens of the vocabulary that it writes in; its output layer keeps their rows alone."""
 
     def __init__(
-        self,
-        network: Any,
-        decoder: Any,
-        ids: Int[Tensor, " K"],
-        book: Float[Tensor, "K D"],
-        shape: PictureShape,
-        card: ModelCard,
+        self, network: Any, decoder: Any, ids: Tensor, book: Float[Tensor, "K D"], shape: PictureShape, card: ModelCard
     ) -> None:
-        """Wrap a network that lies on its device, and whose output layer is its own `lm_head`; `ids` are the codes'."""
+        """Wrap a network on its device, whose output layer is its own `lm_head`; `ids` [K] are the codes'."""
         super().__init__(network, decoder, book, shape, card)
         self._head, self._ids = network.lm_head, ids.to(book.device)
         self._head.weight = nn.Parameter(self._head.weight[self._ids], requires_grad=False)
@@ -193,15 +183,9 @@ class LatentPictures(Networked, Draws):
     """Standard deviation that tokens have after the autoencoder's latents were multiplied by it."""
 
     def __init__(
-        self,
-        network: nn.Module,
-        autoencoder: Any,
-        card: ModelCard,
-        device: torch.device,
-        width: int,
-        sequence: Int[Tensor, " L"],
+        self, network: nn.Module, autoencoder: Any, card: ModelCard, device: torch.device, width: int, sequence: Tensor
     ) -> None:
-        """Wrap a network and the AutoencoderKL of its tokens, which are `width` of the latents in this `sequence`."""
+        """Wrap a network and the AutoencoderKL of its tokens: `width` numbers of latents in the `sequence` [L] each."""
         self.card, self.device, self._width = card, device, width
         self._sequence, self._side = sequence, math.isqrt(len(sequence))
         self._network, self._autoencoder = network.to(device).eval(), autoencoder.to(device).eval()

@@ -150,11 +150,7 @@ class XAR(nn.Module):
         return out[:, None]
 
     def forward(
-        self,
-        x: Float[Tensor, "B L D"],
-        modulation: Float[Tensor, "B _ C"],
-        place: Int[Tensor, "B L"],
-        attend: Attend,
+        self, x: Float[Tensor, "B L D"], modulation: Float[Tensor, "B _ C"], place: Int[Tensor, "B L"], attend: Attend
     ) -> Float[Tensor, "B L D"]:
         """Velocities of tokens, clean or noisy, that lie at `place` in the order of generation; see `Attend`."""
         h = self.z_proj_ln(self.z_proj(x) + self.encoder_pos_embed_learned[0, place])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Shaped
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicLayer
 
@@ -98,11 +98,7 @@ class CausalSession(DiscreteSession):
     """
 
     def __init__(
-        self,
-        network: Callable[..., Tensor],
-        prefixes: Int[Tensor, "B R P"] | Float[Tensor, "B R P D"],
-        length: int,
-        layers: int,
+        self, network: Callable[..., Tensor], prefixes: Shaped[Tensor, "B R P *D"], length: int, layers: int
     ) -> None:
         sequences, self.rows, self.prefix = prefixes.shape[:3]
         self._network, self._prefixes = network, prefixes
