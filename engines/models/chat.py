@@ -21,9 +21,7 @@ class Chat:
     chat: bool | None = None
     """None for the template where the tokenizer has one; with True, ChatML stands in for a template that is missing."""
     messages: tuple[Mapping[str, str], ...] = ()
-    """The turns of a conversation, in place of a prompt."""
     system: str = ""
-    """The system turn."""
 
     @classmethod
     def of(cls, chat: object = None, messages: object = None, system: object = None) -> "Chat":

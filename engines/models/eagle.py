@@ -39,7 +39,6 @@ class EagleSize:
     """Layers of the target behind which hidden states are read, besides the last."""
     feed_forward: int = 1280
     rows: int = 8192
-    """Tokens that can be drafted."""
 
 
 class Eagle(nn.Module):

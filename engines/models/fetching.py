@@ -29,7 +29,6 @@ _HUB: Final = (
     "allow_patterns=['*.json', '*.safetensors', '*.txt', '*.jinja'], ignore_patterns=['*/*'])"
 )
 _EVERY: Final = 0.2
-"""Seconds between two looks at what is there."""
 _MOST_CHARACTERS: Final = 200
 
 

@@ -25,18 +25,15 @@ _WHOLE_VOCABULARY: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What sets a family of diffusion language models apart from another one."""
+    """What sets a family of diffusion language models apart from another one; see `TextTask`."""
 
     mask: int
-    """Id of an open position."""
     ends: tuple[int, ...]
-    """Ids that the text is cut at."""
     shift: bool = False
     full: bool = False
     sizes: tuple[int, ...] = ()
     """Block sizes that were trained; empty for any."""
     longest: int = 512
-    """Positions, prompt included."""
     asks: tuple[str, str] = ("", "\n")
     """What stands before and behind a prompt."""
     begins: tuple[int, ...] = ()
@@ -44,7 +41,6 @@ class Traits:
     read: Callable[[str], str] = str.strip
     """A prompt as it is put, without these; raises ValueError for one that the model was not made for."""
     causal: bool = False
-    """Whether a finished block is stored as a causal model would store it."""
 
 
 class DiffusionLM(Networked):

@@ -261,7 +261,6 @@ class LeanLayer:
     """
 
     heads: tuple[int, int]
-    """Of queries, and of keys."""
     qkv: Linear
     scale: Float[Tensor, "G D"] | None
     """Of queries and keys, where they are normalised."""
@@ -272,7 +271,6 @@ class LeanLayer:
     least: Tensor
     """See `normed`; of states."""
     least_head: Tensor
-    """The same of queries and keys."""
 
     def __call__(
         self, rows: Float[Tensor, "P W"], turn: Tensor, mask: Float[Tensor, "n 1 T S"] | None, remember: Remember

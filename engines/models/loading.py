@@ -25,7 +25,6 @@ from engines.protocol import Model
 _PICKLES: Final = (".pt", ".pth", ".ckpt", ".bin", ".jit")
 """How files end that are converted, if anything is done with them."""
 _ON_SEVERAL: Final = ("causal_lm", "diffusion_lm")
-"""Modules whose networks may lie on several devices."""
 _LOADED: Final[dict[tuple[Source, str, torch.dtype], Model]] = {}
 """Models by what they were made of, device and number format, whatever they were first to decode."""
 

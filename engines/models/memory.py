@@ -13,7 +13,6 @@ from engines.models.errors import ModelError
 from engines.models.weights import Source
 
 DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
-"""Number formats that weights may be held in."""
 _MEMINFO: Final = Path("/proc/meminfo")
 _LIMIT, _USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
 """Of a container, where there is one."""

@@ -39,7 +39,6 @@ class ToyField:
 
     tokens = "field"
     parameters = 0
-    """A formula has none."""
     families: tuple[Family, ...] = ("continuous-ar",)
 
     def __init__(

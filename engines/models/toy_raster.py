@@ -53,7 +53,6 @@ class ToyRaster:
     """The closed-form raster as a model of the family discrete-ar."""
 
     parameters = 0
-    """A formula has none."""
 
     def __init__(self, device: torch.device, name: str = ID) -> None:
         self.card, self._weights = card_of(name), MODELS[name]

@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 FIRST, LAST = 20, 99
 """Totals: all have two digits, so that all lines have the same tokens in the same places."""
 MOST: Final = 4
-"""The largest amount."""
 FEWEST_EVENTS, MOST_EVENTS = 5, 12
 EXAMPLE: Final = "49: Hal +1 Ida +3 Eve +3 Fay +4 Ann -3 Ida +4 Fay -2 Jim +2"
 NAMES: Final = (

@@ -13,7 +13,6 @@ FRAMES: Final = 9
 GIVEN_FRAMES: Final = 2
 """From two frames on, one sees what moves and where to."""
 PLANE: Final = GRID**2
-"""Codes of a frame."""
 LENGTH: Final = FRAMES * PLANE
 GIVEN: Final = GIVEN_FRAMES * PLANE
 

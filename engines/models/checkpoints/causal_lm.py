@@ -49,7 +49,6 @@ class CausalText(Networked):
     """Ids behind which nothing counts."""
     _tokenizer: Any
     _width: int
-    """Tokens of the vocabulary."""
     _longest: int
     """Positions, prompt included; 0 for any number."""
     _ids: tuple[int, ...] | None = None

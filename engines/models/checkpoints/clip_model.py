@@ -42,7 +42,6 @@ class ClipShape:
     """Of codes in a latent frame."""
     columns: int
     cell: int
-    """Pixels to a code, each way."""
     codes: int
     """Different ones; at most 2 ** 16."""
 
@@ -91,13 +90,11 @@ class ClipModel(Networked, ABC):
 
     families: tuple[Family, ...] = ("discrete-ar",)
     embedding: Float[Tensor, "K D"]
-    """Where codes lie."""
     blank: int
     """The code that stands for open positions in pictures."""
     tokens: str
     """What its tokens mean: models with the same tokenizer can draft for each other."""
     layers: int
-    """Layers that have a KV cache."""
 
     def __init__(self, network: Any, card: ModelCard, device: torch.device, shape: ClipShape, limits: Pictures) -> None:
         self._network, self.parameters = network.to(device).eval(), count_parameters(network)

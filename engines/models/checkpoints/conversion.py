@@ -36,7 +36,6 @@ KINDS: Final = {
     "xar": "xar",
     "harmon": "harmon",
 }
-"""What can be converted, and the module that does it."""
 _DTYPES: Final = {
     "FloatStorage": torch.float32,
     "HalfStorage": torch.float16,
@@ -45,7 +44,6 @@ _DTYPES: Final = {
     "IntStorage": torch.int32,
     "BoolStorage": torch.bool,
 }
-"""Storages of a TorchScript archive."""
 SHARD_BYTES: Final = 2 * 2**30
 
 
@@ -54,7 +52,6 @@ class Request:
     """What is to be converted."""
 
     kind: str
-    """One of `KINDS`."""
     source: Path
     """File of the model, or the folder that it lies in."""
     second: Path | None = None
@@ -81,7 +78,6 @@ class Converted:
     weights: Mapping[str, State]
     """Tensors by folder, the model's own being ''."""
     settings: Mapping[str, Any]
-    """config.json."""
     files: Sequence[Path] = ()
     """Files that are taken over as they are."""
     inside: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

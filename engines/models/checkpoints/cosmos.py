@@ -33,7 +33,6 @@ from traces.schema import ModelCard
 TITLE: Final = "Cosmos-1.0-Autoregressive"
 CONVERT: Final = "python -m engines convert cosmos SOURCE TOKENIZER TARGET"
 TOKENIZER: Final = "tokenizer"
-"""Folder of the tokenizer, inside the model's."""
 GIVEN_FRAMES: Final = 9
 """The longer of the two beginnings that the models were trained to continue; the other is a single frame."""
 _PICTURES: Final = Pictures(most=16, together=1, longest=512)

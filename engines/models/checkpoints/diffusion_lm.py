@@ -26,12 +26,11 @@ from engines.models.weights import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffusionFamily:
-    """How the checkpoints of a family are laid out, and how they decode."""
+    """How the checkpoints of a family are laid out, and how they decode; see `TextTask` for shift, full and causal."""
 
     title: str
     network: type[Any]
     mask: str
-    """The token of an open position."""
     ends: tuple[str, ...]
     """Tokens behind which nothing counts: first the end of a turn, last that of a document."""
     chat: ChatForm = ("", "")
@@ -47,11 +46,8 @@ class DiffusionFamily:
     split: Callable[[State, Any], State] = lambda state, _: state
     """The folder's tensors as `network` divides them, given its config."""
     shift: bool = False
-    """Whether the output at i - 1 predicts token i."""
     full: bool = False
-    """Whether every token sees every other."""
     causal: bool = False
-    """Whether a finished token sees only what stands before it."""
     adds_mask: bool = False
     """Whether a tokenizer without the mask gets it as its next id, as the release's own scripts do."""
     begins: str = ""

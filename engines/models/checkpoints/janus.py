@@ -24,7 +24,6 @@ from traces.schema import ModelCard
 
 TITLE: Final = "Janus-Pro"
 _OTHER_HALF: Final = ("model.vision_model.", "model.aligner.", "lm_head.")
-"""How names begin of what is not loaded."""
 _CODEC: Final = "model.vqmodel."
 _BEGIN, _PAD, _PICTURE = "<｜begin▁of▁sentence｜>", "<｜▁pad▁｜>", "<begin_of_image>"  # noqa: RUF001
 

@@ -37,7 +37,6 @@ class TextPrompts:
     def __init__(self, tokenizer: Tokenizer, owner: str, *special: str) -> None:
         self._tokenizer, self.owner = tokenizer, owner
         self.special: dict[str, int] = {}
-        """Their ids."""
         for name in special:
             token = tokenizer.token_to_id(name)
             if token is None:

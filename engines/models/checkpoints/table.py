@@ -40,7 +40,6 @@ class Example:
     """OWNER/NAME on the hub, or a name of ours for what is converted or fetched into a folder first."""
     title: str
     gigabytes: float
-    """Size of its parameters in bfloat16."""
     drafter: str = ""
     """Name of the smaller checkpoint that drafts for it."""
     files: str = ""
@@ -59,7 +58,6 @@ class Checkpoint:
     """Of the weights, as far as it was seen; the model cards decide."""
     kind: Kind
     types: tuple[str, ...] = ()
-    """`model_type` in config.json."""
     module: str = ""
     """Which module of this package loads it; empty for a family that is not read."""
     convert: str = ""

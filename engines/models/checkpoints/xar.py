@@ -55,11 +55,9 @@ class XARSize:
     """Sizes of an xAR; the defaults are those of xAR-B."""
 
     side: int = 16
-    """Tokens per side of the picture."""
     token: int = 16
     width: int = 768
     depth: int = 8
-    """Layers of the encoder, and again of the decoder."""
     heads: int = 12
 
 

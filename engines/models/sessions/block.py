@@ -31,7 +31,6 @@ class Network:
     mask: int
     """Id of an open position, which is never predicted."""
     device: torch.device
-    """Where states come from and go to."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,8 @@ class PictureShape:
     """Of what size pictures are."""
 
     rows: int
-    """Of codes."""
     columns: int
     codes: int
-    """Different ones."""
     longest: int = 0
     """Positions that the transformer was made for, the prompt's included; 0 where that is not said."""
     line_end: int | None = None
