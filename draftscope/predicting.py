@@ -10,21 +10,8 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from traces import Trace, TraceError, read
-from traces.hardware import (
-    DEVICES,
-    ENGINES,
-    SHIPPED,
-    SIZES,
-    Device,
-    Engine,
-    HardwareError,
-    Prediction,
-    Size,
-    named,
-    read_machine,
-)
-from traces.hardware import predict as _predict
+from traces import Trace, TraceError, hardware, read
+from traces.hardware import DEVICES, ENGINES, SHIPPED, SIZES, Device, Engine, HardwareError, Prediction, Size, named
 
 USAGE: Final = 2
 
@@ -58,7 +45,8 @@ def predict(
     place = device if isinstance(device, Device) else read_device(device)
     if target is None:
         target, draft = trace.model.id, draft or (trace.draft_model.id if trace.draft_model else None)
-    return _predict(trace, read_machine(place, engine or place.engine or "eager", target, draft, batch))
+    machine = hardware.read_machine(place, engine or place.engine or "eager", target, draft, batch)
+    return hardware.predict(trace, machine)
 
 
 def read_device(given: str | os.PathLike[str]) -> Device:

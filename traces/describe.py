@@ -16,7 +16,6 @@ from traces.stats import cost_by_mode
 
 SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
 _PLACES: Final = 16
-"""Places of a draft that a summary names."""
 
 
 class _Records(GenerateJsonSchema):

@@ -17,7 +17,6 @@ class Problem(NamedTuple):
     problem: str
     """What was found there and why it cannot be."""
     remedy: str
-    """What to do about it."""
 
     def __str__(self) -> str:
         """The problem in one line."""

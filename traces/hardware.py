@@ -123,7 +123,6 @@ class Machine:
     device: Device
     engine: Engine
     target: Size
-    """The network that verifies."""
     draft: Size | None = None
     """The network that drafts, for traces in which another model does."""
     batch: int = 1
@@ -141,7 +140,6 @@ class Work:
     context: float = 0
     """Tokens that the KV cache holds for each row."""
     judges: bool = False
-    """Whether drafts are judged."""
     head_passes: int = 0
     """How often a diffusion head runs, one time after the other."""
     noisy_tokens: float = 0
@@ -157,7 +155,6 @@ class PassCost:
     memory: float
     compute: float
     overlaps: bool = True
-    """See `Engine.overlaps`."""
 
     @property
     def seconds(self) -> float:

@@ -28,7 +28,6 @@ class Hindsight(NamedTuple):
     """The choices of a run."""
 
     setting: str
-    """What was chosen."""
     unit: str
     """What it costs: passes, drafts or rows."""
     assumes: str

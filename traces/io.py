@@ -23,19 +23,7 @@ from traces.coarse import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
 from traces.files import unpacked, whole
 from traces.later import LaterTrace, TraceWarning, put_back, unknown_fields, warning
-from traces.schema import (
-    SCHEMA,
-    VERSION,
-    Amount,
-    Duration,
-    Name,
-    Numbers,
-    Points,
-    Probabilities,
-    Step,
-    Trace,
-    is_later,
-)
+from traces.schema import SCHEMA, VERSION, Amount, Duration, Name, Numbers, Points, Probabilities, Step, Trace, is_later
 from traces.stats import summarise
 from traces.typed import Words, adapter, count, record
 

@@ -9,7 +9,6 @@ from traces.schema import VERSION, Trace
 Place: TypeAlias = tuple[str | int, ...]
 """Names and indices that lead to a value of a JSON document."""
 MOST_NAMED: Final = 5
-"""Unknown fields that a warning names."""
 
 
 class TraceWarning(UserWarning):

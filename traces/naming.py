@@ -7,7 +7,6 @@ from typing import Final
 from traces.schema import Trace
 
 ORDINARY: Final = "Ordinary decoding"
-"""One token after the other, without drafts."""
 NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (
     ("ar", {}, ORDINARY),
     ("continuous", {"parallel": "1"}, ORDINARY),

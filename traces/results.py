@@ -85,13 +85,11 @@ class ResultRow:
     """Model -> hash of its weights."""
     seed: Count | None = None
     answer: Text = ""
-    """What the run gave as its answer."""
     judged_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
     """Drafts judged at the first place of a draft, the second ...; see `traces.places`."""
     accepted_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
     """Those of them that were accepted."""
     verifications: Count = 0
-    """Passes that verified drafts."""
     batch: Count = 1
     """Problems that were decoded in lockstep with this one, itself included."""
 

@@ -17,6 +17,7 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from engines.models.bundled.language import END, MASK, PAD
 from engines.models.language_model import DiffusionLM, Traits
 from engines.models.weights import sha256
 from engines.runtime.driver import sample_tokens
@@ -28,7 +29,6 @@ BLOCK: Final = 32
 """The largest block; all block sizes divide it."""
 SIZES: Final = (1, 2, 4, 8, 16, 32)
 SHARES: Final = (0.30, 0.10, 0.15, 0.15, 0.15, 0.15)
-MASK, END, PAD = "<mask>", "<end>", "<pad>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +50,16 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Noised:
-    """A batch to learn from."""
+    """A batch to learn from: ids and positions [B, S] that the network reads, and N of them to be predicted."""
 
     ids: Tensor
-    """[B, S] what the network reads."""
     positions: Tensor
-    """[B, S]"""
     mask: Tensor
     """[B, 1, S, S] True where a query may see a key."""
     source: Tensor
-    """[B, N] index of the output that predicts each position of the noised part."""
+    """[B, N] index of the output that predicts each position, as are target and weight, 0 where nothing is wanted."""
     target: Tensor
-    """[B, N]"""
     weight: Tensor
-    """[B, N]; 0 where nothing is to be predicted."""
 
 
 def token_id(tokenizer: Tokenizer, token: str) -> int:
@@ -184,12 +180,8 @@ class Noise:
 def loss_of(model: Qwen3ForCausalLM, batch: Noised) -> Tensor:
     """Weighted cross entropy per predicted token, in nats."""
     to = device()
-    hidden = model.model(
-        input_ids=batch.ids.to(to),
-        position_ids=batch.positions.to(to),
-        attention_mask=batch.mask.to(to),
-        use_cache=False,
-    ).last_hidden_state
+    read = {"input_ids": batch.ids, "position_ids": batch.positions, "attention_mask": batch.mask}
+    hidden = model.model(**{name: part.to(to) for name, part in read.items()}, use_cache=False).last_hidden_state
     index = batch.source.to(to)[..., None].expand(-1, -1, hidden.shape[-1])
     wanted = batch.weight.to(to) > 0
     logits = model.lm_head(hidden.gather(1, index)[wanted])

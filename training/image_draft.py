@@ -34,7 +34,6 @@ PRESETS: Final = {
 VARIATION_WEIGHT: Final = 3.0
 """Of the total variation, the share of drafts that is refused, beside a divergence of 1."""
 ROWS: Final = 128
-"""Sequences drawn together."""
 SPLITS: Final = {"train": 48, "held": 4, "held-silent": 4}
 """Batches of sequences: to learn from, with some conditions dropped; held-out, with all conditions and with none."""
 

@@ -14,8 +14,9 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 
 from engines.models.bundled import tally
+from engines.models.bundled.language import END, MASK, PAD
 from engines.models.bundled.tally import FEWEST_EVENTS, LINE, MOST, MOST_EVENTS, draw
-from training.block_diffusion import BLOCK, END, MASK, PAD, token_id
+from training.block_diffusion import BLOCK, token_id
 from training.loop import MODELS
 
 TOKENIZER: Final = MODELS / "tally-tokenizer.json"

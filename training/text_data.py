@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from engines.assets import cache_dir
-from training.block_diffusion import BLOCK, END, MASK, PAD, token_id
+from engines.models.bundled.language import END, MASK, PAD
+from training.block_diffusion import BLOCK, token_id
 from training.loop import MODELS
 
 TEMPLATES: Final = (10, 16, 18, 26, 31, 43, 48, 50, 58, 62, 69, 72, 95)

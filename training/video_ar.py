@@ -29,7 +29,6 @@ PRESETS = {
     "gpu": Preset(steps=20_000, batch=32, lr=2e-3, linear=0.7),
 }
 SHIPPED = 48
-"""Held-out clips to prompt with."""
 
 
 def inherit(model: VideoTransformer, pictures: Transformer) -> None:

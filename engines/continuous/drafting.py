@@ -58,7 +58,6 @@ class Block:
     """Positions n, n + 1 ... that are drafted and verified together."""
 
     done: Float[Tensor, "n D"]
-    """Final tokens."""
     W: int
     """How many positions are drafted; the rest are the target's own."""
     position: Int[Tensor, " E"]

@@ -38,7 +38,6 @@ TRIES: Final = 100
 REACH: Final = 3.0
 """Cells cover the square from -REACH to REACH."""
 CELLS: Final = 24
-"""Cells along a side."""
 _FAR: Final = 5.0
 """Where integration ends; x_T is standard normal, and one in 10^6 lies beyond."""
 _POINTS: Final = 65

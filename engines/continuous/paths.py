@@ -46,7 +46,6 @@ class Continuation:
     states: Float[Tensor, "1 S D"]
     """x_T .. x_0, of which the last `left` are its own."""
     tries: Float[Tensor, "1"]
-    """Proposals it took."""
     capped: Bool[Tensor, "1"]
     """Whether they ran out, so that a plain draw of the target's stands in."""
 

@@ -21,11 +21,9 @@ class Verified:
 
     block: Block
     x: Float[Tensor, "W D"]
-    """The drafts."""
     drawn: Paths
     """Their paths Y_q."""
     y: Float[Tensor, "W D"]
-    """The target's tokens."""
     paths: Paths
     """The target's paths Y_p; the first W rows speak of the drafts."""
 

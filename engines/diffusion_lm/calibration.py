@@ -25,7 +25,6 @@ from traces.streams import bytes_of
 FOLDER: Final = ASSETS / "graphs"
 PROMPTS: Final = ASSETS / "problems.json"
 DEEPEST: Final = 8
-"""Ranks of a sequence that are kept."""
 
 Sequences = Mapping[tuple[int, ...], int]
 

@@ -31,7 +31,6 @@ from engines.sampling.coupling import entropy_bits
 
 Estimator = Literal["entropy", "power", "renyi", "hard_entropy", "margin", "clipped_margin", "random"]
 TABLE: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
-"""The estimators of the paper's Table 4."""
 _SPAN: Final = {"router": ("span",)}
 _SCORE: Final = {"router": ("score",)}
 _SCORES: Final = {"router": ("score", "hysteresis")}

@@ -37,15 +37,10 @@ def derive(decision: Decision) -> Mapping[str, Tensor]:
     here = draft[:, None]
     p, q = p.float(), q.float()  # six digits are kept, and half the bytes are half the time
     tv = total_variation(q, p)
-    collisions = (
-        {}
-        if not decision.successive
-        else {
-            "collision_independent": collision_independent(q, p),
-            "collision_maximal": 1 - tv,
-            "collision_gumbel": collision_gumbel(q, p),
-        }
-    )
+    collisions = {}
+    if decision.successive:
+        collisions = {"collision_independent": collision_independent(q, p), "collision_maximal": 1 - tv}
+        collisions["collision_gumbel"] = collision_gumbel(q, p)
     return collisions | {
         "p": p.gather(1, here).squeeze(1),
         "q": q.gather(1, here).squeeze(1),
@@ -159,16 +154,11 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
 
 def _nodes(graph: DraftGraph, drafts: list[list[float]]) -> tuple[Node, ...]:
     accepted, *accepted_under = drafts
-    return tuple(
-        Node(
-            row=k,
-            parents=parents,
-            positions=positions,
-            accepted=bool(accepted[k]),
-            vouched_by=tuple(p for p in parents if accepted_under[p][k]),
-        )
-        for k, (parents, positions) in enumerate(zip(graph.parents, graph.positions, strict=True))
-    )
+    nodes = []
+    for k, (parents, positions) in enumerate(zip(graph.parents, graph.positions, strict=True)):
+        vouched = tuple(p for p in parents if accepted_under[p][k])
+        nodes.append(Node(row=k, parents=parents, positions=positions, accepted=bool(accepted[k]), vouched_by=vouched))
+    return tuple(nodes)
 
 
 def _paths(seen: list[list[list[float]]], real: list[int], fate: Sequence[Fate]) -> tuple[PathPair | None, ...] | None:
@@ -183,11 +173,8 @@ def _pair(seen: list[list[float]]) -> PathPair:
     points = np.asarray(seen)
     *plane, _ = points.round(_PLACES).T.tolist()
     (squared,) = _rounded([points[:, -1].tolist()])
-    return PathPair(
-        draft=tuple(zip(*plane[:2], strict=True)),
-        target=tuple(zip(*plane[2:], strict=True)),
-        distance_squared=tuple(squared),
-    )
+    draft, target = (tuple(zip(*columns, strict=True)) for columns in (plane[:2], plane[2:]))
+    return PathPair(draft=draft, target=target, distance_squared=tuple(squared))
 
 
 def _components(name: str, tokens: Tensor) -> dict[str, Tensor]:

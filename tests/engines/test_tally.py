@@ -8,6 +8,7 @@ import torch
 
 from benchmarks._problems import exam
 from engines.methods import METHODS
+from engines.models.bundled.language import MASK
 from engines.models.bundled.tally import (
     EXAMPLE,
     FEWEST_EVENTS,
@@ -23,7 +24,7 @@ from engines.models.bundled.tally import (
 )
 from engines.models.catalog import MODELS, load_model
 from training import tally_data
-from training.block_diffusion import BLOCK, MASK, Noise, Recipe, token_id
+from training.block_diffusion import BLOCK, Noise, Recipe, token_id
 
 STORY = Story(45, (Event("Ann", "+", 2), Event("Hal", "-", 3)))
 TOLD = "then Ann adds two more which makes four seven now\nlater Hal took 3 away and left 44 overall\n"
