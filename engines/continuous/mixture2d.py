@@ -16,17 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.config import Knob
-from engines.continuous.denoising import (
-    ContinuousSampling,
-    ContinuousTask,
-    Denoiser,
-    Schedule,
-    learnt,
-    noise_at,
-    respaced,
-    step_distribution,
-    walk,
-)
+from engines.continuous import denoising
 from engines.continuous.rejection import DensityRatio, Settled, settle
 from engines.sampling.chance import Chance, Draw
 from traces.schema import Canvas
@@ -44,7 +34,7 @@ _POINTS: Final = 65
 """Along a side; their spacing stays well below the standard deviation of any step, so that sums are integrals."""
 _NOTHING: Final = 1e-13
 """Grid points with less mass are left out."""
-_TASK: Final = ContinuousTask(Canvas(kind="image", shape=(1, 1)), 0, torch.device("cpu"), width=2)
+_TASK: Final = denoising.ContinuousTask(Canvas(kind="image", shape=(1, 1)), 0, torch.device("cpu"), width=2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,9 +55,9 @@ class Plane:
     ] = True
 
     @property
-    def sampling(self) -> ContinuousSampling:
+    def sampling(self) -> denoising.ContinuousSampling:
         """How the heads denoise; the last step keeps some noise, as drafts could not be judged otherwise."""
-        return ContinuousSampling(steps=self.steps, last=150)
+        return denoising.ContinuousSampling(steps=self.steps, last=150)
 
     @property
     def target(self) -> "Mixture":
@@ -88,7 +78,7 @@ class Mixture:
     factor: float = 1.0
     """Of the variances that the head gives."""
 
-    def __call__(self, x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+    def __call__(self, x: Tensor, schedule: denoising.Schedule, i: int) -> tuple[Tensor, Tensor]:
         """Mean noise and v at noisy tokens [M, 2]; see `engines.continuous.denoising.Denoiser`."""
         now = schedule.kept[i]
         variance = _STDS.square()[:, None]  # [K, 1]
@@ -101,7 +91,7 @@ class Mixture:
         spread = (weight * (variance * (1 - now) / noisy + (clean - expected[:, None]).square())).sum(1)
         eps = (x - math.sqrt(now) * expected) / math.sqrt(1 - now)
         wider = 2 * math.log(self.factor) / math.log(schedule.beta(i) / schedule.posterior(i))
-        return eps, learnt(schedule, i, spread) + wider
+        return eps, denoising.learnt(schedule, i, spread) + wider
 
 
 _WEIGHTS: Final = torch.tensor([0.4, 0.35, 0.25], dtype=torch.float64)
@@ -111,22 +101,22 @@ _STDS: Final = torch.tensor([0.45, 0.35, 0.5], dtype=torch.float64)
 
 def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance) -> Settled:
     """Draw a token at every position: from the target alone, which keeps no draft, or from drafts judged by a ratio."""
-    own = noise_at(position, _TASK, plane.steps, chance, " alone")
+    own = denoising.noise_at(position, _TASK, plane.steps, chance, " alone")
     if mode == "vanilla":
         nothing = torch.zeros(len(position), dtype=torch.float64)
-        token = own.draw(walk(plane.target, own.path, plane.sampling, None).last)
+        token = own.draw(denoising.walk(plane.target, own.path, plane.sampling, None).last)
         return Settled(token, nothing, nothing.bool(), nothing.bool())
-    noise = noise_at(position, _TASK, plane.steps, chance)
-    drawn = walk(plane.draft, noise.path, plane.sampling, None)
+    noise = denoising.noise_at(position, _TASK, plane.steps, chance)
+    drawn = denoising.walk(plane.draft, noise.path, plane.sampling, None)
     x = drawn.last.mean[:, 0] if mode == "release" else noise.draw(drawn.last)  # the release leaves the last noise out
-    paths = walk(plane.target, noise.path if plane.align else own.path, plane.sampling, None)
+    paths = denoising.walk(plane.target, noise.path if plane.align else own.path, plane.sampling, None)
     ratio = DensityRatio(mode, paths.last, drawn.last, drawn.log_std - paths.log_std)
     return settle(ratio, x, TRIES, chance, Draw("token", 0, position))
 
 
-def distribution(head: Denoiser, sampling: ContinuousSampling) -> Float[Tensor, "X Y"]:
+def distribution(head: denoising.Denoiser, sampling: denoising.ContinuousSampling) -> Float[Tensor, "X Y"]:
     """Probability of every cell under what a head draws: the density is carried from step to step over a grid."""
-    schedule = respaced(sampling.steps, sampling.last, sampling.first)
+    schedule = denoising.respaced(sampling.steps, sampling.last, sampling.first)
     side = torch.linspace(-_FAR, _FAR, _POINTS, dtype=torch.float64)
     area = float(side[1] - side[0]) ** 2
     grid = torch.cartesian_prod(side, side)
@@ -134,7 +124,7 @@ def distribution(head: Denoiser, sampling: ContinuousSampling) -> Float[Tensor, 
     for i in range(len(schedule) - 1, -1, -1):
         there = mass > _NOTHING
         x, mass = grid[there], mass[there]
-        step = step_distribution(schedule, i, x, head(x, schedule, i), sampling)
+        step = denoising.step_distribution(schedule, i, x, head(x, schedule, i), sampling)
         along = [_along(step.mean[:, 0, axis], step.std[:, 0, axis], side if i else edges(), not i) for axis in (0, 1)]
         mass = ((mass[:, None] * along[0]).T @ along[1]).flatten() * (area if i else 1.0)
     return mass.reshape(CELLS, CELLS)

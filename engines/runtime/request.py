@@ -12,17 +12,7 @@ from typing import Any, Final, cast, get_type_hints
 from engines.config import ConfigError, make_config, shown
 from engines.methods import METHODS, SHARED
 from engines.methods.method import Method
-from engines.models import clip_files
-from engines.models.catalog import (
-    GENERATION,
-    MODELS,
-    default_model,
-    drafter_of,
-    load_model,
-    models_for,
-    open_model,
-    sampling_of,
-)
+from engines.models import catalog, clip_files
 from engines.models.chat import Chat
 from engines.models.memory import DTYPES, Room
 from engines.protocol import Family, Model
@@ -79,11 +69,11 @@ class Request:
     def resolved(self) -> "Request":
         """The request with Method, Config, seed and model chosen, not loaded; raises ConfigError for what cannot be."""
         method = read_method(self.method, self.config)
-        model = default_model(method.family) if self.model is None else self.model
+        model = catalog.default_model(method.family) if self.model is None else self.model
         named = isinstance(model, str)
         for name, one in (("model", model), ("draft", self.draft)):
-            if not (self.local or isinstance(one, Model | None) or (isinstance(one, str) and one in MODELS)):
-                there_are = ", ".join(models_for(method.family))
+            if not (self.local or isinstance(one, Model | None) or (isinstance(one, str) and one in catalog.MODELS)):
+                there_are = ", ".join(catalog.models_for(method.family))
                 raise ConfigError(f"{name}: there is no {shown(one)}; use one of {there_are}.")
         for name in ("ids", "tokenizer"):
             if named and getattr(self, name) is not None:
@@ -98,8 +88,8 @@ class Request:
             raise ConfigError("messages: stand in place of prompt; leave one of them out.")
         Chat.of(self.chat, self.messages, self.system)
         prompt = self.prompt
-        if prompt is None and self.messages is None and named and model in MODELS:
-            prompt = MODELS[model].default_prompt
+        if prompt is None and self.messages is None and named and model in catalog.MODELS:
+            prompt = catalog.MODELS[model].default_prompt
         _check_prompt(prompt)
         chosen: dict[str, Any] = {"method": method, "model": model, "prompt": prompt, "seed": read_seed(self.seed)}
         return replace(self, config=self._config(method, model), settings={}, preset=None, **chosen)
@@ -118,7 +108,7 @@ class Request:
         model = made._asked(model)
         prompt = made.prompt
         if prompt is None:  # of a model that was handed over
-            known = MODELS.get(model.card.id) if self.messages is None else None
+            known = catalog.MODELS.get(model.card.id) if self.messages is None else None
             prompt = known.default_prompt if known else getattr(model, "prompt", "")
         if self.local and prompt.lower().endswith(clip_files.ENDINGS):
             prompt = _clip_prompt(model, prompt)
@@ -129,7 +119,7 @@ class Request:
         if self.config is None:
             named: Mapping[str, object] = {}
             if self.preset:
-                named = sampling_of(model) if self.preset == GENERATION else method.preset(self.preset)
+                named = catalog.sampling_of(model) if self.preset == catalog.GENERATION else method.preset(self.preset)
             if not isinstance(self.settings, Mapping):
                 raise ConfigError(
                     f"settings: {shown(self.settings)} is not allowed; give an object of names and values."
@@ -149,8 +139,8 @@ class Request:
         if not isinstance(self.model, str):
             return self._wrapped(self.model, "target", self.ids)
         if self.local:
-            return open_model(self.model, self.device, self.dtype, room)
-        return load_model(self.model, self.device)
+            return catalog.open_model(self.model, self.device, self.dtype, room)
+        return catalog.load_model(self.model, self.device)
 
     def _asked(self, model: Model) -> Model:
         """The model, whose prompts are put as this asks for."""
@@ -185,9 +175,9 @@ class Request:
             fits = ", ".join(each.name for each in METHODS.values() if each.drafter)
             remedy = "set drafter=small" if method.drafter else f"leave it out, or use one of {fits}"
             raise ConfigError(f"draft: {method.name} has no other model draft under these settings; {remedy}.")
-        draft = drafter_of(model.card.id, drafter) if self.draft is None else self.draft
+        draft = catalog.drafter_of(model.card.id, drafter) if self.draft is None else self.draft
         if isinstance(draft, str):
-            small: Any = open_model(draft, self.draft_device or self.device or str(model.device), self.dtype)
+            small: Any = catalog.open_model(draft, self.draft_device or self.device or str(model.device), self.dtype)
         else:
             small = self._wrapped(draft, "draft")
         if small.device != model.device and method.family == "continuous-ar":

@@ -269,7 +269,7 @@ def test_a_run_goes_by_the_name_of_the_variant_whose_settings_it_has(name: str) 
 def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     model: Any = tiny("full")
     monkeypatch.setattr(calibration, "FOLDER", tmp_path)
-    monkeypatch.setattr("engines.runtime.request.open_model", lambda *_: model)
+    monkeypatch.setattr("engines.models.catalog.open_model", lambda *_: model)
     (tmp_path / "prompts.json").write_text('["abc", "bcd", "cde"]')
     wanted = job(kind="full", policy="greedy", graph="calibrated", rows=5, depth=2)
     with pytest.raises(ValueError, match="none is calibrated for tiny, greedy and blocks of 8; run "):

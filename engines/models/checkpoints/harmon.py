@@ -21,15 +21,7 @@ from torch import Tensor, nn
 from transformers import Qwen2Config, Qwen2Model
 
 from engines.continuous.denoising import ContinuousTask
-from engines.models.checkpoints.assembling import (
-    State,
-    card_of,
-    load_state,
-    native_config,
-    native_network,
-    on_meta,
-    part_of,
-)
+from engines.models.checkpoints import assembling
 from engines.models.checkpoints.autoencoder import UNUSED, kl16_of, read_kl16
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
 from engines.models.checkpoints.mar import MAR, AnyOrder, MARSize, native_state, size_of
@@ -149,8 +141,8 @@ def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtyp
     network = _network(source, settings, {n: part for n, part in state.items() if not n.startswith(_KL16)})
     if "side" in settings:
         stretch(network.mar, source.number(settings, "side", most=_MOST_SIDE))
-    autoencoder = read_kl16(source, network.mar.z_proj.in_features, part_of(state, _KL16))
-    card = card_of(source, TITLE)
+    autoencoder = read_kl16(source, network.mar.z_proj.in_features, assembling.part_of(state, _KL16))
+    card = assembling.card_of(source, TITLE)
     return HarmonModel(network, autoencoder, card, torch.device(device), read_tokenizer(source))
 
 
@@ -174,17 +166,17 @@ def convert(request: Request) -> Converted:
     return Converted({"": whole}, settings, [tokenizer])
 
 
-def _network(source: Source, settings: Mapping[str, Any], state: State) -> Harmon:
+def _network(source: Source, settings: Mapping[str, Any], state: assembling.State) -> Harmon:
     """The network of all tensors but those of KL-16; sizes of the MAR are those of its tensors."""
     mar, text = source.section(settings, "mar"), source.section(settings, "llm")
     source.check_fixed(text, {"model_type": "qwen2", "use_sliding_window": False}, TITLE)
     heads = source.number(mar, "encoder_num_heads") if "encoder_num_heads" in mar else None
-    size = size_of(source, part_of(state, _MAR), heads)
+    size = size_of(source, assembling.part_of(state, _MAR), heads)
     fixed = {"patch_size": 1, "class_num": 1000, "encoder_embed_dim": size.width, "vae_embed_dim": size.token}
     source.check_fixed(mar, fixed, f"{TITLE} with these tensors")
-    config = native_config(source, Qwen2Config, text)
-    qwen = native_network(source, Qwen2Model, config, part_of(state, _QWEN), torch.float32)
-    network = on_meta(lambda: Harmon(size, qwen))
+    config = assembling.native_config(source, Qwen2Config, text)
+    qwen = assembling.native_network(source, Qwen2Model, config, assembling.part_of(state, _QWEN), torch.float32)
+    network = assembling.on_meta(lambda: Harmon(size, qwen))
     rest = {name: part for name, part in state.items() if not name.startswith(_QWEN)}
     own = {f"qwen.{name}": part for name, part in qwen.state_dict().items()}
-    return load_state(source, network, {**native_state(rest), **own}, torch.float32)
+    return assembling.load_state(source, network, {**native_state(rest), **own}, torch.float32)
