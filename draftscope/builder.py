@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import traces
 from draftscope.trace import Trace, displayable
-from traces import Call, Canvas, Environment, Fate, Legend, Milliseconds, ModelCard, Output, Step, limits
+from traces import Fate, Step, limits
 from traces.coarse import counted, summary_of
 from traces.io import parts_checked
 from traces.replay import canvas_size, replayed
+from traces.schema import Call, Canvas, Environment, Legend, Milliseconds, ModelCard, Output
 
 _HEAD: Final = frozenset({"variant", "draft_model", "config", "seed", "created", "environment", "note", "extensions"})
 

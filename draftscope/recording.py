@@ -20,7 +20,8 @@ from draftscope.trace import Trace
 from engines.models.accelerator import Host
 from engines.models.checkpoints.causal_lm import CausalLM, check_network
 from engines.runtime.environment import environment
-from traces import Call, Fate, Milliseconds
+from traces import Fate
+from traces.schema import Call, Milliseconds
 
 _TOP: Final = 5
 _NOTE: Final = (

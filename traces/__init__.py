@@ -5,39 +5,12 @@ from traces.errors import TraceError
 from traces.io import check, dumps, loads, read, write
 from traces.later import TraceWarning
 from traces.replay import outcomes, state_after, states
-from traces.schema import (
-    VERSION,
-    Call,
-    Canvas,
-    Environment,
-    Fate,
-    Frame,
-    Legend,
-    Mask,
-    Milliseconds,
-    ModelCard,
-    Node,
-    Output,
-    PathPair,
-    Step,
-    Trace,
-)
+from traces.schema import VERSION, Fate, Step, Trace
 from traces.stats import summarise
 
 __all__ = [
     "VERSION",
-    "Call",
-    "Canvas",
-    "Environment",
     "Fate",
-    "Frame",
-    "Legend",
-    "Mask",
-    "Milliseconds",
-    "ModelCard",
-    "Node",
-    "Output",
-    "PathPair",
     "Step",
     "Trace",
     "TraceError",

@@ -20,7 +20,8 @@ from engines.models.bundled.image import StudioImage
 from engines.models.bundled.networks import Tokenizer, Transformer
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, mentioned
-from traces import ModelCard, Trace
+from traces import Trace
+from traces.schema import ModelCard
 from visualizers import FIGURES
 
 

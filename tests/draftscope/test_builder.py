@@ -3,7 +3,8 @@
 import pytest
 
 import draftscope as ds
-from traces import Call, Canvas, Fate, ModelCard, TraceError, check, dumps, loads, state_after
+from traces import Fate, TraceError, check, dumps, loads, state_after
+from traces.schema import Call, Canvas, ModelCard
 
 
 def test_steps_make_a_whole_trace() -> None:

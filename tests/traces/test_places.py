@@ -9,10 +9,11 @@ from support import handmade
 from support.results import row
 
 import draftscope as ds
-from traces import Node, Trace, read
+from traces import Trace, read
 from traces.describe import at_a_glance
 from traces.places import by_place
 from traces.results import SweepError, read_rows
+from traces.schema import Node
 from visualizers import FIGURES
 
 RECORDINGS = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("*.json.gz"))

@@ -6,21 +6,8 @@ from typing import Any
 import pytest
 from support import handmade
 
-from traces import (
-    Fate,
-    Frame,
-    Mask,
-    Milliseconds,
-    Node,
-    Output,
-    PathPair,
-    Trace,
-    TraceError,
-    check,
-    dumps,
-    limits,
-    loads,
-)
+from traces import Fate, Trace, TraceError, check, dumps, limits, loads
+from traces.schema import Frame, Mask, Milliseconds, Node, Output, PathPair
 from traces.stats import latency_breakdown, race, summarise
 
 PNG = handmade.png(4, 4)

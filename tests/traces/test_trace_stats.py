@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from support import handmade
 
-from traces import Call, Fate, Milliseconds, Step
+from traces import Fate, Step
+from traces.schema import Call, Milliseconds
 from traces.stats import (
     AgeStatistics,
     Difference,

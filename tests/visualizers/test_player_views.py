@@ -13,8 +13,9 @@ from support.playing import every_view, push, settle, show, start
 from support.speculation import Plan, speculated
 from support.synthetic import jacobi, ordinary, written
 
-from traces import Canvas, Legend, Output, Step, Trace, filled
+from traces import Step, Trace, filled
 from traces.coarse import summary_of
+from traces.schema import Canvas, Legend, Output
 from visualizers.page import standalone
 
 VIEWS: dict[str, tuple[Callable[[], Trace], Callable[[], Trace]]] = {
