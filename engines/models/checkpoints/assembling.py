@@ -48,15 +48,10 @@ def native_network(
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()  # what is missing is said below
     logging.disable_progress_bar()
+    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
     try:
         network, report = kind.from_pretrained(
-            None,
-            config=config,
-            state_dict=dict(state),
-            dtype=dtype,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,
-            **spread,
+            None, config=config, state_dict=dict(state), dtype=dtype, **told, **spread
         )
     except Exception as error:  # sizes that are no network fail in layers of all kinds
         raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error

@@ -179,11 +179,10 @@ def is_causal(model_type: str | None) -> bool:
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
     """The model of a folder; see `table`."""
-    config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
-    tokenizer = read_chat_tokenizer(source)
+    (kind, config), tokenizer = _class_and_config(source, settings), read_chat_tokenizer(source)
     size = size_of(source, tokenizer, int(config.get_text_config().vocab_size))
     ends, card = ends_of(source, settings, size), card_of(source, type_of(settings) or "")
-    network = native_network(source, _class_of(source, config), config, source.tensors(), dtype, device=device)
+    network = native_network(source, kind, config, source.tensors(), dtype, device=device)
     try:
         check_network(network, type_of(settings) or "")
     except ValueError as error:
@@ -192,17 +191,17 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """The memory that the model of a folder needs, before a tensor of it is read."""
+    """The memory that the model of a folder needs; see `table`."""
+    kind, config = _class_and_config(source, settings)
+    return Needs(parameters(source, kind, config), position=cached_numbers(config), stored=source.format())
+
+
+def _class_and_config(source: Source, settings: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The class of a config.json whose attention is causal, and its config."""
     config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
-    count = parameters(source, _class_of(source, config), config)
-    return Needs(count, position=cached_numbers(config), stored=source.format())
-
-
-def _class_of(source: Source, config: Any) -> Any:
-    """The class of a config whose attention is causal."""
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", True) is False:
         raise source.unsupported(f"a {config.model_type} is an encoder, which does not predict the next token")
-    return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)]
+    return MODEL_FOR_CAUSAL_LM_MAPPING[type(config)], config
 
 
 def _longest(config: Any) -> int:
@@ -210,9 +209,9 @@ def _longest(config: Any) -> int:
     text = config.get_text_config()
     longest = int(getattr(text, "max_position_embeddings", 0) or LARGEST)
     rope = getattr(text, "rope_parameters", None) or {}
-    if rope.get("rope_type") == "longrope":  # behind it the keys that are cached would have to turn again
-        longest = min(longest, int(rope.get("original_max_position_embeddings") or longest))
-    return longest
+    # Behind the original length of longrope the keys that are cached would have to turn again.
+    original = rope.get("original_max_position_embeddings") if rope.get("rope_type") == "longrope" else None
+    return min(longest, int(original or longest))
 
 
 class CausalLMSession(DiscreteSession):
@@ -246,8 +245,7 @@ class CausalLMSession(DiscreteSession):
         """Logits [W, V] of the positions that a sequence asks for."""
         text = torch.cat([self._prompts[sequence], request.tokens.to(self._prompts[sequence])])
         first = len(self._prompts[sequence]) + request.done - 1
-        cache = self._caches[sequence]
-        start, wanted = 0, len(text) - first
+        cache, start, wanted = self._caches[sequence], 0, len(text) - first
         if cache is not None:
             stored = cache.get_seq_length()
             start = min(stored, len(self._prompts[sequence]) + request.cached, first)
@@ -274,8 +272,7 @@ def _cache(network: Any, positions: int) -> Any:
     if isinstance(network, LeanCausalLM):
         return SlotCache(len(network.model.layers), positions)
     layers = getattr(network.config.get_text_config(), "layer_types", None) or ()
-    can_be_cut = set(layers) <= _CUT and not getattr(network, "_is_stateful", False)
-    return DynamicCache() if can_be_cut else None
+    return DynamicCache() if set(layers) <= _CUT and not getattr(network, "_is_stateful", False) else None
 
 
 def check_network(given: object, field: str) -> None:

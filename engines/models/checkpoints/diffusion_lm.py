@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import torch
 from tokenizers import AddedToken, Tokenizer
-from torch import Tensor
 from transformers import Glm4MoeForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 
 from engines.config import shown
@@ -87,13 +86,12 @@ _FUSED, _EXPERTS = ".attention.query_key_value.weight", ".mlp.experts."
 def _split_llada2(state: State, config: Any) -> State:
     """Split the fused query, key and value projection; transformers stacks the experts, of which none may miss."""
     sizes = [config.head_dim * heads for heads in (config.num_attention_heads, *[config.num_key_value_heads] * 2)]
-    native: dict[str, Tensor] = {}
+    native = dict(state)
     for name, part in state.items():
         if name.endswith(_FUSED) and len(part) == sum(sizes):
             own = f"{name.removesuffix(_FUSED)}.self_attn."
             native |= {f"{own}{one}_proj.weight": rows for one, rows in zip("qkv", part.split(sizes), strict=True)}
-        else:
-            native[name] = part
+            del native[name]
     whole = 3 * config.n_routed_experts
     counts = Counter(name.partition(_EXPERTS)[0] for name in native if _EXPERTS in name)
     return {name: part for name, part in native.items() if counts.get(name.partition(_EXPERTS)[0], whole) == whole}
