@@ -321,7 +321,11 @@ def check_memory(device: Device, target: Size, draft: Size | None, tokens: int) 
 
 
 def size_of(parameters: float) -> Size:
-    """A network of 12 layers width^2 parameters, width = 128 layers, 4 query heads to a KV head; or HardwareError."""
+    """A network of the usual proportions: 12 layers width^2 parameters, width = 128 layers, 4 query heads to a KV head.
+
+    Raises:
+        HardwareError: for a number that no network has.
+    """
     if not 1e6 <= parameters <= 1e13:
         raise HardwareError(f"size: {parameters:g} parameters are not allowed; use 1e6 to 1e13.")
     width = round((parameters * 128 / 12) ** (1 / 3) / 128) * 128 or 128
