@@ -413,7 +413,7 @@ def _gamma(way: Way) -> int:
 
 
 def read_prompts(path: str | os.PathLike[str]) -> list[Conversation]:
-    """The prompts of a file, see `bench`; raises ConfigError for one that cannot be read, or a line without."""
+    """The prompts of a file, see `bench`; raises ConfigError for a line without one, or no such file."""
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -50,7 +50,7 @@ def predict(
 
 
 def read_device(given: str | os.PathLike[str]) -> Device:
-    """A device by name, or from a .json file of `draftscope calibrate`; raises HardwareError for none."""
+    """A device by name, or from a .json file of `draftscope calibrate`; raises HardwareError for another file."""
     path = Path(given)
     if path.suffix.lower() != ".json":
         return named("device", DEVICES, str(given))

@@ -117,7 +117,7 @@ class Generation:
         self.cache, self.complete = None, complete
 
     def trace(self, target: CausalLM, draft: CausalLM | None, output: Sequence[int] | None) -> Trace:
-        """The trace of these passes; raises ValueError for a batch, embeddings or no cache, which hide them."""
+        """The trace of these passes; raises ValueError for a batch, embeddings or no cache, as they look alike."""
         self._check()
         finals = [one.start + 1 for one in self.passes[1:]] + [self._length + 1]
         first = self._first(finals[0])

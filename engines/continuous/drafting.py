@@ -88,7 +88,7 @@ class Block:
 
 
 def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:
-    """Raise ConfigError where drafts cannot be judged by single steps, as the model mixes several Gaussians."""
+    """Raise ConfigError for drafts judged by denoising steps of a model that mixes Gaussians in one step."""
     if task.mixture and config.gamma:
         raise ConfigError(
             f"gamma: {config.gamma} drafts are judged by denoising steps, each of them one bell curve, and this model "

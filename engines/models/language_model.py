@@ -76,7 +76,7 @@ class DiffusionLM(Networked):
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def read(self, prompt: str, length: int) -> tuple[int, ...]:
-        """The ids of a prompt in the form that was taught, with `length` behind it; ValueError for unfit ones."""
+        """The ids of a prompt in the form that was taught; ValueError for none, special tokens, or too many."""
         refuse_empty(prompt, "ask a question")
         refuse_special(prompt, filter(None, self._special.values()), self.card.id)
         before, behind = self.kind.asks

@@ -152,7 +152,7 @@ class Source:
         return heads
 
     def count(self, ignored: tuple[str, ...] = (), prefix: str = "", tables: tuple[str, ...] = ()) -> int:
-        """Parameters of tensors that begin with `prefix`, not as `ignored`, and do not end as `tables`."""
+        """Parameters in tensors that begin with `prefix`, without those that begin as `ignored` or end as `tables`."""
         return sum(
             math.prod(shape)
             for name, (shape, _) in self.heads().items()

@@ -38,7 +38,7 @@ class PairSession:
 
 
 def check_pair(target: Model, draft: Model) -> None:
-    """Raise ValueError, which names a token, for models that do not speak of the same ones."""
+    """Raise ValueError for models of different vocabularies; the message names a token they disagree about."""
     if target.tokens != draft.tokens:
         raise ValueError(
             f"drafter: {draft.card.id} and {target.card.id} have different vocabularies"
@@ -48,7 +48,7 @@ def check_pair(target: Model, draft: Model) -> None:
 
 
 def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
-    """Raise ValueError for models of one vocabulary that read a text otherwise, or predict at other places."""
+    """Raise ValueError for models of one vocabulary that do not predict the same places of the same text."""
     if not (isinstance(task, TextTask) and isinstance(own, TextTask)):
         return
     if (task.mask, task.shift, task.full, task.causal) != (own.mask, own.shift, own.full, own.causal):
@@ -59,7 +59,7 @@ def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
 
 
 def check_heads(drafter: str, task: ContinuousTask, name: str, own: Task) -> None:
-    """Raise ConfigError where drafts of vectors by `name` do not come as the setting `drafter` says."""
+    """Raise ConfigError where the drafter called `name` mixes Gaussians and `drafter` does not, or vice versa."""
     mixes = isinstance(own, ContinuousTask) and own.mixture
     if drafter == "mixture" and not mixes:
         raise ConfigError(
