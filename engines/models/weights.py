@@ -59,14 +59,11 @@ class Source:
 
     def incomplete(self, problem: str) -> ModelError:
         """The error for files that are missing or damaged; it says how to fetch them again."""
-        return ModelError(f"{self._sentence(problem)} {self.remedy}")
+        return ModelError(f"{self.unsupported(problem)} {self.remedy}")
 
     def unsupported(self, problem: str) -> ModelError:
         """The error for a checkpoint that cannot be used, however often it is fetched."""
-        return ModelError(self._sentence(problem))
-
-    def _sentence(self, problem: str) -> str:
-        return f"{self.name}: {' '.join(problem.split())[:_MOST_CHARACTERS]}."
+        return ModelError(f"{self.name}: {' '.join(problem.split())[:_MOST_CHARACTERS]}.")
 
     def read_json(self, name: str) -> dict[str, Any]:
         """An object from one of the folder's files."""

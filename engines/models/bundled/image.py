@@ -66,7 +66,8 @@ class StudioImage(PictureModel):
         if not ids:
             return None
         codes = torch.tensor(ids, device=self.device)[:, None, None].expand(-1, 3, 3)
-        pictures = self._drawn(codes)[:, :, PATCH : 2 * PATCH, PATCH : 2 * PATCH]
+        with torch.inference_mode():
+            pictures = self._tokenizer.decode(codes)[:, :, PATCH : 2 * PATCH, PATCH : 2 * PATCH]
         columns = min(_PATCHES_ACROSS, len(ids))
         sheet = pictures.new_zeros(-(-len(ids) // columns) * columns, *pictures.shape[1:])
         sheet[: len(ids)] = pictures
@@ -76,12 +77,8 @@ class StudioImage(PictureModel):
 
     def pixels(self, codes: Tensor) -> Tensor:
         """Codes [B, 144] to images [B, 3, 96, 96] in [-1, 1]."""
-        return self._drawn(codes.reshape(-1, GRID, GRID).to(self.device))
-
-    def _drawn(self, codes: Tensor) -> Tensor:
-        """Codes [B, H, W] to images in [-1, 1]."""
         with torch.inference_mode():
-            return self._tokenizer.decode(codes)
+            return self._tokenizer.decode(codes.reshape(-1, GRID, GRID).to(self.device))
 
 
 def load_weights(network: nn.Module, name: str, owner: str = "") -> dict[str, str]:

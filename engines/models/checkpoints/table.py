@@ -73,16 +73,11 @@ class Checkpoint:
         """What can be done with it."""
         return "not read" if not self.module else "converted first" if self.convert else "read"
 
-    def __str__(self) -> str:
-        """One line for a person."""
-        return f"{self.name}: {self.state}; {self.licence}. {self.note}"
-
 
 _DOCS: Final = "docs/models.md has the commands"
 _CONVERTED: Final = "converted once by python -m engines convert"
 _CHAMELEON: Final = "Meta's Chameleon Research License covers it: research only, to be accepted with Meta."
 _NVIDIA: Final = "NVIDIA Open Model License"
-_MAR: Final = "MIT"
 _XAR: Final = "no licence file: all rights are its authors', so ask them"
 _HARMON: Final = "S-Lab License 1.0: for research, not for commercial use"
 CAUSAL: Final = Checkpoint(
@@ -227,7 +222,7 @@ CHECKPOINTS: Final[tuple[Checkpoint, ...]] = (
         note="Its tokenizer is code of its own, which is not run; BAAI/Emu3-Gen-hf is the same model.",
     ),
     Checkpoint(
-        "MAR", _MAR, "vectors of classes", ("mar",), "mar", "mar",
+        "MAR", "MIT", "vectors of classes", ("mar",), "mar", "mar",
         note=f"From its .pth and kl16.ckpt; {_DOCS}.",
         examples=tuple(
             Example(
