@@ -183,9 +183,9 @@ class Request:
         if small.device != model.device and method.family == "continuous-ar":
             raise ConfigError(f"draft_device: {method.name} drafts vectors on its target's device; leave it out.")
         if hasattr(model, "asked_as") and hasattr(small, "asked_as"):  # of transformers: it reads its target's prompt
-            from engines.models.checkpoints.causal_lm import check_drafter
-
-            check_drafter(model, small)
+            if small.device != model.device:
+                to = str(model.device)
+                raise ConfigError(f"draft: is on {small.device} and the target on {to}; use draft.to({to!r}).")
             small = small.asked_as(model)
         return cast(Model, small)
 

@@ -147,7 +147,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     refuse("target", "has no head", "AutoModelForCausalLM", target=LlamaModel(target.config).eval(), **ids)
     refuse("target", "a dict is no model of transformers", "AutoModelForCausalLM", target={}, **ids)
     refuse("target", "is in training mode", "target.eval()", target=noisy(target, 0.0).train(), **ids)
-    refuse("draft", "has 32 tokens and", "of the same vocabulary", target=target, draft=llama(0, vocabulary=32), **ids)
+    refuse("drafter", "32 and 64 tokens", "of the same tokenizer", target=target, draft=llama(0, vocabulary=32), **ids)
     refuse("draft", "is missing", "drafter='lookup'", target=target, **ids)
     refuse("draft", "has no other model draft", "leave it out", method="scd", target=target, draft=target, **ids)
     refuse("ids", "are missing", "tokenizer=", method="ar", target=target)

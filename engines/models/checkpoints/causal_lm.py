@@ -290,19 +290,6 @@ def check_network(given: object, field: str) -> None:
         raise ValueError(f"{field}: {kind} is in training mode, where dropout changes every pass; call {field}.eval().")
 
 
-def check_drafter(target: CausalLM, draft: CausalLM) -> None:
-    """Raise ValueError where vocabularies differ in size, or models live on different devices."""
-    if draft.tokens != target.tokens:
-        raise ValueError(
-            f"draft: {draft.card.id} has {draft.tokens} tokens and {target.card.id} has {target.tokens}, so one cannot "
-            "verify the other's drafts; give a smaller model of the same vocabulary."
-        )
-    if draft.device != target.device:
-        raise ValueError(
-            f"draft: is on {draft.device} and the target on {target.device}; use draft.to({str(target.device)!r})."
-        )
-
-
 def read_ids(ids: Any, device: torch.device, vocabulary: int) -> tuple[int, ...]:
     """A prompt's ids on the host; raises ValueError for several texts, another device, or what is no token."""
     values = ids["input_ids"] if isinstance(ids, Mapping) else ids

@@ -79,7 +79,7 @@ def _differs(target: Model, draft: Model) -> str:
     """The first token that two tokenizers disagree about, as far as there are tokenizers to tell."""
     one, other = target.tokens, draft.tokens
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
-        return ""
+        return f", {other} and {one} tokens" if isinstance(one, int) and isinstance(other, int) else ""
     different = (token for token in one.keys() | other.keys() if one.get(token) != other.get(token))
     _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in different)
     names = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
