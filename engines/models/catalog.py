@@ -197,7 +197,8 @@ def at_hand(model_id: str) -> bool:
 
 def how_to_fetch(model_id: str) -> str:
     """How a model that is fetched on request can be had, in a sentence."""
-    return f"{model_id}: is not fetched yet; fetch it once, {size_of(model_id)}: python -m engines fetch {model_id}"
+    command = f"python -m engines fetch {model_id}"
+    return f"{model_id}: is not fetched yet; fetch it once, {size_of(model_id)}, with: {command}"
 
 
 GENERATION: Final = "generation_config"
