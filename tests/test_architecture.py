@@ -19,7 +19,7 @@ SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py
 
 MOST_METHOD_LINES = 200
 MOST_FUNCTION_LINES = 60
-MOST_ASSET_BYTES = 120_000_000
+MOST_ASSET_BYTES = 135_000_000
 MOST_FILE_BYTES = 10 * 2**20  # what a repository of Hugging Face's hub takes through plain git
 
 MACHINE_PATH = re.compile(rb"(?<![\w.~}/-])/(?:home|root|Users|mnt|work|tmp)/[\w.]")
