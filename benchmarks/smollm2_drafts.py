@@ -25,7 +25,7 @@ from traces.streams import piped
 
 MODEL: Final = "smollm2"
 PROMPTS: Final = Path(__file__).with_name("smollm2_prompts.jsonl")
-GAMMAS: Final = {"lookup": (4, 8), **dict.fromkeys(EAGLES, (1, 2, 3, 4, 6, 8))}
+GAMMAS: Final = {"lookup": (4, 8), "eagle": (2, 4, 8), "lookup-eagle": (1, 2, 3, 4, 6, 8)}
 WINDOW: Final = 4
 SAMPLING: Final[Mapping[str, Mapping[str, object]]] = {"greedy": {"top_k": 1}, "drawn": {"temperature": 1.0}}
 LEAST: Final = {"overall": 1.5, "rewriting": 2.5}

@@ -1,5 +1,6 @@
 """A drafter that reads its target's hidden states: exact, as trained, from cut caches; and what is refused."""
 
+from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
@@ -10,9 +11,11 @@ from typing import Any
 
 import pytest
 import torch
+from scipy import stats
 from support.llamas import Letters, llama
 from support.running import passes
 from torch import Tensor
+from transformers import AutoModelForCausalLM
 
 from engines.config import settings
 from engines.methods import METHODS
@@ -20,11 +23,12 @@ from engines.methods.speculative import EAGLES, Config
 from engines.models import catalog, eagle
 from engines.models import lean as lean_module
 from engines.models.bundled import image
-from engines.models.catalog import load_model
+from engines.models.catalog import at_hand, load_model
 from engines.models.checkpoints.causal_lm import CausalCheckpoint
 from engines.models.eagle import Eagle, EagleDrafter, EagleSize, LeanEagle
 from engines.models.errors import ModelError
-from engines.runtime.driver import Job, Run, open_session
+from engines.models.fetching import folder_of
+from engines.runtime.driver import Job, Run, decode, open_session
 from engines.runtime.request import Request
 from engines.testing.conformance import CHECKS
 from engines.testing.enumeration import exact_distribution, largest_error
@@ -128,6 +132,32 @@ def laws(one: Job, vocabulary: int) -> Callable[[tuple[int, ...]], Tensor]:
         return (logits / one.config.temperature).softmax(-1)
 
     return law
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not at_hand("smollm2"), reason="python -m engines fetch smollm2 fetches it")
+def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() -> None:
+    """Chi-squared test of texts of three tokens, over the eight that two choices per token allow."""
+    samples, values = 150, {"drafter": "eagle", "gamma": 2, "top_k": 2, "temperature": 1.5}
+    first = Request("speculative", "smollm2", "Name a bird.", settings=values).job()
+    config = replace(first.config, length=3)
+    jobs = [replace(first, config=config, sample=i) for i in range(samples)]
+    runs = [decode([one])[0] for one in jobs]
+    drawn = Counter(tuple(run.result[0].tolist()) for run in runs)
+    network = AutoModelForCausalLM.from_pretrained(folder_of("smollm2"), dtype=torch.float32).eval()
+
+    @cache
+    def law(tokens: tuple[int, ...]) -> dict[int, float]:
+        with torch.inference_mode():
+            best = network(torch.tensor([[*jobs[0].task.prompt, *tokens]])).logits[0, -1].double().topk(2)
+        return dict(zip(best.indices.tolist(), (best.values / 1.5).softmax(-1).tolist(), strict=True))
+
+    texts: dict[tuple[int, ...], float] = {(): 1.0}
+    for _ in range(3):
+        texts = {(*text, token): p * q for text, p in texts.items() for token, q in law(text).items()}
+    assert drawn.keys() <= texts.keys()
+    counts, wanted = zip(*((drawn[text], samples * p) for text, p in texts.items()), strict=True)
+    assert stats.chisquare(counts, wanted).pvalue > 1e-3
 
 
 def test_a_wrong_residual_would_be_seen() -> None:
