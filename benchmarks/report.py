@@ -36,6 +36,7 @@ SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 """Heading -> benchmarks; those that no heading names come last."""
 COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
     "acceptance": ("acceptance", ".2f"),
+    "acceptance_by_place": ("accepted, by place", ".2f"),
     "acceptance_to_break_even": ("break-even acceptance", ".2f"),
     "accuracy": ("solved", ".1%"),
     "accuracy_standard_error": ("±", ".1%"),
@@ -90,7 +91,7 @@ TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "cspd": _CSPD,
     "smollm2": ("tokens", "milliseconds", "of_one_token", "milliseconds_transformers", "faster"),
     "smollm2_drafts": (
-        *("sampling", "drafter", "gamma", "tokens_per_target_pass", "faster_overall"),
+        *("sampling", "drafter", "gamma", "acceptance_by_place", "tokens_per_target_pass", "faster_overall"),
         *("faster_low_quartile", "faster_median", "faster_high_quartile"),
         *("faster_story", "faster_explanation", "faster_code", "faster_summary", "faster_rewriting"),
     ),
@@ -345,6 +346,8 @@ def section(name: str, result: Record) -> str:
 def _cell(value: Any, field: str) -> str:
     if value is None or (field == "drafting" and value < 0.05):
         return ""
+    if isinstance(value, list):
+        return " ".join(_cell(part, field) for part in value)
     return format(value, COLUMNS.get(field, ("", ""))[1])
 
 

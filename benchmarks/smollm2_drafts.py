@@ -123,7 +123,7 @@ def _row(
         "gamma": way.gamma,
         "prompts": len(prompts),
         "tokens_per_target_pass": sum(tokens) / sum(run.forwards - run.draft_forwards for run in runs),
-        "draft_passes": sum(run.draft_forwards for run in runs) / len(runs),
+        "drafter_passes": sum(run.draft_forwards for run in runs) / len(runs),
         "faster_overall": sum(tokens) / sum(run.seconds for run in runs)
         * sum(run.seconds for run in usual) / sum(len(run.tokens[0]) for run in usual),
         "faster_median": whole.median,
