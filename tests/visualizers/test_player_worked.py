@@ -140,8 +140,11 @@ def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) 
     panel = page.locator(".ds-worked")
     expect(panel.locator(".ds-formula")).to_contain_text("= 0.5")  # near the middle, which itself rejects at 0
     page.emulate_media(reduced_motion="no-preference")
-    page.evaluate("traces => player.load(traces, { loop: true })", [usual, plain(rejected(*probabilities))])
-    panel.get_by_role("button", name="Next rejection").click()
+    button = panel.get_by_role("button", name="Next rejection").element_handle()
+    page.evaluate(  # at once, as the run plays on
+        "([traces, button]) => { player.load(traces, { loop: true }); button.click(); }",
+        [[usual, plain(rejected(*probabilities))], button],
+    )
     expect(panel.locator(".ds-formula")).to_contain_text("= 0.5")
     panel.get_by_role("button", name="Next rejection").click()  # and from there on each one
     expect(panel.locator(".ds-where")).to_contain_text("pass 7 of 8")
