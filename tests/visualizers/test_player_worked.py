@@ -201,7 +201,7 @@ def test_log_w_of_a_continuous_draft_is_taken_apart(page: Page) -> None:
     page.get_by_role("button", name="Numbers").click()  # the stage alone would go to a close call
     page.keyboard.press("r")
     panel = page.locator(".ds-worked")
-    expect(panel).to_contain_text("log w is their summed log ratio")
+    expect(panel).to_contain_text("log w is their summed log ratio", use_inner_text=True)  # what is hidden was there
     numbers = next(step.numbers for step in trace.steps if Fate.RESAMPLED in step.fate)
     at = next(step.fate.index(Fate.RESAMPLED) for step in trace.steps if Fate.RESAMPLED in step.fate)
     for name in ("path_log_ratio", "path_log_ratio_highest"):
