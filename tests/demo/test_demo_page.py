@@ -232,9 +232,9 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
     about = {"about": {"commit": "<b>0123</b>", "threads": 3}}
     renamed = [one | {"label": f"<i>{one['label']}</i>", "device": "<b>here</b>"} for one in rows]
     sound.write_bytes(gzip.compress("".join(json.dumps(one) + "\n" for one in [about, *renamed]).encode()))
-    upload.set_input_files(sound)
     plot = page.locator("#results-plot .js-plotly-plot")
-    expect(plot).to_be_visible()
+    expect(plot).to_be_visible()  # the results that ship, which would come after the file's
+    upload.set_input_files(sound)
     expect(page.locator("#results-problem")).to_be_hidden()
     expect(page.locator("#results-table tbody tr")).to_have_count(13)
     expect(page.get_by_text("<b>here</b>, 3 threads a process, commit <b>0123</b>")).to_be_visible()
