@@ -156,8 +156,8 @@ def _nodes(graph: DraftGraph, drafts: list[list[float]]) -> tuple[Node, ...]:
     accepted, *accepted_under = drafts
     nodes = []
     for k, (parents, positions) in enumerate(zip(graph.parents, graph.positions, strict=True)):
-        vouched = tuple(p for p in parents if accepted_under[p][k])
-        nodes.append(Node(row=k, parents=parents, positions=positions, accepted=bool(accepted[k]), vouched_by=vouched))
+        under = tuple(p for p in parents if accepted_under[p][k])
+        nodes.append(Node(row=k, parents=parents, positions=positions, accepted=bool(accepted[k]), vouched_by=under))
     return tuple(nodes)
 
 

@@ -163,7 +163,7 @@ def forward(
 
 @dataclass
 class Memory:
-    """Keys and values of earlier passes by layer and position, and which tokens of a pass to remember."""
+    """The KV cache of earlier passes by layer and position, and which tokens of a pass to remember."""
 
     held: dict[tuple[int, int], tuple[Tensor, Tensor]]
     seen: list[int]

@@ -302,14 +302,19 @@ def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: 
     assert at(page, number, "hold")["caption"][0] == f"“{drawn}” takes its place."
 
 
+def close_calls(page: Page, trace: Trace) -> tuple[list[int], dict[int, tuple[int, Step]]]:
+    """The passes whose verdict the stage shows, which are the close calls; and entry and step of every rejection."""
+    shown = page.evaluate("player.stage.script.passes.filter(({verdict}) => verdict).map(({index}) => index + 1)")
+    steps = {number: (entry, step) for number, entry, step in rejections(trace)}
+    assert shown == [n for n, (entry, step) in steps.items() if 0.3 <= (step.accept_prob or ())[entry] <= 0.7]  # type: ignore[operator]
+    return shown, steps
+
+
 @pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
 def test_a_patch_is_judged_with_the_numbers_of_the_trace_and_redrawn_where_it_stood(page: Page, wide: bool) -> None:
     trace = recorded("scd-picture")
     opened(page, recorded("ar-picture"), trace, wide=wide)
-    shown = page.evaluate("player.stage.script.passes.filter(({verdict}) => verdict).map(({index}) => index + 1)")
-    steps = {number: (entry, step) for number, entry, step in rejections(trace)}
-    close = [n for n, (entry, step) in steps.items() if 0.3 <= (step.accept_prob or ())[entry] <= 0.7]  # type: ignore[operator]
-    assert shown == close
+    shown, steps = close_calls(page, trace)
     entry, step = steps[shown[0]]
     assert step.p and step.q and step.coin and step.likely
     told = at(page, shown[0], "judge", 300)
@@ -462,9 +467,7 @@ def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, n
 def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wide: bool) -> None:
     trace = recorded("cspd-patch")
     opened(page, recorded("continuous-patch"), trace, wide=wide)
-    shown = page.evaluate("player.stage.script.passes.filter(({verdict}) => verdict).map(({index}) => index + 1)")
-    steps = {number: (entry, step) for number, entry, step in rejections(trace)}
-    assert shown == [n for n, (entry, step) in steps.items() if 0.3 <= (step.accept_prob or ())[entry] <= 0.7]  # type: ignore[operator]
+    shown, steps = close_calls(page, trace)
     entry, step = steps[shown[0]]
     bare = page.evaluate(CANVAS)
     told = at(page, shown[0], "judge", 300)
