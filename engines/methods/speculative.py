@@ -26,7 +26,7 @@ from engines.ar.request import Forward
 from engines.config import ConfigError, Knob
 from engines.protocol import FATE_CODES, Decision, Decoder, Part, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, residual, verify
+from engines.sampling.coupling import first_rejection, redraw, verify
 from engines.sampling.distributions import GuidedSampling
 from engines.sampling.verification import fates_and_bonus
 from engines.to_device import to_device
@@ -95,9 +95,10 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
         # The token behind the accepted drafts.
         slot = torch.arange(W + 1, device=task.device)
-        missing = p if chance.same_noise else torch.cat([residual(q, p[:W]), p[W:]])
-        drawn = chance.categorical(missing, Draw("residual", iteration, position), where=slot == r)
-        after = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
+        behind = Draw("residual", iteration, position)
+        drawn = redraw(q, p[:W], chance, behind.at(slot[:W]), slot[:W] == r)
+        bonus = chance.categorical(p[W:], behind.at(slot[W:]), where=slot[W:] == r)
+        after = torch.cat([torch.where(slot[:W] < r, x, drawn), bonus])
 
         gain, over, fate = cut_at_end(task, after, r + 1, fates_and_bonus(r, W))
         answer = yield Decision(

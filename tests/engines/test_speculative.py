@@ -16,6 +16,7 @@ from engines.config import ConfigError, make_config
 from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model
 from engines.runtime.driver import Job, Run
+from engines.sampling import coupling
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
 from engines.testing.tables import Table
 from traces import Fate, check
@@ -88,7 +89,7 @@ def test_groups_and_the_same_noise_do_not_go_together() -> None:
 
 
 def test_redrawing_from_the_target_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(speculative, "residual", lambda q, p: p)
+    monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     target = Table(3, 2, seed=4)
     assert largest_error(enumerated(target, Table(3, 2, seed=5), gamma=2), target.joint()) > WRONG
 
