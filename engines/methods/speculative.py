@@ -37,7 +37,7 @@ EAGLES = ("eagle", "lookup-eagle")
 """Settings of `drafter` by which the target's hidden states are read."""
 _LONGEST_MATCH = 3
 """Tokens of the end of the text that a lookup tries to find again, at most."""
-_SHORTEST_MATCH = {"lookup": 1, "lookup-eagle": 3}
+_SHORTEST_MATCH = {"lookup": 1, "lookup-eagle": 2}
 """And at least, by drafter; others look nothing up."""
 
 
@@ -53,10 +53,21 @@ class Config(GuidedSampling):
         Knob(
             "Drafter",
             "small: a smaller model. lookup: what followed the same tokens before. itself: the target. eagle, where "
-            "there is one: a layer trained to read the target's hidden states. lookup-eagle: lookup where three tokens "
+            "there is one: a layer trained to read the target's hidden states. lookup-eagle: lookup where two tokens "
             "match, or else eagle.",
         ),
     ] = "small"
+    lookup_gamma: Annotated[
+        int,
+        Knob(
+            "Draft length of a lookup",
+            "Drafts before a verification where they are looked up, which takes no pass of the drafter.",
+            1,
+            MOST_DRAFTS,
+            1,
+            {"drafter": ("lookup-eagle",)},
+        ),
+    ] = 8
     adaptive: Annotated[
         bool, Knob("Adapt the draft length", "Draft two more after all were accepted, one fewer after a rejection.")
     ] = False
@@ -75,15 +86,18 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
     chance.same_noise = config.same_noise
     done = torch.empty(0, dtype=torch.long, device=task.device)
     context, gamma, kept = list(task.prompt), config.gamma, (0, 0)
+    lookup_gamma = config.lookup_gamma if config.drafter == "lookup-eagle" and gamma else gamma
     iteration, ended = 0, False
     while (n := len(done)) < task.length and not ended:
         # Draft (Alg. 1, first loop). The target always adds one token, so the last position needs no draft.
-        most = min(gamma, task.length - n - 1)
+        most = task.length - n - 1
         if config.drafter in EAGLES and not iteration:
             most = 0  # the target has yet to read the prompt
-        x, q = _look_up(context, most, task, _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1))
-        if not len(x) and config.drafter != "lookup":
-            x, q = yield from _draft(task, done, most, kept[1], chance)
+        least = _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1)
+        x, q = _look_up(context, min(lookup_gamma, most), task, least)
+        looked_up = bool(len(x))
+        if not looked_up and config.drafter != "lookup":
+            x, q = yield from _draft(task, done, min(gamma, most), kept[1], chance)
         W = len(x)
 
         # Verify all drafts in one pass.
@@ -116,8 +130,12 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         done, ended = torch.cat([done, after[:gained]]), bool(stop)
         context += tokens[:gained]
         kept = (n + gained - 1, min(n + gained, n + W) - 1)
-        if config.adaptive and gamma:
-            gamma = min(gamma + 2, MOST_DRAFTS) if gained > W else max(gamma - 1, 1)
+        if config.adaptive and W:
+            longer = 2 if gained > W else -1
+            if looked_up:
+                lookup_gamma = min(max(lookup_gamma + longer, 1), MOST_DRAFTS)
+            else:
+                gamma = min(max(gamma + longer, 1), MOST_DRAFTS)
         iteration += 1
     return done
 

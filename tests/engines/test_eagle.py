@@ -88,7 +88,7 @@ def job(models: tuple[CausalCheckpoint, EagleDrafter], prompt: str = PROMPT, see
     [
         {"gamma": 1},
         {"gamma": 3},
-        {"gamma": 2, "adaptive": True},
+        {"gamma": 2, "adaptive": True, "lookup_gamma": 1},
         {"gamma": 2, "temperature": 0.5},
         {"gamma": 2, "temperature": 2.0},
     ],
@@ -179,6 +179,17 @@ def test_greedy_texts_are_those_of_ordinary_decoding(drafter: str, vocabulary: i
         assert torch.equal(*(decoded([each])[0] for each in (one, usual)))
         judged += finished(one).summary.judged
     assert judged > 20
+
+
+@pytest.mark.parametrize(("adaptive", "longest"), [(False, 5), (True, 12)])
+def test_lookups_have_a_draft_length_of_their_own(adaptive: bool, longest: int) -> None:
+    """Where lengths adapt, one that grows with lookups leaves the other as it is."""
+    values = {"drafter": "lookup-eagle", "gamma": 2, "lookup_gamma": 5, "length": 64, "adaptive": adaptive}
+    steps = finished(job(pair(3, 2), **values)).steps
+    drafted = {i: step.signals["window"] for i, step in enumerate(steps) if step.call.role == "target"}
+    by_eagle = {i: count for i, count in drafted.items() if i and steps[i - 1].call.role == "draft"}
+    assert set(by_eagle.values()) == {2} and len(by_eagle) < len(drafted) - 2
+    assert max(drafted.values()) == longest
 
 
 def finished(one: Job) -> Trace:
