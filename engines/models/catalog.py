@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from engines.assets import ASSETS, REMEDY
 from engines.assets import FOLDERS_VARIABLE as VARIABLE
-from engines.config import ConfigError, Setting, shown
+from engines.config import ConfigError, Setting, Value, shown
 from engines.methods.speculative import EAGLES
 from engines.models.bundled.listing import OURS
 from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, type_of
@@ -81,13 +81,24 @@ def _listed(row: Checkpoint, example: Example) -> ModelInfo:
         eagle=example.eagle,
         folder="/" not in example.name and example.fetched is None,
         fetched=example.fetched is not None,
-        opens=(("drafter", "lookup"),) if example.fetched else (),
+        opens=_drafting(example),
         default_prompt=_CORRECT if example.fetched else info.default_prompt,
         group=row.name,
         gigabytes=example.gigabytes,
         licence=row.licence,
         terms=row.terms,
     )
+
+
+def _drafting(example: Example) -> tuple[tuple[str, Value], ...]:
+    """Settings of speculative decoding that are fast, of models that are here at a command (docs/measured.md)."""
+    if _has_weights(example.eagle):
+        return (("drafter", "lookup-eagle"), ("gamma", 3))
+    return (("drafter", "lookup"),) if example.fetched else ()
+
+
+def _has_weights(eagle: str) -> bool:
+    return bool(eagle) and (ASSETS / "models" / f"{eagle}.safetensors").is_file()
 
 
 def terms_of(name: str) -> str:
@@ -253,8 +264,7 @@ def drafter_of(model_id: str, drafter: str = "small") -> str:
 
 def has_eagle(model_id: str) -> bool:
     """Whether a drafter that reads hidden states was trained for a model, and its weights are here."""
-    name = MODELS[model_id].eagle if model_id in MODELS else ""
-    return bool(name) and (ASSETS / "models" / f"{name}.safetensors").is_file()
+    return model_id in MODELS and _has_weights(MODELS[model_id].eagle)
 
 
 def offered(setting: Setting) -> tuple[str, ...]:
