@@ -394,7 +394,8 @@ def _counting(network: Any) -> Iterator[list[int]]:
 def _suggestions(ways: Sequence[Way], watched: Mapping[str, Sequence[Trace]]) -> dict[str, tuple[int, float]]:
     """Drafter -> the best draft length and its speed, from the longest drafts that were measured."""
     found = {}
-    longest = {way.settings["drafter"]: way for way in sorted(ways, key=_gamma) if "drafter" in way.settings}
+    drafted = sorted((way for way in ways if "drafter" in way.settings), key=lambda way: int(way.settings["gamma"]))
+    longest = {way.settings["drafter"]: way for way in drafted}
     for drafter, way in longest.items():
         runs = watched[way.label]
         accounts = [account(run, usual) for run, usual in zip(runs, watched[_ORDINARY], strict=True)]
@@ -403,13 +404,10 @@ def _suggestions(ways: Sequence[Way], watched: Mapping[str, Sequence[Trace]]) ->
         accepted = [place.accepted for place in places.places] if places else []
         if costs:
             passes = sum(map(target_forwards, runs))
-            passed = [count / passes for count in accepted] + [0.0] * (_gamma(way) - len(accepted))
+            gamma = int(way.settings["gamma"])
+            passed = [count / passes for count in accepted[:gamma]] + [0.0] * (gamma - len(accepted))  # lookups go on
             found[_DRAFTERS[drafter]] = best_length(passed, median(costs))
     return found
-
-
-def _gamma(way: Way) -> int:
-    return int(way.settings.get("gamma", 0))
 
 
 def read_prompts(path: str | os.PathLike[str]) -> list[Conversation]:
