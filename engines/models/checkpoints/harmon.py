@@ -6,7 +6,7 @@ and MAR's decoder and head go on from it. Who is not visible, and the padding of
 counted, which equals leaving it out.
 
 A folder is as on the hub, with the tensors of the Qwen2 (`llm.`), of the MAR (`mar.`), of the projections between them
-and of KL-16 (`vae.`). `side` in config.json, which is ours, asks for another canvas than that of the learnt positions.
+and of KL-16 (`vae.`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from tokenizers import Tokenizer
 from torch import Tensor, nn
@@ -41,7 +40,6 @@ _TURN: Final = ("<|im_start|>", "<|im_end|>")
 _QWEN, _MAR, _KL16 = "llm.model.", "mar.", "vae."
 _UNBUILT: Final = ("llm.lm_head.", *(f"{_KL16}{name}" for name in UNUSED))
 """How names begin of what writes text, reads pictures or was trained by."""
-_MOST_SIDE: Final = 64
 
 
 def _projection(inner: int, outer: int, between: int) -> nn.Sequential:
@@ -90,18 +88,6 @@ class Harmon(nn.Module):
         return hidden_states(self.qwen, positions, None, mask[:, None], inputs_embeds=x)
 
 
-def stretch(mar: MAR, side: int) -> None:
-    """Give a MAR's learnt positions another side, by linear interpolation, as the release does for larger pictures."""
-    for part, front in (("encoder", mar.buffer), ("decoder", mar.buffer), ("diffusion", 0)):
-        name = f"{part}_pos_embed_learned"
-        table = getattr(mar, name).detach()
-        old = round((table.shape[1] - front) ** 0.5)
-        if old != side:
-            grid = table[:, front:].transpose(1, 2).unflatten(2, (old, old))
-            grid = F.interpolate(grid, size=(side, side), mode="bilinear").flatten(2).transpose(1, 2)
-            setattr(mar, name, nn.Parameter(torch.cat([table[:, :front], grid], 1), requires_grad=False))
-
-
 @dataclass(frozen=True, slots=True)
 class TextTask(ContinuousTask):
     """A picture of a text; drafter and target each read it by their own tokenizer."""
@@ -139,8 +125,6 @@ def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtyp
     """The model of a folder, in float32 whatever is asked for; see `table`."""
     state = source.tensors(_UNBUILT)
     network = _network(source, settings, {n: part for n, part in state.items() if not n.startswith(_KL16)})
-    if "side" in settings:
-        stretch(network.mar, source.number(settings, "side", most=_MOST_SIDE))
     autoencoder = read_kl16(source, network.mar.z_proj.in_features, assembling.part_of(state, _KL16))
     card = assembling.card_of(source, TITLE)
     return HarmonModel(network, autoencoder, card, torch.device(device), read_tokenizer(source))
