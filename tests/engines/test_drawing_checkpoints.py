@@ -275,14 +275,6 @@ def _condition(model: Any, task: Any, known: Tensor, places: Tensor) -> Tensor:
     return conditions
 
 
-def test_harmons_positions_are_stretched_for_a_larger_canvas(home: Path, tmp_path: Path) -> None:
-    configured(side=2 * SIDE)(copied(home / "harmon", tmp_path / "large"))
-    before, after = (loading.load(folder)._mar for folder in (home / "harmon", tmp_path / "large"))
-    old, new = before.decoder_pos_embed_learned[0], after.decoder_pos_embed_learned[0]
-    assert new[:4].equal(old[:4]) and new[4].equal(old[4]) and len(new) == 4 + 4 * SIDE**2
-    torch.testing.assert_close(new[5], 0.75 * old[4] + 0.25 * old[5])
-
-
 def test_a_cell_of_xar_behind_stored_ones_is_that_of_one_pass_over_all(home: Path) -> None:
     model, flow = loading.load(home / "xar"), flow_at(5)
     rows = CellSession(model._xar, torch.tensor([[7, 1000]]), 4)
@@ -346,9 +338,10 @@ def test_published_sizes_of_cosmos_are_read_and_the_larger_is_stretched(
     layers: int, width: int, stretched: bool
 ) -> None:
     settings = {"dim": width, "n_layers": layers, "n_heads": 32, "n_kv_heads": 8, "ffn_hidden_size": 14336}
-    layout = cosmos.read_layout(source(), settings | {"vocab_size": 64000, "norm_eps": 1e-5, "head_dim": 128})
-    assert (layout.frames, layout.height, layout.width, layout.theta) == (33, 640, 1024, 500_000)
-    turned = cosmos.angles_of(layout, (5, 40, 64))[(2 * 40 + 17) * 64 + 5]
+    config = cosmos.config_of(source(), settings | {"vocab_size": 64000, "norm_eps": 1e-5, "head_dim": 128})
+    sizes = (config.num_video_frames, config.video_height, config.video_width, config.theta)
+    assert sizes == (33, 640, 1024, 500_000)
+    turned = cosmos.angles_of(config, (5, 40, 64))[(2 * 40 + 17) * 64 + 5]
     speeds = [5e5 ** (-2 * k / 44) for k in range(22)]  # of 64 rotations, 21 each turn with row and column
     if stretched:  # by YaRN (arXiv 2309.00071), from three latent frames on
         kept = [min(max((s * 3 / (2 * math.pi) - 1) / 3, 0), 1) for s in speeds]

@@ -9,7 +9,7 @@ is one that `convert` wrote, with the tokenizer in a folder of its own.
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import torch
@@ -86,19 +86,6 @@ _HEAD_NORM_EPSILON: Final = 1e-5
 """Of the norms of queries and keys, whatever norm_eps is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What config.json says."""
-
-    config: Qwen3Config
-    theta: float
-    frames: int
-    height: int
-    width: int
-    stretched: bool
-    """Whether positions are, by YaRN: those of the 12B model."""
-
-
 class PlaceRotary(nn.Module):
     """Rotary positions from a table, in the place of Qwen3's own; see `angles_of`."""
 
@@ -164,14 +151,14 @@ class CosmosVideo(ClipModel):
 
 def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CosmosVideo:
     """The model of a converted folder; see `table`. Its tokenizer, a fiftieth of it, is in float32."""
-    layout, once = read_layout(source, settings), replace(source, remedy=f"Convert it once with: {CONVERT}")
+    config, once = config_of(source, settings), replace(source, remedy=f"Convert it once with: {CONVERT}")
     if (source.folder / "model.pt").is_file() and not any(source.folder.glob("*.safetensors")):
         raise once.incomplete("model.pt is a pickle, which is never read here")
     beside = once.inside(TOKENIZER)
     tokenizer = cosmos_tokenizer.tokenizer_of(beside, cosmos_tokenizer.size_of_folder(beside), beside.tensors())
-    shape = shape_of(once, layout, tokenizer.size)
-    network = _network(once, layout, once.tensors(), dtype)
-    network.model.rotary_emb = PlaceRotary(angles_of(layout, (shape.latents, shape.rows, shape.columns)))
+    shape = shape_of(once, config, tokenizer.size)
+    network = _network(once, config, once.tensors(), dtype)
+    network.model.rotary_emb = PlaceRotary(angles_of(config, (shape.latents, shape.rows, shape.columns)))
     for layer in network.model.layers:
         layer.self_attn.q_norm.variance_epsilon = layer.self_attn.k_norm.variance_epsilon = _HEAD_NORM_EPSILON
     return CosmosVideo(network, tokenizer, shape, card_of(source, TITLE, beside), device)
@@ -179,14 +166,15 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
     """What the model of a folder takes; see `table`. Of a broken tokenizer, loading will tell."""
-    layout, beside = read_layout(source, settings), source.inside(TOKENIZER)
+    config, beside = config_of(source, settings), source.inside(TOKENIZER)
     exact, positions, parameters = 0, 0, 0
     with suppress(ModelError):
         parameters = source.count()
         size = cosmos_tokenizer.size_of_folder(beside)
-        latents = 1 + (layout.frames - 1) // size.span
-        exact, positions = beside.count(), latents * (layout.height // size.cell) * (layout.width // size.cell)
-    return Needs(parameters, exact, cached_numbers(layout.config), positions)
+        latents = 1 + (config.num_video_frames - 1) // size.span
+        cells = (config.video_height // size.cell) * (config.video_width // size.cell)
+        exact, positions = beside.count(), latents * cells
+    return Needs(parameters, exact, cached_numbers(config), positions)
 
 
 def convert(request: Request) -> Converted:
@@ -197,19 +185,19 @@ def convert(request: Request) -> Converted:
         raise ConfigError(f"SECOND: is missing. {remedy}Tokenizer-DV8x16x16.")
     beside = Source(request.second.resolve().name, request.second, f"{remedy}Tokenizer-DV8x16x16.")
     settings = source.read_json("config.json")
-    layout = read_layout(source, settings)
+    config = config_of(source, settings)
     state = read_pickle(source, ("model",), "model.pt")
     state = {name.removeprefix("model."): part for name, part in state.items()}
-    _network(source, layout, state, torch.bfloat16)
+    _network(source, config, state, torch.bfloat16)
     codec, levels = cosmos_tokenizer.read_jit(beside)
     size = cosmos_tokenizer.size_of(beside, {name: tuple(part.shape) for name, part in codec.items()}, levels)
     cosmos_tokenizer.tokenizer_of(beside, size, codec)
-    shape_of(source, layout, size)
+    shape_of(source, config, size)
     return Converted({"": state, TOKENIZER: codec}, settings, inside={TOKENIZER: {"levels": levels}})
 
 
-def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:
-    """What config.json asks for."""
+def config_of(source: Source, settings: Mapping[str, Any]) -> Any:
+    """What config.json asks for, as a Qwen3Config that has the release's fields of clips and positions besides."""
     given = {name: value for name, value in settings.items() if value is not None}
     source.check_fixed(given, _FIXED, TITLE)
     sizes = {native: source.number(given, name) for native, name in _SIZES.items()}
@@ -224,38 +212,38 @@ def read_layout(source: Source, settings: Mapping[str, Any]) -> Layout:
     epsilon = source.fraction(given, "norm_eps")
     extra = {"rms_norm_eps": epsilon, "tie_word_embeddings": False, "pad_token_id": None}
     full = {**_RELEASED, **given}
-    config, theta = native_config(source, Qwen3Config, sizes | extra), source.fraction(full, "rope_theta")
-    frames, height, width = (source.number(full, f) for f in ("num_video_frames", "video_height", "video_width"))
-    stretched = bool(given.get("apply_yarn", (sizes["num_hidden_layers"], hidden) == _LARGE))
-    return Layout(config, theta, frames, height, width, stretched)
+    clips = {name: source.number(full, name) for name in ("num_video_frames", "video_height", "video_width")}
+    clips["apply_yarn"] = bool(given.get("apply_yarn", (sizes["num_hidden_layers"], hidden) == _LARGE))
+    return native_config(source, Qwen3Config, sizes | extra | clips | {"theta": source.fraction(full, "rope_theta")})
 
 
-def shape_of(source: Source, layout: Layout, size: TokenizerSize) -> ClipShape:
+def shape_of(source: Source, config: Any, size: TokenizerSize) -> ClipShape:
     """The size of clips, in pixels and in codes."""
-    cell, span, codes = size.cell, size.span, layout.config.vocab_size
+    cell, span, codes = size.cell, size.span, config.vocab_size
+    frames, height, width = config.num_video_frames, config.video_height, config.video_width
     if codes != size.codes or codes > 2**16:
         raise source.incomplete(f"config.json has {codes} for 'vocab_size', and its tokenizer makes {size.codes} codes")
-    if layout.height % cell or layout.width % cell or (layout.frames - 1) % span or (GIVEN_FRAMES - 1) % span:
-        clip = f"{layout.frames} frames of {layout.height}x{layout.width}"
+    if height % cell or width % cell or (frames - 1) % span or (GIVEN_FRAMES - 1) % span:
+        clip = f"{frames} frames of {height}x{width}"
         raise source.incomplete(f"config.json has clips of {clip}, which codes of {span}x{cell}x{cell} do not fill")
-    if layout.frames <= GIVEN_FRAMES:
-        raise source.incomplete(f"config.json has {layout.frames} for 'num_video_frames', and {GIVEN_FRAMES} are given")
-    return ClipShape(layout.frames, GIVEN_FRAMES, span, layout.height // cell, layout.width // cell, cell, codes)
+    if frames <= GIVEN_FRAMES:
+        raise source.incomplete(f"config.json has {frames} for 'num_video_frames', and {GIVEN_FRAMES} are given")
+    return ClipShape(frames, GIVEN_FRAMES, span, height // cell, width // cell, cell, codes)
 
 
-def angles_of(layout: Layout, latent: tuple[int, int, int]) -> Float[Tensor, "T D"]:
+def angles_of(config: Any, latent: tuple[int, int, int]) -> Float[Tensor, "T D"]:
     """Angle of every rotation at every position of a clip of `latent` frames, rows and columns.
 
     A third of the rotations turns with the row and a third with the column, rounded down; the rest turns with time.
     The second half of a head repeats the angles of the first. The factor by which YaRN sharpens attention is not
     applied, as the release applies it in another version of its positions alone.
     """
-    dim = layout.config.head_dim
+    dim = config.head_dim
     space = dim // 6 * 2
     in_time, in_space = (
-        layout.theta ** -(torch.arange(0, own, 2, dtype=torch.float32) / own) for own in (dim - 2 * space, space)
+        config.theta ** -(torch.arange(0, own, 2, dtype=torch.float32) / own) for own in (dim - 2 * space, space)
     )
-    if layout.stretched:
+    if config.apply_yarn:
         in_time, in_space = _slowed(in_time, 3), _slowed(in_space, 40)
     places = torch.meshgrid(*(torch.arange(size, dtype=torch.float32) for size in latent), indexing="ij")
     speeds = (in_time, in_space, in_space)
@@ -272,8 +260,8 @@ def _slowed(speeds: Float[Tensor, " R"], before: int) -> Float[Tensor, " R"]:
     return speeds * (kept + (1 - kept) / 2)
 
 
-def _network(source: Source, layout: Layout, state: State, dtype: torch.dtype) -> Any:
+def _network(source: Source, config: Any, state: State, dtype: torch.dtype) -> Any:
     """The native network of tensors with the release's names."""
     native = {renamed(name, _NAMES): part for name, part in state.items()}
     native = {"model.norm.weight" if name == "norm.weight" else name: part for name, part in native.items()}
-    return native_network(source, Qwen3ForCausalLM, layout.config, native, dtype)
+    return native_network(source, Qwen3ForCausalLM, config, native, dtype)
