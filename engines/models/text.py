@@ -12,14 +12,6 @@ from engines.models.weights import Source
 ChatForm = tuple[str, str]
 """What stands before and behind a question."""
 QWEN_CHAT: Final[ChatForm] = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
-_CHATS: Final[Mapping[str, ChatForm]] = {
-    "<|im_start|>": QWEN_CHAT,
-    "<|start_header_id|>": (
-        "<|start_header_id|>user<|end_header_id|>\n\n",
-        "<|eot_id|><|start_header_id|>assistant<|end_header_id|>\n\n",
-    ),
-}
-"""By a token of the tokenizer."""
 _SETTINGS: Final = "tokenizer_config.json"
 
 
@@ -68,17 +60,10 @@ def _read(source: Source, files: str, read: Callable[[], Any]) -> Any:
         raise
 
 
-def chat_form(source: Source, tokenizer: Tokenizer, own: ChatForm | None = None) -> ChatForm:
-    """How a question is put to a diffusion language model with a chat template, in the form it was taught.
-
-    The template is only looked for. `own` is the form of a family whose checkpoints all have the same; else a token
-    of the tokenizer tells.
-    """
+def has_chat_template(source: Source) -> bool:
+    """Whether a checkpoint comes with a chat template, so that it was taught to chat."""
     beside = "chat_template" in source.read_json_if_any(_SETTINGS)
-    if not beside and not (source.folder / "chat_template.jinja").is_file():
-        return "", ""
-    known = (form for token, form in _CHATS.items() if tokenizer.token_to_id(token) is not None)
-    return own or next(known, ("", ""))
+    return beside or (source.folder / "chat_template.jinja").is_file()
 
 
 def named_token(source: Source, *fields: str) -> str | None:

@@ -19,7 +19,7 @@ from engines.models.checkpoints.assembling import State, card_of, native_config,
 from engines.models.devices import split
 from engines.models.language_model import DiffusionLM, Traits
 from engines.models.memory import Needs, cached_numbers
-from engines.models.text import QWEN_CHAT, ChatForm, chat_form, named_token, read_tokenizer, size_of, token_id
+from engines.models.text import QWEN_CHAT, ChatForm, has_chat_template, named_token, read_tokenizer, size_of, token_id
 from engines.models.weights import Source
 
 
@@ -255,7 +255,7 @@ def _kind(
         family.full,
         (1, source.number(settings, family.trained)) if family.trained else (),
         longest=config.max_position_embeddings,
-        asks=chat_form(source, tokenizer, family.chat),
+        asks=family.chat if has_chat_template(source) else ("", ""),
         begins=(token_id(source, tokenizer, family.begins),) if family.begins else (),
         causal=family.causal,
     )
