@@ -33,7 +33,7 @@ def encoded(tokenizer: Tokenizer, count: int, *seed: int) -> tuple[Tensor, Tenso
     images, labels = build(count, *seed)
     batch = as_images(torch.from_numpy(images)).contiguous(memory_format=torch.channels_last)
     with torch.autocast(device().type, torch.bfloat16):
-        features = tokenizer.features(batch)
+        features = tokenizer.encoder(batch)
     return tokenizer.nearest(features).flatten(1), torch.from_numpy(labels)
 
 

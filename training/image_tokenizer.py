@@ -99,7 +99,7 @@ def train(run: Run, model: Training, seed: int) -> None:
         rows = torch.from_numpy(build(run.preset.batch, TRAIN, seed, step)[0])
         image = as_images(rows).contiguous(memory_format=torch.channels_last)
         with torch.autocast(device().type, torch.bfloat16):
-            features = tokenizer.features(image)
+            features = tokenizer.encoder(image)
         features = features.float()
         outputs = features.detach().permute(0, 2, 3, 1).flatten(0, 2)
         loss = torch.zeros((), device=device())
@@ -120,7 +120,7 @@ def train(run: Run, model: Training, seed: int) -> None:
                     model.restart(outputs, codes.flatten())
                 model.usage.zero_()
         with torch.autocast(device().type, torch.bfloat16):
-            out = tokenizer.decode_features(straight.contiguous(memory_format=torch.channels_last))
+            out = tokenizer.decoder(straight.contiguous(memory_format=torch.channels_last))
         run.update(loss + reconstruction_loss(out.float(), image))
 
 

@@ -55,14 +55,6 @@ class Tokenizer(nn.Module):
         """The code vectors."""
         return cast(Tensor, self.vectors)
 
-    def features(self, image: Float[Tensor, "B 3 S S"]) -> Float[Tensor, "B D G G"]:
-        """What the encoder makes of images in [-1, 1], before quantisation."""
-        return cast(Tensor, self.encoder(image))
-
-    def decode_features(self, features: Float[Tensor, "B D G G"]) -> Float[Tensor, "B 3 S S"]:
-        """Quantised features to images, nominally in [-1, 1]."""
-        return cast(Tensor, self.decoder(features))
-
     def nearest(self, features: Float[Tensor, "B D G G"]) -> Int[Tensor, "B G G"]:
         """The index of the closest code at every grid cell."""
         flat = features.permute(0, 2, 3, 1).float()  # [B, G, G, D]
@@ -71,11 +63,11 @@ class Tokenizer(nn.Module):
 
     def encode(self, image: Float[Tensor, "B 3 S S"]) -> Int[Tensor, "B G G"]:
         """Images in [-1, 1] to codes."""
-        return self.nearest(self.features(image))
+        return self.nearest(self.encoder(image))
 
     def decode(self, codes: Int[Tensor, "B G G"]) -> Float[Tensor, "B 3 S S"]:
         """Codes to images, clipped to [-1, 1]."""
-        return self.decode_features(self.codebook[codes].permute(0, 3, 1, 2)).clamp(-1, 1)
+        return cast(Tensor, self.decoder(self.codebook[codes].permute(0, 3, 1, 2))).clamp(-1, 1)
 
 
 @dataclass(frozen=True, slots=True)
