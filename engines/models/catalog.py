@@ -20,6 +20,7 @@ from engines.models.errors import ModelError
 from engines.models.fetching import folder_of, is_fetched, size_of
 from engines.models.memory import DTYPES, Room
 from engines.models.model_info import ModelInfo
+from engines.models.weights import CONFIG
 from engines.protocol import Family, Model
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -61,14 +62,12 @@ _CLIP: Final = (
 def _info(kind: Kind, name: str, title: str, needs: str) -> ModelInfo:
     """What every checkpoint of a kind has in common."""
     asks = {"texts": _SAY, "classes": _CLASS, "clips": _CLIP}.get(kind.split()[-1], _QUESTION)
-    clips = kind == "clips"
-    proof = "model.safetensors.index.json" if clips else "config.json"
     families = _FAMILIES.get(kind.split()[0], ("discrete-ar",))
-    return ModelInfo(name, title, families, needs, *asks, proof=proof, clips=clips, writes=asks is _QUESTION)
+    return ModelInfo(name, title, families, needs, *asks, clips=kind == "clips", writes=asks is _QUESTION)
 
 
 def _listed(row: Checkpoint, example: Example) -> ModelInfo:
-    """A published checkpoint; one whose name is no repository's is loaded by its folder."""
+    """A published checkpoint; one of which more is needed than its repository on the hub is loaded by its folder."""
     size = f"{example.gigabytes} GB" + ("" if row.kind.startswith("vectors") else " (twice that on a CPU)")
     fetch = f"{example.files}, as docs/models.md says, then --model FOLDER" if example.files else ""
     untried = "" if example.fetched else ", and no published weights were tried"
@@ -79,7 +78,7 @@ def _listed(row: Checkpoint, example: Example) -> ModelInfo:
         info,
         small=example.drafter,
         eagle=example.eagle,
-        folder="/" not in example.name and example.fetched is None,
+        folder=bool(example.files),
         fetched=example.fetched is not None,
         opens=_drafting(example),
         default_prompt=_CORRECT if example.fetched else info.default_prompt,
@@ -203,7 +202,7 @@ def at_hand(model_id: str) -> bool:
         return not info.fetched or is_fetched(model_id)
     from huggingface_hub import try_to_load_from_cache  # brings much that a list has no use for
 
-    return not info.folder and isinstance(try_to_load_from_cache(model_id, info.proof), str)
+    return not info.folder and isinstance(try_to_load_from_cache(model_id, CONFIG), str)
 
 
 def how_to_fetch(model_id: str) -> str:

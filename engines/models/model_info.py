@@ -20,10 +20,8 @@ class ModelInfo:
     prompt_help: str
     small: str = ""
     """Id of the small model of the same vocabulary that drafts for it."""
-    proof: str = "config.json"
-    """File that a checkpoint has in the hub's cache once it was fetched in a form that can be read."""
     folder: bool = False
-    """Whether it is loaded by the folder of its conversion alone, as no repository of the hub has it."""
+    """Whether it is loaded by a folder alone, as no repository of the hub has all of it in a form that can be read."""
     fetched: bool = False
     """Whether its weights are fetched by a command of this project."""
     clips: bool = False

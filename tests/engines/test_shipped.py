@@ -44,7 +44,7 @@ def rewritten(name: str, before: str, after: str) -> Damage:
         ),
         (lambda folder: (folder / "text-tokenizer.json").unlink(), "text-tokenizer.json is missing"),
         (lambda folder: (folder / NAME / "model.safetensors").write_bytes(b"x"), "model.safetensors is not the file"),
-        (lambda folder: (folder / NAME / "model.safetensors").unlink(), "weights are missing"),
+        (lambda folder: (folder / NAME / "model.safetensors").unlink(), "model.safetensors is missing"),
         (lambda folder: (folder / "MANIFEST.json").unlink(), "MANIFEST.json is missing in"),
         (lambda folder: (folder / "MANIFEST.json").write_text('{"text-draft": {'), "MANIFEST.json is not JSON"),
         (lambda folder: (folder / "MANIFEST.json").write_text("{}"), "MANIFEST.json has no config.json of it"),

@@ -28,17 +28,15 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM:
     source = Source(model_id, folder, f"Restore assets/models, or retrain: python -m training.{family} {kind}")
     entry = entry_of(FOLDER, model_id, model_id)
     listed = {Path(file).name for file in entry.get(READS, {})} | entry.keys()
-    if missing := [part for part in (CONFIG, tokens, "title", "full", "shift") if part not in listed]:
+    if missing := [part for part in (CONFIG, tokens, "files", "title", "full", "shift") if part not in listed]:
         raise source.incomplete(f"MANIFEST.json has no {missing[0]} of it")
-    weights = sorted(path.name for path in folder.glob("*.safetensors"))
-    if not weights or weights != sorted(entry.get("files", {})):
-        raise source.incomplete("weights are not those listed in MANIFEST.json" if weights else "weights are missing")
-    verify(folder, entry["files"], model_id, source.remedy)
     files = verify(FOLDER, entry[READS], model_id, source.remedy)
+    weights = {file.name: entry["files"].get(file.name, "") for file in source.files()}
+    verify(folder, weights, model_id, source.remedy)
     config = Qwen3Config.from_pretrained(folder)
     network = native_network(source, Qwen3ForCausalLM, config, source.tensors(), torch.float32)
     tokenizer = Tokenizer.from_file(str(FOLDER / tokens))
-    card = ModelCard(id=model_id, title=entry["title"], weights=entry["files"], files=files)
+    card = ModelCard(id=model_id, title=entry["title"], weights=weights, files=files)
     sizes = (8, 16, 32) if entry["full"] else _SIZES
     ids, read = tokenizer.get_vocab(), (lambda prompt: tally.read(prompt).prompt) if family == "tally" else str.strip
     traits = Traits(ids[MASK], (ids[END],), entry["shift"], entry["full"], sizes, read=read)
