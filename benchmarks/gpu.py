@@ -19,10 +19,10 @@ import torch
 
 from benchmarks._results import Claim, Options, Row, finish, positive
 from benchmarks._sizes import REAL, TINY, Build, Built
-from engines.models.accelerator import Host
 from engines.models.devices import HELP, resolve
 from engines.models.errors import ModelError
 from engines.models.memory import DTYPES, usual
+from engines.runtime.clock import Host
 from engines.runtime.driver import Run
 from engines.runtime.request import Request
 from traces.streams import piped

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from draftscope.builder import TraceBuilder
 from draftscope.trace import Trace
-from engines.models.accelerator import Host
 from engines.models.checkpoints.causal_lm import CausalLM, check_network
+from engines.runtime.clock import Host
 from engines.runtime.environment import environment
 from traces import Fate
 from traces.schema import Call, Milliseconds

@@ -7,7 +7,6 @@ the stages and records the steps. Sequences advance by their own gains; no seque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from itertools import pairwise
 from typing import Any, Final
 
 import torch
@@ -18,10 +17,10 @@ from engines.config import ConfigError, as_values
 from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
 from engines.methods.speculative import EAGLES
-from engines.models.accelerator import Cuda, Host
 from engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
 from engines.models.sessions.pair import PairSession, check_heads, check_pair, check_texts
 from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
+from engines.runtime.clock import Clock, Cuda, Host
 from engines.runtime.environment import environment
 from engines.runtime.recorder import LIKELY, MOST_LIKELY, derive, pack, unpack
 from engines.sampling.chance import SeededChance, read_seed
@@ -31,7 +30,6 @@ from traces.stats import summarise
 
 OTHER_DRAFTERS: Final = ("small", "mixture")
 """Settings of `drafter` by which another model drafts."""
-_STAGES: Final = ("prepare", "forward", "logits", "decide")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,26 +131,6 @@ def open_session(jobs: Sequence[Job]) -> Session:
             check_texts(first.model, draft, task, draft.make_task(job.prompt, job.config))
     places: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
     return PairSession({"target": session, "draft": draft.start(tasks, guided)}, places)
-
-
-class Clock:
-    """Notes when the stages of one round end, and waits for none of them."""
-
-    def __init__(self, accelerator: Host) -> None:
-        self._accelerator = accelerator
-        self._marks: list[tuple[str | None, Any]] = [(None, accelerator.mark())]
-
-    def lap(self, stage: str | None, made: Tensor | None = None) -> None:
-        """A stage is over once `made` is there; None for what is no one's cost but the trace's."""
-        self._marks.append((stage, self._accelerator.mark(made)))
-
-    def milliseconds(self) -> Milliseconds:
-        """What the stages took, once the host has read what the last one made."""
-        spent = dict.fromkeys(_STAGES, 0.0)
-        for (_, since), (stage, until) in pairwise(self._marks):
-            if stage is not None:
-                spent[stage] += self._accelerator.milliseconds(since, until)
-        return Milliseconds(**{stage: round(took, 4) for stage, took in spent.items()})
 
 
 def drive(

@@ -1,13 +1,18 @@
-"""Timing of a device's work, and the one copy to the host that a pass ends with.
+"""Timing of a device's work, stage by stage, and the one copy to the host that a pass ends with.
 
 On a CUDA device stages are timed by events in the stream, so that the host runs ahead until it reads a result.
 """
 
 import time
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import torch
 from torch import Tensor
+
+from traces.schema import Milliseconds
+
+_STAGES: Final = ("prepare", "forward", "logits", "decide")
 
 
 class Host:
@@ -53,3 +58,23 @@ class Cuda(Host):
         """See `Host.milliseconds`."""
         until.synchronize()
         return float(since.elapsed_time(until))
+
+
+class Clock:
+    """Notes when the stages of one round end, and waits for none of them."""
+
+    def __init__(self, accelerator: Host) -> None:
+        self._accelerator = accelerator
+        self._marks: list[tuple[str | None, Any]] = [(None, accelerator.mark())]
+
+    def lap(self, stage: str | None, made: Tensor | None = None) -> None:
+        """A stage is over once `made` is there; None for what is no one's cost but the trace's."""
+        self._marks.append((stage, self._accelerator.mark(made)))
+
+    def milliseconds(self) -> Milliseconds:
+        """What the stages took, once the host has read what the last one made."""
+        spent = dict.fromkeys(_STAGES, 0.0)
+        for (_, since), (stage, until) in pairwise(self._marks):
+            if stage is not None:
+                spent[stage] += self._accelerator.milliseconds(since, until)
+        return Milliseconds(**{stage: round(took, 4) for stage, took in spent.items()})
