@@ -94,7 +94,7 @@ class LeanEagle:
         cached.advance(count)
         inputs = torch.cat([normed(self._embedding[ids], self._least), normed(states, self._least)], -1)
         rows, turn, remember = self._padded(states), self._turn[place][None], cached.layers[0].update
-        return self._layer.mix(rows, self._padded(inputs), turn, causal_mask(start, place), remember)[:count]
+        return self._layer(rows, turn, causal_mask(start, place), remember, self._padded(inputs))[:count]
 
     def logits(self, states: Float[Tensor, "T W"]) -> Float[Tensor, "T R"]:
         """Of the tokens `ids`."""

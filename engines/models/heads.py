@@ -6,7 +6,7 @@ Submodules of the diffusion head have the names of MAR's checkpoints.
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 import torch.nn.functional as F
@@ -36,8 +36,7 @@ class TimeEmbedding(nn.Module):
         half = _FREQUENCIES // 2
         slowness = torch.arange(half, device=timestep.device) * (-math.log(_SLOWEST) / half)
         angle = timestep[:, None] * slowness.exp()
-        hidden: Tensor = self.mlp(torch.cat([angle.cos(), angle.sin()], -1))
-        return hidden
+        return cast(Tensor, self.mlp(torch.cat([angle.cos(), angle.sin()], -1)))
 
 
 class HeadBlock(nn.Module):
@@ -112,8 +111,7 @@ class DiffusionHead(nn.Module):
         def times(schedule: Schedule) -> Float[Tensor, "n C"]:
             with torch.inference_mode(False), torch.no_grad():
                 timesteps = torch.tensor(schedule.timestep[::-1], device=modulation[0].device)
-                embedded: Tensor = self.time_embed(timesteps.to(modulation[0].dtype))
-                return embedded
+                return cast(Tensor, self.time_embed(timesteps.to(modulation[0].dtype)))
 
         def conditioned(condition: Float[Tensor, "M H"], schedule: Schedule) -> ConditionedHead:
             return ConditionedHead(self, modulation, times(schedule), self.cond_embed(condition))

@@ -60,8 +60,7 @@ class Lean(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """What it computes in."""
-        dtype: torch.dtype = self._norm.dtype
-        return dtype
+        return cast(torch.dtype, self._norm.dtype)
 
     def forward(
         self,
@@ -122,8 +121,7 @@ class LeanCausalLM(nn.Module):
     @property
     def device(self) -> torch.device:
         """Where its weights lie."""
-        device: torch.device = self.model.embed_tokens.weight.device
-        return device
+        return cast(torch.device, self.model.embed_tokens.weight.device)
 
     def forward(
         self,
@@ -198,23 +196,19 @@ class PackedLinear(Linear):
 
     def __call__(self, x: Tensor) -> Tensor:
         """See `Linear`."""
-        made: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "none", [], "")
-        return made
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "none", [], ""))
 
     def gate(self, x: Tensor) -> Tensor:
         """See `Linear`."""
-        made: Tensor = torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "swish", [], "")
-        return made
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "swish", [], ""))
 
     def times(self, x: Tensor, other: Tensor) -> Tensor:
         """See `Linear`."""
-        made: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, "mul")
-        return made
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, "mul"))
 
     def plus(self, x: Tensor, other: Tensor) -> Tensor:
         """See `Linear`."""
-        made: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, "add")
-        return made
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, "add"))
 
 
 class HalfLinear(PackedLinear):
@@ -273,23 +267,17 @@ class LeanLayer:
     least_head: Tensor
 
     def __call__(
-        self, rows: Float[Tensor, "P W"], turn: Tensor, mask: Float[Tensor, "n 1 T S"] | None, remember: Remember
-    ) -> Float[Tensor, "P W"]:
-        """The states behind the layer."""
-        return self.mix(rows, normed(rows, self.least), turn, mask, remember)
-
-    def mix(
         self,
         rows: Float[Tensor, "P W"],
-        inputs: Float[Tensor, "P I"],
         turn: Tensor,
         mask: Float[Tensor, "n 1 T S"] | None,
         remember: Remember,
+        inputs: Tensor | None = None,
     ) -> Float[Tensor, "P W"]:
-        """The layer on states, whose attention projects other inputs."""
+        """The states behind the layer; its attention projects the states, normalised, or other `inputs` [P, I]."""
         (n, T), (heads, stored) = turn.shape[:2], self.heads
         both = heads + stored
-        mixed = self.qkv(inputs)[: n * T].view(n, T, both + stored, -1)
+        mixed = self.qkv(normed(rows, self.least) if inputs is None else inputs)[: n * T].view(n, T, both + stored, -1)
         qk = mixed[:, :, :both]
         if self.scale is not None:
             qk = qk * (self.scale / torch.hypot(torch.linalg.vector_norm(qk, dim=-1, keepdim=True), self.least_head))

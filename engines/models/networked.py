@@ -1,6 +1,6 @@
 """What models around a network of torch have in common."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -38,5 +38,4 @@ def hidden_states(decoder: Any, positions: Tensor, cache: Any, mask: Tensor | No
         past_key_values=cache,
         use_cache=cache is not None,
     )
-    states: Tensor = out.last_hidden_state
-    return states
+    return cast(Tensor, out.last_hidden_state)

@@ -18,10 +18,10 @@ from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
 from engines.methods.speculative import EAGLES
 from engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
-from engines.models.sessions.pair import PairSession, check_heads, check_pair, check_texts
 from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
 from engines.runtime.clock import Clock, Cuda, Host
 from engines.runtime.environment import environment
+from engines.runtime.pair import PairSession, check_heads, check_pair, check_texts
 from engines.runtime.recorder import LIKELY, MOST_LIKELY, derive, pack, unpack
 from engines.sampling.chance import SeededChance, read_seed
 from traces.replay import Replay

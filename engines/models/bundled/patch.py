@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from torch import Tensor
@@ -83,8 +83,7 @@ class StudioPatch(LatentPictures):
         """Tokens [B, 144, 8] in the order of generation to images [B, 3, 96, 96] in [-1, 1]."""
         with torch.inference_mode():
             raster = torch.empty_like(tokens).index_copy_(1, self._sequence.to(tokens.device), tokens)
-            pixels: Tensor = self._autoencoder.decode(raster.to(self.device, self.dtype))
-        return pixels
+            return cast(Tensor, self._autoencoder.decode(raster.to(self.device, self.dtype)))
 
 
 class MaskedPatch(StudioPatch):

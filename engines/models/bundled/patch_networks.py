@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import torch
 import torch.nn.functional as F
@@ -41,8 +41,7 @@ class PatchTokenizer(nn.Module):
 
     def reconstruct(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B 3 S S"]:
         """Tokens in raster order to images, nominally in [-1, 1]."""
-        image: Tensor = self.decoder(tokens.transpose(1, 2).unflatten(2, (GRID, GRID)))
-        return image
+        return cast(Tensor, self.decoder(tokens.transpose(1, 2).unflatten(2, (GRID, GRID))))
 
     def decode(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B 3 S S"]:
         """Tokens in raster order to images, clipped to [-1, 1]."""

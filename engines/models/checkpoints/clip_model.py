@@ -7,7 +7,7 @@ that reads `codes ...` holds the given ones, two bytes each, in base64: what a f
 import base64
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -98,7 +98,7 @@ class ClipModel(Networked, ABC):
 
     def __init__(self, network: Any, card: ModelCard, device: torch.device, shape: ClipShape, limits: Pictures) -> None:
         self._network, self.parameters = network.to(device).eval(), count_parameters(network)
-        self.card, self.device, self.shape, self._limits = card, device, shape, limits
+        self.card, self.device, self.shape, self.limits = card, device, shape, limits
 
     def logits(
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
@@ -123,7 +123,7 @@ class ClipModel(Networked, ABC):
         refuse_guidance(config.guided, self.card.id, "clip")
         given = self.given_by(prompt)
         canvas = Canvas(kind="video", shape=self.shape.canvas)
-        return Task(canvas, self.shape.codes, self.device, self.embedding, given, drawing=self._drawing(given))
+        return Task(canvas, self.shape.codes, self.device, self.embedding, given, drawing=ClipDrawing(self, given))
 
     def start(self, tasks: Sequence[Task], guided: bool) -> CausalSession:
         """See `engines.protocol.Model.start`."""
@@ -132,11 +132,11 @@ class ClipModel(Networked, ABC):
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """See `engines.protocol.Renderer.legend`; without a prompt, `blank` stands for what was given."""
-        return self._drawing((self.blank,) * self.shape.given).legend(canvases, mentioned)
+        return ClipDrawing(self, (self.blank,) * self.shape.given).legend(canvases, mentioned)
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """See `legend`."""
-        return self._drawing((self.blank,) * self.shape.given).output(tokens)
+        return ClipDrawing(self, (self.blank,) * self.shape.given).output(tokens)
 
     def prompt_for(self, data: bytes) -> str:
         """The prompt that gives the first frames of a GIF or MP4; raises ConfigError as `read_clip` does."""
@@ -156,36 +156,31 @@ class ClipModel(Networked, ABC):
         """The whole clip: what the prompt gives, and its continuation by `tokens`."""
         return self.decode(torch.tensor([[*self.given_by(prompt), *tokens]]))[0]
 
-    def _drawing(self, given: tuple[int, ...]) -> "ClipDrawing":
-        return ClipDrawing(self.decode, given, self.blank, self.shape, self._limits)
-
 
 @dataclass(frozen=True, slots=True)
 class ClipDrawing:
     """Draws the canvas behind the codes that were given: a latent frame is decoded with those before it."""
 
-    decode: Callable[[Tensor], Tensor]
+    model: ClipModel
     given: tuple[int, ...]
-    blank: int
-    shape: ClipShape
-    limits: Pictures
 
     def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, drafts included: the last frame of every predicted latent frame, side by side."""
-        return Legend(frames=frames(canvases, self._strips, self.limits))
+        return Legend(frames=frames(canvases, self._strips, self.model.limits))
 
     def output(self, tokens: Sequence[int | None]) -> Output:
         """All frames of the clip; the given ones as they come out of their codes."""
         clip = self._clips([tokens])[0].numpy()
-        video = tuple(as_uri(shrunk(Image.fromarray(frame), self.limits), "PNG") for frame in clip)
-        return Output(tokens=tuple(tokens), video=video, given=self.shape.given_frames)
+        video = tuple(as_uri(shrunk(Image.fromarray(frame), self.model.limits), "PNG") for frame in clip)
+        return Output(tokens=tuple(tokens), video=video, given=self.model.shape.given_frames)
 
     def _clips(self, canvases: Sequence[Sequence[int | None]]) -> UInt8[Tensor, "B F H W 3"]:
         """Open positions hold `blank`, and viewers mark them."""
-        codes = [[*self.given, *(self.blank if t is None else t for t in tokens)] for tokens in canvases]
-        return self.decode(torch.tensor(codes))
+        codes = [[*self.given, *(self.model.blank if t is None else t for t in tokens)] for tokens in canvases]
+        return self.model.decode(torch.tensor(codes))
 
     def _strips(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
-        last = self._clips(canvases)[:, self.shape.given_frames + self.shape.span - 1 :: self.shape.span]
-        strips = [[shrunk(Image.fromarray(frame), self.limits) for frame in strip] for strip in last.numpy()]
+        shape, limits = self.model.shape, self.model.limits
+        last = self._clips(canvases)[:, shape.given_frames + shape.span - 1 :: shape.span]
+        strips = [[shrunk(Image.fromarray(frame), limits) for frame in strip] for strip in last.numpy()]
         return [Image.fromarray(np.concatenate([np.asarray(frame) for frame in strip], 1)) for strip in strips]

@@ -11,7 +11,7 @@ of CSpD judges all drafts by the verified prefix instead, in one row, which is a
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 import torch.nn.functional as F
@@ -102,8 +102,7 @@ class MAR(nn.Module):
         x = self.z_proj_ln(x + self.encoder_pos_embed_learned)
         for layer in self.encoder_blocks:
             x = layer(x, src_key_padding_mask=~seen)
-        out: Tensor = self.encoder_norm(x)
-        return out
+        return cast(Tensor, self.encoder_norm(x))
 
     def decode(self, encoded: Float[Tensor, "B M C"], visible: Bool[Tensor, "B N"]) -> Float[Tensor, "B N C"]:
         """Conditions of the head at every position, of what the encoder made of the visible ones."""
@@ -111,8 +110,7 @@ class MAR(nn.Module):
         x = torch.where(seen[..., None], self.decoder_embed(encoded), self.mask_token) + self.decoder_pos_embed_learned
         for layer in self.decoder_blocks:
             x = layer(x)
-        out: Tensor = self.decoder_norm(x)[:, self.buffer :] + self.diffusion_pos_embed_learned
-        return out
+        return cast(Tensor, self.decoder_norm(x)[:, self.buffer :] + self.diffusion_pos_embed_learned)
 
 
 class AnyOrder(LatentPictures):

@@ -130,10 +130,6 @@ class CausalSession(DiscreteSession):
             self._fed[sequence] = self.prefix + len(request.tokens)
         return logits
 
-    def _sequences(self, count: int) -> list[int]:
-        """The sequences that the first rows of a pass hold."""
-        return self._holders[:count]
-
     def _seat(self, requests: Mapping[int, Any]) -> list[int]:
         """Let the sequences of a pass have the first rows; the sequences in the order of their rows."""
         holders, count = self._holders, len(requests)

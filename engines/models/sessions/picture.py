@@ -68,7 +68,7 @@ class PictureSession(CausalSession):
         """The network, told where every row's prompt begins."""
         if self._even:
             return self._bare(ids, positions, cache, mask)
-        before = self._before[self._sequences(len(ids) // self.rows)].reshape(-1, 1)  # [n, 1]
+        before = self._before[self._holders[: len(ids) // self.rows]].reshape(-1, 1)  # [n, 1]
         slot = torch.arange(mask.shape[-1], device=mask.device)
         # Who stands before the prompt sees itself, as a row that sees nothing is not a number.
         padding = (slot < before[..., None, None]) & (slot != positions[:, None, :, None])
