@@ -7,7 +7,6 @@ from importlib import import_module
 from typing import Any, Final
 
 import traces
-from traces.later import LaterTrace
 from traces.perfetto import events
 
 _COLUMNS: Final = ("row", "draft", "p", "q", "accept_prob", "coin")
@@ -66,18 +65,11 @@ class Trace(traces.Trace):
     __hash__ = None  # type: ignore[assignment]  # As for any trace: its mappings have no hash.
 
 
-class _LaterTrace(Trace, LaterTrace):
-    """The same for a trace with fields that this release does not know."""
-
-    __slots__ = ()
-
-
 def displayable(trace: traces.Trace) -> Trace:
     """The trace as one that shows itself."""
     if isinstance(trace, Trace):
         return trace
-    kind = _LaterTrace if isinstance(trace, LaterTrace) else Trace
-    return kind(**{field.name: getattr(trace, field.name) for field in fields(trace)})
+    return Trace(**{field.name: getattr(trace, field.name) for field in fields(trace)})
 
 
 def _rows(index: int, step: traces.Step, words: Mapping[int, str]) -> Iterator[dict[str, Any]]:

@@ -22,7 +22,7 @@ from traces.check import part_problems, replay_problems
 from traces.coarse import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
 from traces.files import unpacked, whole
-from traces.later import LaterTrace, TraceWarning, put_back, unknown_fields, warning
+from traces.later import TraceWarning, warning
 from traces.schema import SCHEMA, VERSION, Amount, Duration, Name, Numbers, Points, Probabilities, Step, Trace, is_later
 from traces.stats import summarise
 from traces.typed import Words, adapter, count, record
@@ -46,10 +46,9 @@ _LATER: Final = (
 def dumps(trace: Trace) -> bytes:
     """The trace as JSON in UTF-8; raises TraceError if a number is not finite or a text is not Unicode."""
     try:
-        document = _plain(trace)
-        if isinstance(trace, LaterTrace):
-            put_back(document, document.pop("unknown", ()))
-        return json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+        return json.dumps(
+            _plain(trace), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+        ).encode()
     except UnicodeEncodeError as error:
         raise TraceError("trace", f"a text is not Unicode: {error.reason}", "replace its lone surrogates") from None
     except TypeError as error:
@@ -61,15 +60,12 @@ def dumps(trace: Trace) -> bytes:
 def loads(data: bytes, *, name: str = "trace") -> Trace:
     """The trace in `data`, JSON or gzipped JSON. `name` is what messages call the whole file.
 
-    Fields of a later version 1.x are kept for writing, and named in a `TraceWarning`.
+    Fields of a later version 1.x are left out, and named in a `TraceWarning`.
 
     Raises:
         TraceError: If it is not a trace, or not a sound one.
     """
-    trace = _loaded(data, name)
-    if isinstance(trace, LaterTrace) and (words := warning(name, trace.version, trace.unknown)):
-        warnings.warn(words, TraceWarning, stacklevel=2)
-    return trace
+    return _loaded(data, name)
 
 
 def check(trace: Trace) -> None:
@@ -94,6 +90,8 @@ def _loaded(data: bytes, name: str) -> Trace:
     if derived:
         trace = replace(trace, summary=summary_of(trace.steps, trace.canvas, trace.legend.ends))
     raise_first(replay_problems(trace))
+    if is_later(trace.version) and (words := warning(name, document, trace)):
+        warnings.warn(words, TraceWarning, stacklevel=3)
     return trace
 
 
@@ -225,8 +223,7 @@ def _records(document: dict[str, Any]) -> Trace:
     config = document.get("config")
     if isinstance(config, dict) and len(config) > limits.SETTINGS:
         raise TraceError("config", f"has more than {limits.SETTINGS} settings", "keep the settings of the method")
-    later = is_later(document["version"])
-    trace_type, step_type, words = _LATER if later else (TRACE_TYPE, _STEP_TYPE, _WORDS)
+    trace_type, step_type, words = _LATER if is_later(document["version"]) else (TRACE_TYPE, _STEP_TYPE, _WORDS)
     problems: list[Problem] = []
     head = record(trace_type, document | {"steps": []} if steps else document, "", problems, words)
     records = []
@@ -238,9 +235,4 @@ def _records(document: dict[str, Any]) -> Trace:
             break
     raise_first(problems)
     assert head is not None  # Otherwise there was a problem.
-    trace = replace(head, steps=tuple(records))
-    if not later:
-        return trace
-    known = {field.name: getattr(trace, field.name) for field in fields(trace)}
-    unknown = sorted(unknown_fields(document, trace), key=lambda field: field.place)
-    return LaterTrace(**known, unknown=tuple(unknown))
+    return replace(head, steps=tuple(records))
