@@ -36,17 +36,7 @@ from engines.models.bundled.patch_networks import (
 from engines.models.heads import MixtureHead, ResidualHead
 from training.image_ar import DISTINCT, drop_conditions, float32_attention
 from training.image_tokenizer import as_images, reconstruction_loss
-from training.loop import (
-    SCENES_LICENCE,
-    Preset,
-    Run,
-    device,
-    export,
-    load_exported,
-    muon,
-    parse,
-    psnr,
-)
+from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse, psnr
 from training.scenes_data import TEST, TRAIN, build
 
 PRESETS: Final = {

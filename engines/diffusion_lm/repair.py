@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import Row
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Part, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Part, ask_numbers, ask_probs
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -31,14 +31,7 @@ def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Part[None]:
     for _ in range(passes if threshold < 1 and len(position) else 0):
         probs = ask_probs((yield row.look("edit", read=position)))
         token, confidence, fate = repair(probs, row.tokens[position], threshold)
-        answer = yield Decision(
-            to_device(position - row.prompt_length, probs.device),
-            token,
-            fate,
-            readback=torch.stack([token, (fate != NO_ENTRY).long()]).flatten(),
-            probs=probs,
-            numbers={"confidence": confidence},
-            signals={"block": row.number, "open": len(row.open), "committed": 0},
-        )
+        decided, signals = (token, fate, fate != NO_ENTRY), {"open": len(row.open), "committed": 0}
+        answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
         if not row.write(position, ask_numbers(answer)):
             return

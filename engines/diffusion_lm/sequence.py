@@ -8,9 +8,9 @@ block predicts the next one's first token, and so comes before it (Fast-dLLM v2,
 ordinary autoregressive decoding, in one pass a token.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -19,7 +19,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import masks
 from engines.diffusion_lm.request import BlockForward
-from engines.protocol import Role, Task
+from engines.protocol import Decision, Role, Task
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.distributions import MOST_TOKENS, Sampling
 from engines.to_device import to_device
@@ -224,6 +224,20 @@ class Row:
         chosen = wanted.bool()
         self.tokens[position[chosen]] = token[chosen]
         return bool(chosen.any())
+
+    def decision(
+        self,
+        position: Int[Tensor, " m"],
+        decided: tuple[Tensor, Tensor, Tensor],
+        probs: Float[Tensor, "m V"],
+        numbers: Mapping[str, Tensor],
+        signals: Mapping[str, Any],
+    ) -> Decision:
+        """What a pass made of positions, to be answered for `write`; `decided` are tokens, fates and which are kept."""
+        token, fate, kept = decided
+        place, readback = to_device(position - self.prompt_length, probs.device), torch.cat([token, kept.long()])
+        signals = {"block": self.number, **signals}
+        return Decision(place, token, fate, readback, probs=probs, numbers=numbers, signals=signals)
 
     def move_on(self) -> None:
         """Go on to the next block if this one is full."""

@@ -22,7 +22,7 @@ from engines.config import ConfigError, Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
 from engines.diffusion_lm.stale_caches import DEVIATION, Name, StaleCache
-from engines.protocol import Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
 
@@ -97,15 +97,9 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         token, confidence = propose(probs, position, iteration, chance, config.mode)
         chosen, rescued = _choose(confidence, to_device(position, probs.device), config, taken)
         chosen = chosen | to_device(row.carried(position), probs.device)
-        answer = yield Decision(
-            to_device(position - row.prompt_length, probs.device),
-            token,
-            unmasking.fates(chosen, rescued),
-            readback=torch.stack([token, chosen.long()]).flatten(),
-            probs=probs,
-            numbers={"confidence": confidence},
-            signals={"block": row.number, "open": len(position), "committed": chosen.sum().double()},
-        )
+        decided = token, unmasking.fates(chosen, rescued), chosen
+        signals = {"open": len(position), "committed": chosen.sum().double()}
+        answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
         row.write(position, ask_numbers(answer))
         row.move_on()
         iteration, taken = iteration + 1, taken + 1 if row.block == block else 0

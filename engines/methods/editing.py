@@ -14,7 +14,7 @@ from engines.config import Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.repair import MOST_PASSES, polish, repair
 from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
-from engines.protocol import NO_ENTRY, Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import NO_ENTRY, Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
 
@@ -63,15 +63,9 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         rescued = chosen & (confidence <= config.threshold)
         repaired, sure, edited = repair(all_probs[count:], row.tokens[written], config.edit)
         after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
-        answer = yield Decision(
-            to_device(both - row.prompt_length, all_probs.device),
-            after,
-            torch.cat([unmasking.fates(chosen, rescued), edited]),
-            readback=torch.cat([after, kept.long()]),
-            probs=all_probs,
-            numbers={"confidence": torch.cat([confidence, sure])},
-            signals={"block": row.number, "open": count, "committed": chosen.sum()},
-        )
+        decided = after, torch.cat([unmasking.fates(chosen, rescued), edited]), kept
+        numbers = {"confidence": torch.cat([confidence, sure])}
+        answer = yield row.decision(both, decided, all_probs, numbers, {"open": count, "committed": chosen.sum()})
         row.write(both, ask_numbers(answer))
         if row.settled:
             yield from polish(row, config.edit, config.passes)

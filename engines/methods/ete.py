@@ -14,7 +14,7 @@ import torch
 from engines.config import Knob
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask, propose
-from engines.protocol import Decision, Decoder, ask_numbers, ask_probs
+from engines.protocol import Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
 
@@ -63,15 +63,9 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         few = sure.sum() < (_ENOUGH if config.explore else 1)
         rescued = explored & few & ~sure
         kept = sure | rescued | to_device(row.carried(position), probs.device)
-        answer = yield Decision(
-            place - row.prompt_length,
-            token,
-            unmasking.fates(kept, rescued),
-            readback=torch.cat([token, kept.long()]),
-            probs=probs,
-            numbers={"confidence": confidence},
-            signals={"block": row.number, "open": len(position), "confident": sure.sum(), "committed": kept.sum()},
-        )
+        decided = token, unmasking.fates(kept, rescued), kept
+        signals = {"open": len(position), "confident": sure.sum(), "committed": kept.sum()}
+        answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
         row.write(position, ask_numbers(answer))
         row.move_on()
         iteration += 1
