@@ -10,8 +10,8 @@ import torch
 
 from engines.methods import ordinary
 from engines.models.catalog import MODELS, open_model, ships
-from engines.models.devices import resolve_several, split
-from engines.models.memory import DTYPES, Needs, Room, free_on, usual
+from engines.models.devices import resolve
+from engines.models.memory import DTYPES, Needs, Room, free_bytes, usual
 from engines.runtime.driver import Run
 from engines.runtime.request import Request
 
@@ -53,19 +53,17 @@ class Expected:
 
 def expect(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Expected:
     """What a model takes, with what it keeps of `room`, no tensor of a checkpoint read; raises as `open_model` does."""
-    place = resolve_several(device)
-    room = room or Room()
+    place, room = resolve(device), room or Room()
     if ships(name) or not ("/" in name or Path(name).is_dir()):
         model = open_model(name, device, dtype)
-        needs, number, place = Needs(model.parameters), model.dtype, split(place)[0]
+        needs, number = Needs(model.parameters), model.dtype
     else:
         from engines.models import loading  # brings transformers
 
         needs = loading.needs_of(name)
-        place = split(place)[0] if needs.positions else place  # pictures and clips run on one
         number = (DTYPES[dtype] if dtype else usual(place)) if needs.parameters else torch.float32
     dtype_name, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
-    sizes = (needs.weights(number), free_on(place), needs.cache(number, room))
+    sizes = (needs.weights(number), free_bytes(place), needs.cache(number, room))
     return Expected(name, count, dtype_name, place, *sizes, needs.describe(room))
 
 
