@@ -1,7 +1,6 @@
 """What a run will cost, before it is begun: memory from config.json alone, and, if asked, the time of a few passes."""
 
 import statistics
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -21,38 +20,11 @@ _LENGTH: Final = 24
 _PROMPT: Final = "How many are left?"
 
 
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What a model takes."""
+def expect(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> str:
+    """What a model takes, with what it keeps of `room`, in a sentence; raises as `open_model` does.
 
-    name: str
-    parameters: int
-    dtype: str
-    device: str
-    bytes: int
-    """Of its weights."""
-    free: int | None
-    """Memory that can still be taken on the device; None where no one knows."""
-    cache: int = 0
-    """Bytes of KV cache; 0 for what stores none, and for what ships."""
-    decoded: str = ""
-    """What these are of."""
-
-    def __str__(self) -> str:
-        """The sentence that a person reads."""
-        room = ""
-        if self.free is not None:
-            fits = "fits" if self.bytes + self.cache <= self.free else "does not fit"
-            room = f", and {self.free / _GIGA:.1f} GB are free ({fits})"
-        cache = f", {self.cache / _GIGA:.2f} GB of KV cache for {self.decoded}" if self.cache else ""
-        return (
-            f"{self.name}: {self.parameters:,} parameters, {self.bytes / _GIGA:.1f} GB of weights in {self.dtype} on "
-            f"{self.device}{cache}{room}"
-        )
-
-
-def expect(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Expected:
-    """What a model takes, with what it keeps of `room`, no tensor of a checkpoint read; raises as `open_model` does."""
+    No tensor of a checkpoint is read.
+    """
     place, room = resolve(device), room or Room()
     if ships(name) or not ("/" in name or Path(name).is_dir()):
         model = open_model(name, device, dtype)
@@ -62,9 +34,16 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
 
         needs = loading.needs_of(name)
         number = (DTYPES[dtype] if dtype else usual(place)) if needs.parameters else torch.float32
-    dtype_name, count = str(number).removeprefix("torch."), needs.parameters + needs.exact
-    sizes = (needs.weights(number), free_bytes(place), needs.cache(number, room))
-    return Expected(name, count, dtype_name, place, *sizes, needs.describe(room))
+    weights, kept, free = needs.weights(number), needs.cache(number, room), free_bytes(place)
+    cache = f", {kept / _GIGA:.2f} GB of KV cache for {needs.describe(room)}" if kept else ""
+    there = ""
+    if free is not None:
+        fits = "fits" if weights + kept <= free else "does not fit"
+        there = f", and {free / _GIGA:.1f} GB are free ({fits})"
+    return (
+        f"{name}: {needs.parameters + needs.exact:,} parameters, {weights / _GIGA:.1f} GB of weights in "
+        f"{str(number).removeprefix('torch.')} on {place}{cache}{there}"
+    )
 
 
 def seconds_per_pass(name: str, passes: int, device: str | None = None, dtype: str | None = None) -> float:
