@@ -48,10 +48,6 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             f"parallel: {config.parallel} tokens per step need a model that decodes in any order, such as "
             "patch-masked, and this one is causal; use 1."
         )
-    return _decode(task, config, chance)
-
-
-def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
     iteration = 0
     while (n := len(done)) < task.length:

@@ -78,10 +78,6 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             f"mode: {config.mode!r} measures drafts by one bell curve a denoising step; drafter=mixture mixes several, "
             "use exact."
         )
-    return _decode(task, config, chance)
-
-
-def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
     tied = config.tied if config.mode == "exact" else 0

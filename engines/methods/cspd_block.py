@@ -65,10 +65,6 @@ def deviation(config: Config) -> str:
 def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     """Decode with drafts of a small model; raises ConfigError for drafts of a model that has no path to judge."""
     check_steps(task, config)
-    return _decode(task, config, chance)
-
-
-def _decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     following, measured = VERDICTS[config.verdict]
     done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds

@@ -49,11 +49,7 @@ def deviation(config: Config) -> str:
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Reveal what is sure, try out the rest, until the text ends."""
     branches.check_size(task, config.size, rivals(config.k))
-    return _decode(Row(task, config.size), config)
-
-
-def _decode(row: Row, config: Config) -> Decoder:
-    drafts, graph = None, ROOT
+    row, drafts, graph = Row(task, config.size), None, ROOT
     while not row.ended:
         drafts, graph = yield from _step(row, branches.branch(row, drafts, graph), drafts, config)
     return row.tokens[row.prompt_length :]

@@ -70,10 +70,6 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Speculative Jacobi decoding with grouped verdicts; raises ConfigError for the same noise."""
     if config.same_noise:
         raise ConfigError("same_noise: True is not possible, groups keep other tokens than the noise picks; use False.")
-    return _decode(task, config, chance)
-
-
-def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, dtype=torch.long, device=task.device)
     window = empty_window(task)
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)

@@ -45,11 +45,7 @@ def deviation(config: Config) -> str:
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Branch, compare, reveal, until the text ends."""
     branches.check_size(task, config.size, star(config.k))
-    return _decode(Row(task, config.size), config)
-
-
-def _decode(row: Row, config: Config) -> Decoder:
-    drafts: branches.RankedDrafts | None = None
+    row, drafts = Row(task, config.size), None
     while not row.ended:
         drafts = yield from _step(row, branches.branch(row, drafts, star(config.k)), drafts, config)
     return row.tokens[row.prompt_length :]

@@ -94,18 +94,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     """Reveal, draft, verify, until the text ends; raises ValueError for a graph that is missing or too large."""
     graph = graph_of(task, config)
     branches.check_size(task, config.size, graph)
-    return _decode(Row(task, config.size), config, graph)
-
-
-def graph_of(task: TextTask, config: Config) -> Graph:
-    """The draft graph of the settings."""
-    if config.graph == "calibrated" and config.depth:
-        return calibrated(task, (config.policy, config.tau, config.size), config.depth, config.rows)
-    return chain(config.depth) if config.graph == "chain" else dag(config.depth)
-
-
-def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
-    left: branches.RankedDrafts | None = None
+    row, left = Row(task, config.size), None
     number, opened, passes = -1, 0, 0
     while not row.ended:
         if row.number != number:
@@ -120,6 +109,13 @@ def _decode(row: Row, config: Config, graph: Graph) -> Decoder:
         if drafts is not None and config.loop == "literal":
             left = None
     return row.tokens[row.prompt_length :]
+
+
+def graph_of(task: TextTask, config: Config) -> Graph:
+    """The draft graph of the settings."""
+    if config.graph == "calibrated" and config.depth:
+        return calibrated(task, (config.policy, config.tau, config.size), config.depth, config.rows)
+    return chain(config.depth) if config.graph == "chain" else dag(config.depth)
 
 
 def _step(

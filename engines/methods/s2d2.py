@@ -100,10 +100,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         raise ConfigError(
             "model: s2d2 verifies token by token, and this model looks at the whole text; use method blockwise."
         )
-    return _decode(Row(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry), config, chance)
-
-
-def _decode(row: Row, config: Config, chance: Chance) -> Decoder:
+    row = Row(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry)
     memory = routing.fresh(config, row.task.device)
     iteration, block, taken = 0, row.block, 0
     while not row.ended:

@@ -7,7 +7,7 @@ the stages and records the steps. Sequences advance by their own gains; no seque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 from torch import Tensor
@@ -93,8 +93,23 @@ class Job:
         return self.task.drawing or self.model
 
     def decoder(self) -> Decoder:
-        """A fresh decoder of the job."""
-        return self.method.decode(self.task, self.config, SeededChance(self.seed, self.sample))
+        """A fresh decoder of the job, begun; raises ConfigError for settings that do not go with the task."""
+        return _begun(self.method.decode(self.task, self.config, SeededChance(self.seed, self.sample)))
+
+
+def _begun(decoder: Decoder) -> Decoder:
+    """The same decoder, which has made up its first request."""
+    first = next(decoder)
+
+    def rest() -> Decoder:
+        item = first
+        while True:
+            try:
+                item = decoder.send((yield item))
+            except StopIteration as stop:
+                return cast(Tensor, stop.value)
+
+    return rest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ def subject(method: Method, given: Mapping[str, object] | None = None) -> Subjec
         small = Field(SMALL, mixed=True)
     made = Subject(method, config, model, small, frozenset(short))
     open_session([made.job()])
-    next(made.job().decoder())
+    made.job().decoder()
     return made
 
 

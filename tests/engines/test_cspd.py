@@ -337,7 +337,7 @@ def test_models_of_different_tokens_are_refused() -> None:
 def test_a_mixture_has_no_single_distance_to_judge_by() -> None:
     task = changed(load().make_task("", Config()), mixture=True)
     with pytest.raises(ConfigError, match="mode: 'distance-only'"):
-        decode(task, make_config(Config, {"mode": "distance-only"}), SeededChance(0))
+        next(decode(task, make_config(Config, {"mode": "distance-only"}), SeededChance(0)))
     for method in (METHODS["cspd-block"], METHODS["cspd-release"]):
         with pytest.raises(ConfigError, match=r"gamma: 8 drafts .* use method cspd, or gamma=0"):
-            method.decode(task, method.config(), SeededChance(0))
+            next(method.decode(task, method.config(), SeededChance(0)))

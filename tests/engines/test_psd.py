@@ -291,4 +291,4 @@ def test_more_rows_than_memory_holds_are_refused_before_any_work(method: str) ->
     assert isinstance(task, TextTask)
     vast = TextTask(task.canvas, 10**8, task.device, prompt=task.prompt, mask=task.mask, ends=task.ends)
     with pytest.raises(ValueError, match=r"graph: \d+ rows with 8 distributions over 100,000,000 tokens need \d+ GiB"):
-        METHODS[method].decode(vast, job(method).config, SeededChance(0))
+        next(METHODS[method].decode(vast, job(method).config, SeededChance(0)))
