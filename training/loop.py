@@ -3,7 +3,6 @@
 import argparse
 import json
 import math
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ from torch import Tensor, nn
 from engines.assets import cache_dir
 from engines.models.bundled.manifest import MANIFEST, READS
 from engines.models.weights import sha256
+from traces.files import whole
 
 MODELS: Final = Path(__file__).parents[1] / "assets" / "models"
 SCENES_LICENCE: Final = (
@@ -146,18 +146,15 @@ class Run:
     def save(self) -> None:
         """Write the checkpoint, whole or not at all."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".partial")
-        torch.save(
-            {
-                "model": self.model.state_dict(),
-                "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
-                "step": self.step,
-                "seconds": self.seconds,
-                "log": self.log,
-            },
-            partial,
-        )
-        os.replace(partial, self.path)
+        state = {
+            "model": self.model.state_dict(),
+            "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
+            "step": self.step,
+            "seconds": self.seconds,
+            "log": self.log,
+        }
+        with whole(self.path) as part:
+            torch.save(state, part)
 
     def _scale(self) -> float:
         warm = min(1.0, (self.step + 1) / 100)
@@ -254,22 +251,16 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
     print(json.dumps(metrics, indent=1))
 
 
-def other_files(folder: Path, name: str, manifest: Mapping[str, Any]) -> list[str]:
-    """Files that belong to an entry: those in its folder, and at the top those of its family: text-tokenizer.json."""
-    family = name.partition("-")[0]
-    owned = {entry.get("file") for entry in manifest.values()} | {MANIFEST}
-    files = [path for path in (folder / name).rglob("*") if path.is_file() and path.suffix != ".safetensors"]
-    files += [
-        path
-        for path in folder.iterdir()
-        if path.is_file() and path.name not in owned and path.stem.partition("-")[0] == family
-    ]
-    return sorted(path.relative_to(folder).as_posix() for path in files if not path.name.startswith("."))
+def other_files(folder: Path, name: str) -> list[str]:
+    """Files that belong to an entry: those in its folder, and the tokenizer of its family: text-tokenizer.json."""
+    files = [*(folder / name).rglob("*"), folder / f"{name.partition('-')[0]}-tokenizer.json"]
+    own = [path for path in files if path.is_file() and path.suffix != ".safetensors"]
+    return sorted(path.relative_to(folder).as_posix() for path in own if not path.name.startswith("."))
 
 
 def with_reads(folder: Path, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
     """An entry of the manifest with the hashes of the files beside its weights, where there are any."""
-    reads = {file: sha256(folder / file) for file in other_files(folder, name, manifest)}
+    reads = {file: sha256(folder / file) for file in other_files(folder, name)}
     kept = {key: value for key, value in manifest[name].items() if key != READS}
     return {**kept, READS: reads} if reads else kept
 

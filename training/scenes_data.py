@@ -1,13 +1,10 @@
 """Pictures of a thing in a scene, 96x96 pixels: colour emoji over drawn backgrounds.
 
-    python -m training.scenes_data FILE.png     a sheet of pictures
-
 The emoji are those of Debian's fonts-noto-color-emoji, which is fetched with apt-get and never committed. Things stand
 on the ground, fly above the horizon or lie in the water; in the sky they stand on clouds. Sizes are few and places lie
 on the grid of the tokens, which keeps the number of patterns small.
 """
 
-import argparse
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -134,15 +131,3 @@ def build(count: int, split: int, *seed: int) -> tuple[NDArray[np.uint8], NDArra
     labels = [PROMPTS[i] for i in rng.integers(len(PROMPTS), size=count)]
     things, scenes = list(THINGS), list(SCENES)
     return np.stack([compose(things[i], scenes[k], split, rng) for i, k in labels]), np.array(labels, np.int64)
-
-
-def main() -> None:
-    """Draw a contact sheet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    rows = build(96, TEST, 0)[0].reshape(8, 12, SIZE, SIZE, 3).swapaxes(1, 2)
-    Image.fromarray(rows.reshape(8 * SIZE, 12 * SIZE, 3)).save(parser.parse_args().file)
-
-
-if __name__ == "__main__":
-    main()

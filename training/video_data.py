@@ -1,26 +1,21 @@
 """Clips of a thing that moves over a scene, 9 frames of 96x96 pixels.
 
-    python -m training.video_data FILE.png     a sheet of clips, a row each
-
 Things and scenes are those of `training.scenes_data`. Between two frames whatever moves does so by one patch of a
 token or not at all, so that a frame repeats most codes of the frame before it, at their place or beside it. Things go
 the way that emoji look, to the left; the scene stands still or passes to the right, mirrored where it ends.
 """
 
-import argparse
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from engines.models.bundled.networks import SIZE
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
 from engines.models.bundled.video import MOTIONS
 from engines.models.bundled.video_networks import FRAMES
 from training.scenes import GROUNDS
-from training.scenes_data import BACKGROUNDS, FEET, LOWEST_FLIGHT, SIZES, STEP, TEST, background, paste, sprite
+from training.scenes_data import BACKGROUNDS, FEET, LOWEST_FLIGHT, SIZES, STEP, background, paste, sprite
 
 CAN: Final[dict[Place, tuple[str, ...]]] = {
     "land": ("crossing", "strolling", "hopping", "passed by"),
@@ -78,16 +73,3 @@ def build(count: int, split: int, *seed: int) -> tuple[NDArray[np.uint8], NDArra
         clips.append(compose(thing, scene, motion, split, rng))
         labels.append((*PROMPTS[i], MOTIONS.index(motion)))
     return np.stack(clips), np.array(labels, np.int64)
-
-
-def main() -> None:
-    """Draw a contact sheet."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", type=Path)
-    clips = build(10, TEST, 0)[0]
-    rows = clips.swapaxes(1, 2).reshape(-1, FRAMES * SIZE, 3)
-    Image.fromarray(rows).save(parser.parse_args().file)
-
-
-if __name__ == "__main__":
-    main()
