@@ -82,8 +82,8 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         p, drafts = probs[:W], position[:W]
 
         # Verify by groups: r is the first rejection.
-        group = grouped(x, q, p, config, task.embedding)
-        accept_prob = (group.p / group.q).clamp(max=1.0)
+        group_p, group_q, group_size = grouped(x, q, p, config, task.embedding)
+        accept_prob = (group_p / group_q).clamp(max=1.0)
         kept, coin = chance.keep(accept_prob, Draw("verify", iteration, drafts), until_rejection=True)
         r = first_rejection(kept)
         slot = torch.arange(len(position), device=task.device)
@@ -95,7 +95,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         free = (slot > r) | (slot == W)
         after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
-        numbers = {"group_p": group.p, "group_q": group.q, "group_size": group.size}
+        numbers = {"group_p": group_p, "group_q": group_q, "group_size": group_size}
         verdict = Verdicts(kept, accept_prob, coin)
         gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict, numbers)))
         done = torch.cat([done, after[:gained]])
@@ -104,23 +104,14 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     return done
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
-    """The tokens that stand in for each draft: their probabilities, added up, and how many were added up."""
-
-    p: Float[Tensor, " W"]
-    q: Float[Tensor, " W"]
-    size: Int[Tensor, " W"]
-
-
 def grouped(
     x: Int[Tensor, " W"],
     q: Float[Tensor, "W V"],
     p: Float[Tensor, "W V"],
     config: Config,
     embedding: Float[Tensor, "V D"] | None,
-) -> Groups:
-    """Sum p and q over the group C of every draft."""
+) -> tuple[Float[Tensor, " W"], Float[Tensor, " W"], Int[Tensor, " W"]]:
+    """Sums of p and of q over the group C of every draft, the tokens that stand in for it, and how many these are."""
     V = p.shape[-1]
     order = p.argsort(dim=-1, stable=True)
     rank = order.argsort(dim=-1).gather(1, x[:, None])  # [W, 1]
@@ -134,4 +125,4 @@ def grouped(
     if config.ends == "cut":
         member &= (reach >= 0) & (reach < V)
     member |= reach == rank  # the draft itself, where no token is alike enough
-    return Groups((member * p.gather(1, ids)).sum(-1), (member * q.gather(1, ids)).sum(-1), member.sum(-1))
+    return (member * p.gather(1, ids)).sum(-1), (member * q.gather(1, ids)).sum(-1), member.sum(-1)

@@ -23,19 +23,8 @@ LARGEST: Final = 2**31
 FORMATS: Final = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 """Number formats that are read, as safetensors calls them."""
 _INDEX: Final = "model.safetensors.index.json"
-_OTHERS: Final = (
-    CONFIG,
-    _INDEX,
-    "tokenizer.json",
-    "vocab.json",
-    "merges.txt",
-    "added_tokens.json",
-    "special_tokens_map.json",
-    "tokenizer_config.json",
-    "chat_template.jinja",
-    "generation_config.json",
-)
-"""Read, or only looked for, by `engines.models.checkpoints`."""
+_OTHERS: Final = (".json", ".jinja", ".txt")
+"""How files end that configs, indices and tokenizers are in."""
 _SINGLE: Final = "model.safetensors"
 _WHOLE_BYTES: Final = 2**28
 """A file up to here is hashed whole: about a second."""
@@ -217,4 +206,4 @@ def sampled(file: Path) -> str:
 
 def other_hashes(source: Source) -> dict[str, str]:
     """The other files of a checkpoint that decide what it decodes, each with its SHA-256: its config and tokenizer."""
-    return {name: sha256(source.folder / name) for name in _OTHERS if (source.folder / name).is_file()}
+    return {file.name: sha256(file) for file in sorted(source.folder.iterdir()) if file.suffix in _OTHERS}

@@ -98,7 +98,9 @@ def deterministic(subject: Subject) -> None:
     """The same seed twice gives equal traces."""
     for seed in range(SEEDS):
         first, second = (timeless(finish(subject.job(seed))) for _ in "12")
-        expect(first == second, f"two runs of seed {seed} differ{_where(first, second)}")
+        steps = enumerate(zip(first.steps, second.steps, strict=False), 1)
+        where = next((f" from step {k} on" for k, (a, b) in steps if a != b), "")
+        expect(first == second, f"two runs of seed {seed} differ{where}")
 
 
 def recorded(subject: Subject) -> None:
@@ -191,13 +193,6 @@ def resumed(subject: Subject) -> None:
 def _reads_back(trace: Trace) -> bool:
     written = dumps(trace)
     return dumps(loads(written)) == written
-
-
-def _where(first: Trace, second: Trace) -> str:
-    for k, (a, b) in enumerate(zip(first.steps, second.steps, strict=False), 1):
-        if a != b:
-            return f" from step {k} on"
-    return ""
 
 
 def uncached(subject: Subject) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import torch
 from jaxtyping import Float
@@ -61,19 +61,10 @@ class RememberingBackbone(FieldBackbone):
         return super().logits({i: self._fed_tokens.seen(i, request) for i, request in requests.items()})
 
 
-class Misfit(NamedTuple):
-    """How far samples are from a field's distribution."""
+def misfit(samples: Float[Tensor, "B N D"]) -> tuple[float, float]:
+    """Mean square and largest of the z-scores of all means and covariances of what is left to chance in each cell.
 
-    square: float
-    """Mean square of the z-scores: 1 where the distribution is right."""
-    largest: float
-    """The largest z-score."""
-
-
-def misfit(samples: Float[Tensor, "B N D"]) -> Misfit:
-    """The z-scores of all means and covariances of what the target field leaves to chance in each cell.
-
-    These are standard normal and independent where the distribution is right. Components are repeats.
+    They are standard normal and independent where the distribution is that of the target. Components are repeats.
     """
     depends = neighbours(TARGET, SHAPE)
     x = samples.transpose(1, 2).flatten(0, 1)  # [B * D, N]
@@ -81,4 +72,4 @@ def misfit(samples: Float[Tensor, "B N D"]) -> Misfit:
     count, one = len(e), torch.eye(len(depends), dtype=torch.float64)
     scores = ((e.T @ e / count - one) / ((1 + one) / count).sqrt())[torch.triu(torch.ones_like(one)) > 0]
     scores = torch.cat([e.mean(0) * count**0.5, scores])
-    return Misfit(float(scores.square().mean()), float(scores.abs().max()))
+    return float(scores.square().mean()), float(scores.abs().max())

@@ -174,8 +174,8 @@ def _sampled(subject: Subject) -> Proof:
     """Vectors: z-scores of what is left to chance in each cell."""
     first = subject.job()
     samples = torch.stack(decoded([replace(first, sample=i) for i in range(SAMPLES)]))
-    scores = misfit_of_vectors(samples)
-    said = f"z-scores of {SAMPLES} samples have mean square {scores.square:.2g} and reach {scores.largest:.2g}"
-    if scores.square < SQUARE and scores.largest < LARGEST:
+    square, largest = misfit_of_vectors(samples)
+    said = f"z-scores of {SAMPLES} samples have mean square {square:.2g} and reach {largest:.2g}"
+    if square < SQUARE and largest < LARGEST:
         return Proof(True, f"{said}, as they do by chance")
     return Proof(False, f"{said}; by chance 1, and at most {LARGEST}")

@@ -16,8 +16,8 @@ Q = torch.tensor([[0.30, 0.25, 0.20, 0.12, 0.08, 0.05]], dtype=torch.float64)
 def ratio(draft: int, embedding: Tensor | None = None, **values: object) -> tuple[float, float, int]:
     """p and q of the group of a draft, and its size."""
     config = make_config(Config, {"group": 2, "likeness": 1.0, **values})
-    group = grouped(torch.tensor([draft]), Q, P, config, embedding)
-    return group.p.item(), group.q.item(), int(group.size)
+    group_p, group_q, size = grouped(torch.tensor([draft]), Q, P, config, embedding)
+    return group_p.item(), group_q.item(), int(size)
 
 
 def total(*ids: int) -> tuple[float, float, int]:
