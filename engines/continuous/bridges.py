@@ -22,7 +22,7 @@ from torch import Tensor
 
 from engines.continuous.denoising import ContinuousSampling, columns
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Paths
+from engines.continuous.request import Paths
 
 _LOG_TWO_PI = math.log(2 * math.pi)
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from engines.config import Knob
 from engines.continuous.gaussians import Gaussians, plain, stacked
-from engines.continuous.paths import Paths, Steer
+from engines.continuous.request import Paths, Steer
 from engines.protocol import Task
 from engines.sampling.chance import Chance, Draw
 

@@ -11,8 +11,15 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, noise_at
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Continuation, DenoiseRequest, Paths, PathVerification, join
-from engines.continuous.request import PathForward, ask_paths
+from engines.continuous.request import (
+    Continuation,
+    DenoiseRequest,
+    PathForward,
+    Paths,
+    PathVerification,
+    ask_paths,
+    join,
+)
 from engines.protocol import FATE_CODES, Decision, Part
 from engines.sampling.chance import Chance, Draw
 from traces.schema import Fate

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block, own_path
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Continuation, DenoiseRequest, Follow, PathDensity, Paths, PathVerification
 from engines.continuous.rejection import accept
+from engines.continuous.request import Continuation, DenoiseRequest, Follow, PathDensity, Paths, PathVerification
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection
 

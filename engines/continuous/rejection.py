@@ -16,7 +16,7 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Paths, Steer
+from engines.continuous.request import Paths, Steer
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import Verdicts
 

@@ -1,13 +1,129 @@
-"""What methods of the family continuous-ar ask for."""
+"""What methods of the family continuous-ar ask for, and how the answer says that each token was denoised."""
 
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
-from jaxtyping import Float
+import torch
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.continuous.paths import Follow, Paths, Steer
+from engines.continuous.gaussians import Gaussians, together
 from engines.protocol import CausalForward
+
+
+@dataclass(frozen=True, slots=True)
+class DenoiseRequest:
+    """Ask for one position to be denoised from N states, each with noise of its own."""
+
+    row: Int[Tensor, "1"]
+    """The position, counted from the first one asked for."""
+    left: Int[Tensor, " N"]
+    """Steps that each still has to take; 0 where x is the token."""
+    x: Float[Tensor, "N D"]
+    """The states to go on from."""
+    noise: Float[Tensor, "N S D"]
+    """x_T, then that of every step, of which the last `left` are used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Denoised:
+    """The answer to a DenoiseRequest."""
+
+    whole: Gaussians
+    """Distributions of the steps, from the first that any of the states had left, [n, N]."""
+    states: Float[Tensor, "N S D"]
+    """x_T .. x_0, with x in place of those before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """What became of the one position where the target leaves the paths that it follows."""
+
+    row: Int[Tensor, "1"]
+    """The position, counted from the first one asked for."""
+    left: Int[Tensor, "1"]
+    """Steps that the target took by itself there."""
+    states: Float[Tensor, "1 S D"]
+    """x_T .. x_0, of which the last `left` are its own."""
+    tries: Float[Tensor, "1"]
+    capped: Bool[Tensor, "1"]
+    """Whether they ran out, so that a plain draw of the target's stands in."""
+
+    @property
+    def token(self) -> Float[Tensor, "1 D"]:
+        """Where the path ends."""
+        return self.states[:, -1]
+
+
+PathVerification: TypeAlias = Generator[DenoiseRequest, Denoised, Continuation]
+"""Decides where paths are left, and asks for as much denoising as that takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Paths for the target to follow; where it leaves them is decided once its distributions along them are known."""
+
+    states: Float[Tensor, "W S D"]
+    """x_T .. x_0 of the drafts."""
+    verify: Callable[[Gaussians], PathVerification]
+    """Called with the target's distributions of all n steps, [n, W]."""
+
+
+PathDensity: TypeAlias = Callable[[Tensor], Tensor]
+"""Called with paths x_T .. x_0 [N, S, D]; gives the logarithms of their densities [N], that of x_T left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """How W tokens came to be, up to the distribution of the last step. A GMM head has no path: its S is 0."""
+
+    whole: Gaussians
+    """The distributions of all n steps, [n, W]: entry k leads from states k to k + 1, the last one to the token."""
+    states: Float[Tensor, "W S D"]
+    """x_T .. x_1."""
+    continuation: Continuation | None = None
+    """Where paths were followed; then there is a row of states more, that of the position behind them."""
+    densities: tuple[PathDensity, ...] = ()
+    """Of drafts: by row, the density of any path of that token."""
+
+    @property
+    def last(self) -> Gaussians:
+        """The distribution of x_0 given x_1, W rows."""
+        return self.whole[-1]
+
+    @property
+    def log_std(self) -> Float[Tensor, " W"]:
+        """Sum over all steps but the last, and components, of the logarithms of standard deviations (Eq. 8)."""
+        return self.whole.std[:-1].log().sum((0, -1, -2))
+
+    def rows(self, index: slice) -> "Paths":
+        """Some of the tokens."""
+        return Paths(self.whole[:, index], self.states[index], densities=self.densities[index])
+
+
+def plane(like: Float[Tensor, "... D"]) -> Float[Tensor, "D 2"]:
+    """The plane that paths are shown in: no component counts more, and all runs share it (traces.schema.PathPair)."""
+    ones = like.new_ones(like.shape[-1])
+    signs = ones.clone()
+    signs[1::2] = -1
+    signs = signs - signs.mean()
+    return torch.stack([ones / ones.norm(), signs / signs.norm().clamp(min=1)], 1)
+
+
+Steer: TypeAlias = Callable[[int, Gaussians, Tensor], Tensor]
+"""Called with a step's index, its distribution and the x_{t-1} that the noise makes; gives the one to go on with."""
+
+
+def join(paths: Sequence[Paths]) -> Paths:
+    """Paths of several positions as one."""
+    if len(paths) == 1:
+        return paths[0]
+    return Paths(
+        together([path.whole for path in paths], 1),
+        torch.cat([path.states for path in paths]),
+        densities=tuple(density for path in paths for density in path.densities),
+    )
 
 
 @dataclass(frozen=True, slots=True)

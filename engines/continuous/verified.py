@@ -9,8 +9,8 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Continuation, Paths, plane
 from engines.continuous.rejection import DensityRatio, Ratio, Replacements
+from engines.continuous.request import Continuation, Paths, plane
 from engines.protocol import Decision
 from engines.sampling.coupling import Verdicts
 

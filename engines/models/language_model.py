@@ -13,8 +13,7 @@ from engines.models.chat import refuse_empty, refuse_guidance, refuse_special, r
 from engines.models.lean import lean
 from engines.models.memory import cached_numbers, check_cache
 from engines.models.networked import Networked, count_parameters, hidden_states
-from engines.models.sessions.block import BlockSession, Network
-from engines.models.sessions.left_to_right import TokenSession
+from engines.models.sessions.block import BlockSession, Network, TokenSession
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, Legend, ModelCard, Output

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 import torch
+from torch import Tensor
 
 from engines.methods import ordinary
 from engines.protocol import Decoder
@@ -31,7 +32,6 @@ from engines.testing.enumeration import (
     variation,
 )
 from engines.testing.fields import misfit as misfit_of_vectors
-from engines.testing.samples import misfit
 from engines.testing.subject import Subject, decoded
 from engines.testing.tables import Table
 
@@ -45,6 +45,9 @@ LENGTH, VOCABULARY = 10, 24
 PAIRS: Final = ((0, 0, 4.0), (1, 1, 4.0), (2, 3, 2.0), (3, 4, 2.0))
 """Seeds of target and drafter, and the drafter's sharpness: two drafters that agree with their target, and two that do
 not."""
+CELLS: Final = 16
+PAIRED: Final = 6
+"""Cells a side for pairs of neighbours."""
 HIGHEST: Final = 5.0
 """Bound of the z-scores of sampled texts; a right distribution passes it with a probability of more than 0.9999."""
 SQUARE, LARGEST = 1.9, 4.5
@@ -179,3 +182,34 @@ def _sampled(subject: Subject) -> Proof:
     if square < SQUARE and largest < LARGEST:
         return Proof(True, f"{said}, as they do by chance")
     return Proof(False, f"{said}; by chance 1, and at most {LARGEST}")
+
+
+def misfit(texts: Sequence[tuple[int, ...]], conditionals: Callable[[tuple[int, ...]], Tensor]) -> float:
+    """The largest statistic, as a z-score, of texts of one length N whose `conditionals` are [N, V].
+
+    Given the tokens before it, a token x drawn from p lies at u = F(x - 1) + v p(x) in p's distribution function F,
+    with v uniform. Where every token follows p, all u are uniform on (0, 1) and independent; Pearson's statistic of
+    their counts in cells is chi-square distributed. It is taken over all tokens, position by position, and over pairs
+    of neighbours, once with tokens ordered by id and once by probability.
+    """
+    probs = torch.stack([conditionals(text) for text in texts])  # [B, N, V]
+    tokens = torch.tensor(texts)[..., None]
+    order = probs.argsort(dim=-1, descending=True, stable=True)
+    by_rank = probs.gather(-1, order), (order == tokens).long().argmax(-1, keepdim=True)
+    scores = []
+    for seed, (ordered, place) in enumerate(((probs, tokens), by_rank)):
+        v = torch.rand(place.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        u = (ordered.cumsum(-1).gather(-1, place) - v * ordered.gather(-1, place)).squeeze(-1)
+        pairs = (u[:, :-1] * PAIRED).long() * PAIRED + (u[:, 1:] * PAIRED).long()
+        cells = (u * CELLS).long().clamp(0, CELLS - 1)
+        scores += [_score(cells.flatten(), CELLS), _score(pairs.flatten().clamp(0, PAIRED**2 - 1), PAIRED**2)]
+        scores += [_score(column, CELLS) for column in cells.T]
+    return max(scores)
+
+
+def _score(cells: Tensor, count: int) -> float:
+    """Pearson's statistic of equally likely cells, as a standard normal number (Wilson and Hilferty 1931)."""
+    expected = len(cells) / count
+    square = float((torch.bincount(cells, minlength=count) - expected).square().sum()) / expected
+    spread = 2 / (9 * (count - 1))
+    return float(((square / (count - 1)) ** (1 / 3) - 1 + spread) / spread**0.5)

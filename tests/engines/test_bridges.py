@@ -13,7 +13,7 @@ from engines.continuous import maximal
 from engines.continuous.bridges import Bridge, bridge
 from engines.continuous.denoising import ContinuousSampling, along, go_on, walk
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Continuation, Denoised, Paths
+from engines.continuous.request import Continuation, Denoised, Paths
 from engines.models.toy_field import ideal
 from engines.sampling.chance import Draw, SeededChance
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from engines.config import ConfigError, make_config
 from engines.continuous import rejection
-from engines.continuous.paths import plane
 from engines.continuous.rejection import DensityRatio
+from engines.continuous.request import plane
 from engines.methods import METHODS, cspd, cspd_block
 from engines.methods.cspd import Config, decode
 from engines.models.errors import ModelError

@@ -12,8 +12,15 @@ from torch import Tensor
 from engines.continuous.bridges import bridge
 from engines.continuous.denoising import Conditioned, ContinuousSampling, Denoiser, Schedule, along, go_on, walk
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.paths import Continuation, Denoised, DenoiseRequest, Paths, PathVerification, Steer
-from engines.continuous.request import PathForward
+from engines.continuous.request import (
+    Continuation,
+    Denoised,
+    DenoiseRequest,
+    PathForward,
+    Paths,
+    PathVerification,
+    Steer,
+)
 from engines.protocol import Answer, Lap
 
 
