@@ -1,8 +1,7 @@
-"""Traces that say less: steps with counts in place of positions, and runs without a summary.
+"""Traces that say less: steps with counts in place of positions, and runs without a summary; see docs/trace.md.
 
-What serves many requests at once often keeps no more of a pass than how many drafts passed. Such a step has no
-`position` and the signals `accepted`, `committed` and `window`; its tokens follow those before, in order. Here it gets
-the entries that this implies, so that everything that reads steps reads it, too.
+Such a step gets the entries that its signals `accepted`, `committed` and `window` imply, so that everything that reads
+steps reads it, too.
 """
 
 from collections.abc import Iterator, Sequence

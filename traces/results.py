@@ -1,8 +1,7 @@
 """Results of sweeps: one row is one run on one problem with a known answer.
 
-`python -m benchmarks.sweep` writes them with `written` and goes on from what `read_line` finds; figures and the app
-read them with `read_results`, also from strangers. So files are measured before they are parsed and checked field by
-field.
+`python -m benchmarks.sweep` writes them; figures and the app read them, also from strangers. So files are measured
+before they are parsed and checked field by field.
 """
 
 import hashlib

@@ -1,8 +1,6 @@
 """What the formula of a verdict may speak of, and how it is written: names in braces, signs between two of them.
 
-A formula is text with a closed vocabulary. `{p}` stands for a number of the entry, `{draft}` for a token in words,
-`{coin ? accept_prob}` for the sign between two numbers, or between two tokens, and `{set tau}` for a setting of the
-run. Nothing in it is computed: the numbers are those that the trace has.
+docs/trace.md says what they stand for. Nothing in a formula is computed: the numbers are those that the trace has.
 """
 
 import re

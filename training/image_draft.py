@@ -2,11 +2,9 @@
 
     python -m training.image_draft [--preset cpu|gpu] [--minutes M]
 
-A draft of a classical speculative decoder is accepted with probability 1 - TV(p, q) on average (arXiv 2211.17192,
-corollary 3.6), so the drafter learns the target's distributions on the target's own sequences (as DistillSpec does,
-arXiv 2310.08461), starting from the target's first layers. The sequences are drawn first, with the logits they were
-drawn from, and kept in the cache folder, 300 kB each; an interrupted run goes on behind the last whole batch. No data
-is needed besides the target.
+It learns the target's distributions on the target's own sequences (as DistillSpec does, arXiv 2310.08461), starting
+from the target's first layers. The sequences are drawn first, with the logits they were drawn from, and kept in the
+cache folder, 300 kB each; an interrupted run goes on behind the last whole batch.
 """
 
 import math

@@ -2,13 +2,9 @@
 
     python -m training.patch tokenizer|target|draft|mixture|masked [--preset cpu|gpu] [--minutes M]
 
-in this order. `tokenizer` starts from the convolutions of the image model's. `target` and `draft` are causal
-transformers whose tokens a diffusion head draws, as MAR's (arXiv 2406.11838): it learns to estimate the noise, and how
-far off it is (arXiv 2206.07309). The target learns from pictures, the draft from the target (as in arXiv 2310.08461),
-since drafts are kept as far as both agree. `mixture` has a head of Gaussians (arXiv 2312.02116) and maximises the
-likelihood. `masked` is bidirectional and learns hidden tokens, any number of them, from the visible ones; its head is
-the target's. All start from the layers of the image model's transformer or drafter. Conditions are dropped as in
-training.image_ar.
+in this order; docs/training.md says what each learns from, and by which objective. A diffusion head learns to estimate
+the noise, as MAR's (arXiv 2406.11838), and how far off it is (arXiv 2206.07309); `mixture` maximises the likelihood
+(arXiv 2312.02116). All start from the layers of the image model's transformer or drafter.
 """
 
 import math

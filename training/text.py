@@ -2,12 +2,8 @@
 
     python -m training.text target|draft|shift [--preset cpu|gpu] [--minutes M]
 
-`target` and `draft` are block diffusion models of the SDAR kind: within a block every position sees every other, a
-block sees the finished blocks before it, and position i predicts its own token. `shift` is of the Fast-dLLM v2 kind,
-where position i - 1 predicts token i.
-
-`target` also learns to repair: some of its visible tokens are wrong, and it predicts the right ones.
-`training.block_diffusion` has what they share with other families.
+`target` and `draft` are block diffusion models of the SDAR kind, `shift` is of the Fast-dLLM v2 kind, where position
+i - 1 predicts token i. `target` also learns to repair: some of its visible tokens are wrong.
 """
 
 import json

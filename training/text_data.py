@@ -2,11 +2,9 @@
 
     python -m training.text_data
 
-The problems are generated from templates, not collected. TEMPLATES keeps those with short questions and solutions of
-two or three steps; problems of theirs that do not fit into LENGTH tokens are left out. Training and held-out problems
-come from disjoint seeds, and a held-out question that also occurs in training is left out. The answer of a held-out
-problem is checked by the package's own scorer. Writes assets/models/text-tokenizer.json and assets/problems.json;
-training data stays in the cache folder.
+Problems that do not fit into LENGTH tokens are left out. Training and held-out problems come from disjoint seeds, and a
+held-out question that also occurs in training is left out. Writes assets/models/text-tokenizer.json and
+assets/problems.json; training data stays in the cache folder.
 """
 
 import json

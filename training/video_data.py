@@ -1,8 +1,8 @@
-"""Clips of a thing that moves over a scene, 9 frames of 96x96 pixels.
+"""Clips of a thing that moves over a scene of `training.scenes_data`, 9 frames of 96x96 pixels.
 
-Things and scenes are those of `training.scenes_data`. Between two frames whatever moves does so by one patch of a
-token or not at all, so that a frame repeats most codes of the frame before it, at their place or beside it. Things go
-the way that emoji look, to the left; the scene stands still or passes to the right, mirrored where it ends.
+Between two frames whatever moves does so by one patch of a token or not at all, so that a frame repeats most codes of
+the frame before it, at their place or beside it. Things go the way that emoji look, to the left; the scene stands still
+or passes to the right, mirrored where it ends.
 """
 
 from typing import Final

@@ -1,17 +1,14 @@
 """Judging a draft's whole denoising path, and where to leave it: block verification (arXiv 2403.10444).
 
-There a block of tokens is judged at once; here it is the steps of one path. At every state of the draft's path
-x_T .. x_0 both distributions of the next state are known, p of the target and q that it was drawn from. With S_k the
-sum of log p / q over its first k steps,
+There a block of tokens is judged at once; here it is the steps of one path. With S_k the sum of log p / q over the
+first k steps of the draft's path, p of the target and q that it was drawn from,
 
     log w_k = S_k - max(S_0 .. S_k)
 
 bounds how much of q's paths p can take over. All n steps are kept with probability w_n. Otherwise the path is kept up
 to the largest k that passes with probability A_k / (A_k + 1 - w_k), where A_k is the integral of (w_k p - q)+; the next
-state follows that, normalised, and all others the target. The outcome follows the target's distribution of paths,
-whatever q is: Theorem 1 there. A_k needs no closed form. Proposals from p succeed with probability A_k, coins with 1 -
-w_k; which of them does so first, if each is tried as often, is the verdict, and a proposal that succeeds is the next
-state.
+state follows that, normalised, and all others the target: Theorem 1 there. `race` decides without a closed form of A_k
+(docs/methods/cspd-block.md).
 """
 
 from dataclasses import dataclass

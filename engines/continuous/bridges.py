@@ -1,14 +1,12 @@
 """Paths of a mixture of Gaussians in closed form: what a diffusion head of that distribution would draw.
 
-Where x_0 is one of K Gaussians, x_0 given x_t is one of K Gaussians, too, and so is every x_{t-1} given x_t: of
-Gaussian k, its mean is linear in x_t and its variance does not depend on it. So a path takes one choice of k and a
-recurrence, no network, and its density is known:
+Where x_0 is one of K Gaussians, every x_{t-1} given x_t is one of K Gaussians, too: of Gaussian k, its mean is linear
+in x_t and its variance does not depend on it. So a path takes one choice of k and a recurrence, no network:
 
     q(path) = sum over k of P(k | x_T) * product over steps of N(x_{t-1}; a_k x_t + b_k, c_k^2)
 
 Step by step, x_{t-1} given all states before it follows the mixture of the same Gaussians, weighted by
-P(k | x_T .. x_t) as those states leave it. That is true of what is drawn here by the chain rule alone, whatever
-schedule, sampler and temperature make of a, b and c, so drafts drawn this way are judged exactly.
+P(k | x_T .. x_t). That holds by the chain rule alone, whatever schedule, sampler and temperature make of a, b and c.
 """
 
 import math

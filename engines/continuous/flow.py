@@ -1,10 +1,7 @@
-"""How a flow draws a token at random: a stochastic differential equation, step by step.
-
-xAR (arXiv 2502.20388) draws so, by the equation of SiT (2401.08740).
+"""How a flow draws a token at random: the stochastic equation of SiT (arXiv 2401.08740), as xAR does (2502.20388).
 
 Between a clean token x_0 and noise lies x_t = (1 - t) x_0 + t noise, and a flow's network estimates the velocity u of
-that way. From u follows the score s = -(x_t + (1 - t) u) / t, and so an equation with noise of the strength 2 t whose
-solutions have the same distribution at every t. A step of it, of dt < 0, is a diagonal Gaussian:
+that way. From u follows the score s = -(x_t + (1 - t) u) / t, and a step of dt < 0 is a diagonal Gaussian:
 
     x_{t + dt} = x_t + dt (u - t s) + sqrt(2 t |dt|) noise
 

@@ -2,12 +2,8 @@
 
 With p and q the densities of a whole path x_T .. x_0 under target and draft, a path y ~ q is accepted with probability
 min(1, p(y) / q(y)). Otherwise paths are drawn from the target and one is taken with probability max(0, 1 - q / p): it
-follows (p - q)+, normalised. So the path follows p, and no coupling accepts more drafts: 1 - TV of them, where block
-verification, which decides from the suffixes of a path, accepts fewer (engines/continuous/block_verification.py).
-
-A proposal takes all denoising steps of the target, and a draft's head has to say q of it: steps of its own, unless it
-mixes Gaussians (engines/continuous/bridges.py). A rejection of probability P takes 1 / P proposals on average, so
-that a judged draft takes one, whatever P is. They are made several at a time, as a few cost hardly more than one.
+follows (p - q)+, normalised. A proposal takes all denoising steps of the target, and a draft's head has to say q of
+it; they are made several at a time, as a few cost hardly more than one.
 """
 
 from typing import Final

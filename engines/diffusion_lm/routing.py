@@ -1,20 +1,8 @@
 """Routers: whether the drafts of a span are worth a verification (S2D2, arXiv 2603.25702, section 4.3 and App. A.6).
 
-    always, never   as they say
-    span            verify if the span has tau_span drafts
-    score           verify if s >= tau_score, where s = K^ - c (static) or K^ - c N_hi (dynamic)
-    hysteresis      a switch: on once s >= tau_on, off once s < tau_off
-    bandit          UCB over the tokens gained per pass, in buckets of span, progress and entropy
-
-How many drafts of a span pass, K^, is estimated by the distributions they were drawn from alone (App. A.5):
-
-    entropy          exp(-beta H / log V)        power            confidence ^ gamma
-    renyi            sum of P(v)^2               hard_entropy     1 if H / log V < t
-    margin           1 if margin >= t            clipped_margin   min(1, k margin), in the released code only
-    random           a uniform number
-
-where the margin is the likeliest token's probability less the next one's. What a router sees and remembers stays on the
-model's device, so that routing costs no read back to the host.
+`route` has their rules, and `estimates` how many drafts of a span are expected to pass, K^, by the distributions that
+they were drawn from alone (App. A.5); `clipped_margin` is in the released code only. What a router sees and remembers
+stays on the model's device, so that routing costs no read back to the host.
 """
 
 from collections.abc import Mapping

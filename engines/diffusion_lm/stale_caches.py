@@ -1,17 +1,10 @@
 """Approximate KV caches: entries of an earlier pass stand in for those of this one.
 
-In a bidirectional model every token sees every other, so that a new token changes the KV entries of all; nothing
-can be stored exactly. These store nevertheless, and feed less:
-
-    prefix     Fast-dLLM, arXiv 2505.22618: the first pass of a block feeds the whole text; later ones leave out what
-               stands before the block
-    dual       the same, and what stands behind the block is left out, too; in a block-causal model, the rest of the
-               block around a sub-block, as in Fast-dLLM v2, arXiv 2509.26328
-    delayed    dKV-Cache-Decode, arXiv 2505.15781: a token is stored in the pass after the one that revealed it, and
-               then left out; every so many passes all are fed again
-
-What is read one place to the left is fed again with it: a right-shifted model feeds all while the first token of a
-block is open, or, delayed, the token before every open one.
+In a bidirectional model every token sees every other, so that a new token changes the KV entries of all; nothing can be
+stored exactly. `prefix` and `dual` (Fast-dLLM, arXiv 2505.22618 and 2509.26328) and `delayed` (dKV-Cache-Decode,
+2505.15781) store nevertheless, and feed less: docs/methods/blockwise.md says what. What is read one place to the left
+is fed again with it: a right-shifted model feeds all while the first token of a block is open, or, delayed, the token
+before every open one.
 """
 
 from dataclasses import replace

@@ -1,15 +1,8 @@
 """Ordinary decoding of diffusion language models, block by block: the baseline of the text methods.
 
-Every step is one forward pass over the block; a rule of engines.diffusion_lm.unmasking picks which open positions to
-reveal:
-
-    greedy       the most confident one
-    confidence   all that reach the threshold                     Fast-dLLM, arXiv 2505.22618
-    localleap    those, and what is nearly as sure beside them    LocalLeap, arXiv 2510.07081
-    static       as many as fit the number of steps               SDAR, arXiv 2510.06303
-    dynamic      all above the threshold, at least as static      SDAR
-
-With block size 1 all five are autoregressive decoding.
+Every step is one forward pass over the block; a rule picks which open positions to reveal: those of
+engines.diffusion_lm.unmasking, or `static` and `dynamic`, a share of the block a step or all above the threshold, as
+SDAR does (arXiv 2510.06303). With block size 1 all of them are autoregressive decoding.
 """
 
 from dataclasses import dataclass

@@ -10,10 +10,8 @@ Symbols:
     n         drafts accepted, up to the first rejection; the next token is redrawn by acceptance-rejection (Eq. 10-13)
               or, if all were accepted, drawn from the target's own distribution
 
-Without Sigma this is a maximal coupling of p and q, and since x_1^p follows the target's distribution whatever the
-draft was, so does the token: mode "exact". `tied` couples steps before the last one in the same way, which is ours.
-Why Sigma biases the tokens is in docs/methods/cspd.md; whole paths are judged by cspd-block, and what the authors'
-code does differently is cspd-release.
+Without Sigma this is a maximal coupling of p and q: mode "exact". `tied` couples steps before the last one in the same
+way, which is ours. docs/methods/cspd.md says why Sigma biases the tokens.
 """
 
 from dataclasses import dataclass

@@ -3,22 +3,11 @@
 CSpD judges a draft by its last denoising step, which is often so narrow that two models hardly overlap in it. Here the
 target follows the draft's whole path x_T .. x_0: at each of its states both distributions of the next are known.
 
-Symbols:
-
     p_k, q_k  the target's and the draft's distribution of the state after step k, both given the draft's states before
     n         drafts accepted, up to the first whose path is not accepted as a whole
 
-Two verdicts, both exact. Joining the papers that way is ours:
-
-    block     block verification with the steps of a path in place of the tokens of a block: w_k is
-              min(w_(k-1) p_k / q_k, 1) with w_0 = 1, and a coin below w_n accepts the path. The target leaves a
-              rejected one where a race decides, and denoises the rest itself (engines/continuous/block_verification.py)
-    maximal   the ratio p / q of whole paths is what a coin is compared with, and a rejected one is drawn anew by
-              acceptance-rejection, Eq. 10 to 12 of the paper for paths (engines/continuous/maximal.py)
-
-Under drafter "mixture" the drafts are those of a mixture of Gaussians, whose paths and densities have a closed form
-(engines/continuous/bridges.py): that departs from the paper's two diffusion heads. As the target takes over the draft's
-x_T, there is no noise to align.
+Both verdicts (engines/continuous/block_verification.py and maximal.py) are exact; joining the papers that way is ours.
+As the target takes over the draft's x_T, there is no noise to align.
 """
 
 from dataclasses import dataclass

@@ -1,16 +1,7 @@
 """CSpD as the authors' code does it, which differs from the paper (arXiv 2411.11925). Lossy.
 
-Symbols are those of cspd.py. What differs, in the order of the code:
-
-    drafts    leave the noise of the last step out, so that each is the mode of q
-    target    sees the final tokens alone, no draft, where a model can do so; its guidance is the last draft's, for all
-    R         p(x) / (q(x) Sigma): Sigma upside down; for drafts, not for proposals, standardised distances are divided
-              by 42
-    rejection takes nothing back: each draft is accepted or replaced apart from the others, so that a block always
-              gains gamma tokens, and there is no token of the target's behind them
-
-Where the authors' code gives up after 100 proposals and returns zeros, a plain draw of the target's stands in.
-docs/methods/cspd-release.md says what comes of it.
+Symbols are those of cspd.py; docs/methods/cspd-release.md has a table of what differs, and what comes of it. Where the
+authors' code gives up after 100 proposals and returns zeros, a plain draw of the target's stands in.
 """
 
 from dataclasses import dataclass

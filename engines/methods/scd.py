@@ -9,9 +9,8 @@ replaced by its residual draw; what lies to the right is redrafted for the next 
     coupling "maximal"  the MRS output, already at hand          MC-SJD, pi_MC, Thm. 2
     coupling "gumbel"   argmax(log p + G_j), G_j fixed for j     GS-SJD, pi_GS, Alg. 4, Thm. 3
 
-With `same_noise` all three are the last one, and a draft is kept if p picks it again (docs/methods/ar.md). Drafts
-enter the next iteration with the distribution they were drawn from, which is the new p in all three cases. The output
-distribution is exactly that of ordinary decoding; why, and where papers and releases differ, is in docs/methods/scd.md.
+With `same_noise` all three are the last one, and a draft is kept if p picks it again (docs/methods/ar.md). Why the
+output distribution is ordinary decoding's is in docs/methods/scd.md.
 """
 
 from dataclasses import dataclass

@@ -2,10 +2,8 @@
 
 The drafter phi reveals gamma tokens of a block one after the other, at positions o_1 .. o_gamma. The target theta then
 judges all of them in one pass over the layout [D | M]: the drafted tokens D and a mask copy M of each, under a mask of
-time, so that the output at M_k is the distribution of position o_k given the tokens drafted before it.
-
-That is an approximation (section 4.4): M_k sees the copies of later positions, and those see D_k one layer below; a
-single draft is judged exactly. The `exact` verifier asks with one row a draft; `2L` sees no copy but its own.
+time, so that the output at M_k is the distribution of position o_k given the tokens drafted before it: approximately
+(section 4.4), and exactly for a single draft or by the `exact` verifier, which asks with one row a draft.
 """
 
 from dataclasses import dataclass

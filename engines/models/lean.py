@@ -1,10 +1,8 @@
 """Decoders of the shape of Llama and Qwen with few, large operations: the form in which models of that shape decode.
 
-transformers' classes take some sixty small operations a layer. In a pass of a few tokens through a narrow network
-they, not the arithmetic, take the time. Here Q, K and V are one product, normalised and turned together. Weights lie
-the way in which a product of few rows reads them fastest. Those of a model that no CPU's cache holds are packed for
-oneDNN: a pass over a few tokens then costs hardly more than a pass over one, as reading the weights takes the time.
-They are the same weights; results differ by rounding.
+transformers' classes take some sixty small operations a layer, which in a pass of a few tokens through a narrow network
+take the time. Here Q, K and V are one product, normalised and turned together; large weights are packed for oneDNN, so
+that a pass over a few tokens costs hardly more than one over one. Results differ by rounding.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,8 +1,7 @@
-"""Published checkpoints, loaded from the hub's cache or a folder.
+"""Published checkpoints, loaded from the hub's cache or a folder, by the modules that the table names.
 
 Nothing is downloaded, unpickled or run, no code that a checkpoint brings along; the chat template of a causal language
-model is rendered in transformers' sandbox. `engines.models.checkpoints.table` says which module loads a family; a
-causal language model of transformers needs no row there.
+model is rendered in transformers' sandbox.
 """
 
 from importlib import import_module

@@ -1,9 +1,7 @@
 """The one-time conversion of checkpoints that were published as pickles or TorchScript: to safetensors.
 
-    python -m engines convert KIND SOURCE [SECOND] TARGET
-
-Of a pickle nothing but tensors is read. They are compared with the network before anything is written, and keep their
-published names. TARGET gets config.json last: a conversion that was interrupted is not taken for a whole one.
+Tensors alone are read, compared with the network before anything is written, and keep their published names. TARGET
+gets config.json last: a conversion that was interrupted is not taken for a whole one.
 """
 
 import argparse

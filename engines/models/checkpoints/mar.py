@@ -1,11 +1,9 @@
 """MAR-B, -L and -H (arXiv 2406.11838): a class to a picture of 256x256 pixels, token by token in a random order.
 
 The network is our own, of torch's layers. Who is not visible is masked out of the encoder's attention, which equals
-leaving it out. A folder is one that `convert` wrote: the sizes, the averaged weights, and `pixels/` with KL-16.
-
-Every position sees all visible ones, so what follows a prefix cannot be read off a longer one: gamma drafts take
-gamma + 1 rows, one per prefix, and there is no KV cache. That is what exact verification costs here; the released code
-of CSpD judges all drafts by the verified prefix instead, in one row, which is another distribution.
+leaving it out. Every position sees all visible ones, so what follows a prefix cannot be read off a longer one: gamma
+drafts take gamma + 1 rows, one per prefix, and there is no KV cache. The released code of CSpD judges all drafts by the
+verified prefix instead, in one row, which is another distribution.
 """
 
 import math

@@ -1,9 +1,8 @@
 """xAR-B, -L and -H (arXiv 2502.20388): a class to a picture of 256x256 pixels, cell by cell, each by a flow.
 
-The network is our own; its parameters have the names and shapes of the published checkpoints, tables of rotary
-positions included. Two stacks of layers, an encoder and a decoder, are modulated by class and time. A cell sees itself
-and the cells before it, and those are clean, at time 0, whoever looks at them: their part of the KV cache is stored
-once, and drafts can be verified side by side, each behind the clean cells that come before it.
+The network is our own, with the published names and shapes. Two stacks of layers, an encoder and a decoder, are
+modulated by class and time. A cell sees itself and the cells before it, and those are clean, at time 0, whoever looks
+at them: their part of the KV cache is stored once, and drafts can be verified side by side.
 
 The canvas is of the cells that the network was trained on, 2x2 of 8x8 tokens, or of single tokens: what the paper of
 CSpD calls k = 1 (arXiv 2411.11925, appendix D). Tokens go on in the order of the cells, row by row in each. A forward
