@@ -6,7 +6,7 @@ is done on plain floats: what is left is the decoder's own work.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, pairwise
 from random import Random
@@ -20,7 +20,6 @@ from engines.sampling.chance import NOISED, Chance, Draw
 
 Path: TypeAlias = tuple[int, ...]
 Distribution: TypeAlias = dict[tuple[int, ...], float]
-CoinKey: TypeAlias = Callable[[Draw, int], object]
 Point: TypeAlias = tuple[float, float, float]
 Polygon: TypeAlias = tuple[Point, ...]
 _SIMPLEX: Final[Polygon] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -47,8 +46,6 @@ class Enumerator:
     """
 
     path: Path = ()
-    coin_key: CoinKey | None = None
-    """Which draws share a number; by default those of one purpose, iteration and position, as with a seed."""
     same_noise: bool = False
     weight: float = 1.0
     taken: list[int] = field(default_factory=list)
@@ -71,11 +68,6 @@ class Enumerator:
         self.taken.append(choice)
         self.weight *= probs[choice]
         return choice
-
-    def memory(self) -> object:
-        """What later draws depend on, apart from the path. A number of its own name is never used again."""
-        shared = () if self.coin_key is None else tuple(sorted(self.intervals.items(), key=str))
-        return shared, tuple(sorted(race for race in self.races.items() if race[0] not in self.settled))
 
     def hear(self, decision: Decision) -> None:
         """Note which positions are final."""
@@ -129,7 +121,8 @@ class Enumerator:
         return self.uniform(draw, count)
 
     def _key(self, draw: Draw, position: int) -> object:
-        return (draw.purpose, draw.iteration, position) if self.coin_key is None else self.coin_key(draw, position)
+        """The name of a number: draws of one purpose, iteration and position share it, as with a seed."""
+        return draw.purpose, draw.iteration, position
 
     def _drawn(self, cuts: Sequence[float], draw: Draw, position: int) -> int:
         """The first i whose cut lies above the number of this name; the number is known to lie in an interval."""
@@ -221,74 +214,26 @@ def advance(
             answered = answer(item)
 
 
-def _branches(
-    path: Path,
-    make: Callable[[Chance], Decoder],
-    answer: Answer,
-    coin_key: CoinKey | None,
-    most: int,
-    rounds: int | None,
-) -> Iterator[tuple[Enumerator, Any, tuple[int, ...] | None]]:
-    """Every branch of a decoder that begins with a path, after some rounds or at its end: see `advance`."""
-    todo = [path]
-    for _ in range(most):
-        chance = Enumerator(todo.pop(), coin_key)
-        decoder = make(chance)
-        yield chance, decoder, advance(decoder, answer, chance, rounds)
-        todo += chance.siblings
-        if not todo:
-            return
-    raise TooManyBranchesError(f"more than {most} branches; take fewer positions or fewer tokens.")
-
-
-def exact_distribution(
-    make: Callable[[Chance], Decoder],
-    answer: Answer,
-    live: Sequence[str] = (),
-    coin_key: CoinKey | None = None,
-    most: int = 1_000_000,
-) -> Distribution:
+def exact_distribution(make: Callable[[Chance], Decoder], answer: Answer, most: int = 1_000_000) -> Distribution:
     """Probability of every output of a decoder.
 
     Args:
         make: A fresh decoder that draws from the given chance.
         answer: What the models say to a request.
-        live: The decoder's variables that make up its state between two rounds. Branches that lead to the same state
-            are merged and walked on once, which takes a fraction of the time. What chance remembers (numbers in use,
-            races) belongs to the state, too. Without names nothing is merged.
-        coin_key: See `Enumerator`.
-        most: Branches at most; where states are merged, of each of them.
+        most: Branches at most.
 
     Raises:
         TooManyBranchesError: beyond `most` of them.
     """
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
-    # By state: one path that leads there, its probability, and that of all paths that do.
-    level: dict[object, tuple[Path, float, float]] = {None: ((), 1.0, 1.0)}
-    rounds = 0
-    while level:
-        rounds += 1
-        following: dict[object, tuple[Path, float, float]] = {}
-        for path, own, total in level.values():
-            for chance, decoder, tokens in _branches(path, make, answer, coin_key, most, rounds if live else None):
-                weight = total / own * chance.weight
-                if tokens is not None:
-                    probs[tokens] += weight
-                    continue
-                variables = decoder.gi_frame.f_locals
-                key = (*(_fingerprint(variables[name]) for name in live), chance.memory())
-                first, alone, before = following.get(key, (tuple(chance.taken), chance.weight, 0.0))
-                following[key] = (first, alone, before + weight)
-        level = following
-    return dict(probs)
-
-
-def _fingerprint(value: object) -> object:
-    if isinstance(value, Tensor):
-        return (tuple(value.shape), value.numpy().tobytes())
-    if is_dataclass(value):
-        return tuple(_fingerprint(getattr(value, f.name)) for f in fields(value))
-    return value
+    todo: list[Path] = [()]
+    for _ in range(most):
+        chance = Enumerator(todo.pop())
+        probs[advance(make(chance), answer, chance) or ()] += chance.weight
+        todo += chance.siblings
+        if not todo:
+            return dict(probs)
+    raise TooManyBranchesError(f"more than {most} branches; take fewer positions or fewer tokens.")
 
 
 def largest_error(probs: Distribution, reference: Distribution) -> float:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from support.merging import CoinKey, exact_distribution
 from torch import Tensor
 
 from engines.ar.jacobi_window import InitialDrafter, Window
@@ -13,7 +14,7 @@ from engines.methods import METHODS, scd
 from engines.protocol import Decoder
 from engines.sampling import coupling
 from engines.sampling.chance import Chance, Draw
-from engines.testing.enumeration import CoinKey, Enumerator, exact_distribution, largest_error
+from engines.testing.enumeration import Enumerator, largest_error
 from engines.testing.tables import Table
 
 # Defects that let a draft keep too old a distribution show only from three drafts in flight on: a position must survive
