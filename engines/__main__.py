@@ -146,7 +146,7 @@ def _target(named: str) -> Path | None:
 
 
 def expect(options: argparse.Namespace) -> int:
-    """Print what a model will cost on this machine."""
+    """Print what memory a model will take on this machine."""
     from engines.models.memory import Room
     from engines.runtime import estimate
 
@@ -155,9 +155,6 @@ def expect(options: argparse.Namespace) -> int:
             raise ConfigError(f"--{name}: {value} is not allowed; use 1 or more.")
     room = Room(options.length, options.sequences)
     print(estimate.expect(options.model, options.device, options.dtype, room))
-    if options.passes:
-        took = estimate.seconds_per_pass(options.model, options.passes, options.device, options.dtype)
-        print(f"a pass of ordinary decoding took {took:.3g} s here, the median of {options.passes}")
     return DONE
 
 
@@ -308,7 +305,6 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
     add("--dtype", choices=sorted(DTYPES), help="as for run")
     add("--length", type=int, default=Room().length, metavar="N", help="positions of a text, prompt included")
     add("--sequences", type=int, default=1, metavar="N", help="sequences that are decoded together")
-    add("--passes", type=int, default=0, metavar="N", help="load it, too, and time N passes of ordinary decoding")
 
     add = action("check", check, "whether a method keeps its promises, on tiny models")
     add("method", help="as for run")

@@ -109,6 +109,6 @@ def test_the_learning_rate_can_fall_linearly_at_the_end(monkeypatch: pytest.Monk
     model = torch.nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), 1.0)
     run = Run("line", model, [optimizer], Preset(steps=1_000, batch=1, lr=1.0, linear=0.5))
-    run.resume(argparse.Namespace(at=None, fresh=True, from_exported=False))
+    run.resume(argparse.Namespace(at=None, fresh=True))
     rates = [optimizer.param_groups[0]["lr"] for _ in run.steps()]
     assert rates[200] == rates[500] == 1 and rates[750] == pytest.approx(0.5) and rates[-1] < 0.01

@@ -1,4 +1,4 @@
-"""Training goes on where it stopped: from its checkpoint, or where that is gone from what was exported."""
+"""Training goes on where it stopped, from its checkpoint."""
 
 import json
 from pathlib import Path
@@ -41,26 +41,6 @@ def test_a_finished_run_is_kept_unless_it_is_asked_for_anew(monkeypatch: pytest.
     again = started(monkeypatch)
     assert again.step == 4 and torch.equal(weight(first), weight(again))
     assert not torch.equal(weight(started(monkeypatch, "--fresh", "--seed", "1")), weight(first))
-
-
-def test_without_a_checkpoint_it_goes_on_from_what_was_exported(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = started(monkeypatch)
-    assert torch.equal(weight(first), weight(started(monkeypatch, "--from-exported")))  # its checkpoint goes before
-    assert not torch.equal(weight(first), weight(first).half().float())
-    other = started(monkeypatch, "--from-exported", "--fresh", "--seed", "1")
-    assert not torch.equal(weight(other), weight(first))
-    first = started(monkeypatch, "--fresh")
-    first.path.unlink()
-    again = started(monkeypatch, "--from-exported")
-    assert again.step == 4 and again.seconds == pytest.approx(
-        first.seconds, abs=4
-    )  # the manifest rounds to 0.1 minutes
-    exported = weight(first).half().float()
-    assert torch.equal(weight(again), exported)
-    again.path.unlink()
-    longer = started(monkeypatch, "--from-exported", steps=6)
-    assert longer.step == 6 and not torch.equal(weight(longer), exported)
-    assert "--from-exported" in (loop.MODELS / "MANIFEST.json").read_text(encoding="utf-8")
 
 
 def test_the_manifest_counts_weights_as_the_model_was_made(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,6 @@ def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tu
     parser.add_argument("--minutes", type=float, help="stop after this long; the schedule follows the clock")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fresh", action="store_true", help="ignore the checkpoint of an interrupted run")
-    parser.add_argument("--from-exported", action="store_true", help="without a checkpoint, go on from what ships")
     parser.add_argument("--export-only", action="store_true", help="measure and export the last checkpoint")
     options = parser.parse_args()
     preset = presets[options.preset]
@@ -84,15 +83,8 @@ class Run:
         self._recent: list[float] = []
 
     def resume(self, options: argparse.Namespace) -> None:
-        """Continue from the checkpoint of an earlier run of the same name, or as the command line says."""
-        if options.fresh:
-            return
-        if not self.path.exists():
-            if options.from_exported:  # its learning rates go on from there, too
-                load_exported(self.model, self.name)
-                entry = json.loads((MODELS / MANIFEST).read_text())[self.name]
-                self.step, self.seconds = entry["trained"]["steps"], 60 * entry["trained"]["minutes"]
-                self.log = [tuple(row) for row in entry["loss"]]
+        """Continue from the checkpoint of an earlier run of the same name, if there is one and it is wanted."""
+        if options.fresh or not self.path.exists():
             return
         saved = torch.load(self.path, map_location=device(), weights_only=True)
         self.model.load_state_dict(saved["model"])
@@ -268,7 +260,6 @@ def with_reads(folder: Path, name: str, manifest: Mapping[str, Any]) -> dict[str
 def _command(name: str, options: argparse.Namespace) -> str:
     """The command that repeats a run."""
     minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
-    exported = " --from-exported" if options.from_exported else ""
     family, _, member = name.partition("-")
     script = f"{family} {member}" if family in ("text", "patch", "tally") else name.replace("-", "_")
-    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}{exported}"
+    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}"

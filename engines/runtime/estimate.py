@@ -1,23 +1,15 @@
-"""What a run will cost, before it is begun: memory from config.json alone, and, if asked, the time of a few passes."""
+"""What a run will cost in memory, before it is begun and from config.json alone."""
 
-import statistics
-from itertools import islice
 from pathlib import Path
 from typing import Final
 
 import torch
 
-from engines.methods import ordinary
-from engines.models.catalog import MODELS, open_model, ships
+from engines.models.catalog import open_model, ships
 from engines.models.devices import resolve
 from engines.models.memory import DTYPES, Needs, Room, free_bytes, usual
-from engines.runtime.driver import Run
-from engines.runtime.request import Request
 
 _GIGA: Final = 1e9
-_LENGTH: Final = 24
-"""Tokens of the text that is timed."""
-_PROMPT: Final = "How many are left?"
 
 
 def expect(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> str:
@@ -44,13 +36,3 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
         f"{name}: {needs.parameters + needs.exact:,} parameters, {weights / _GIGA:.1f} GB of weights in "
         f"{str(number).removeprefix('torch.')} on {place}{cache}{there}"
     )
-
-
-def seconds_per_pass(name: str, passes: int, device: str | None = None, dtype: str | None = None) -> float:
-    """Median seconds of ordinary decoding's passes here, without the first two; raises as a run does."""
-    model = open_model(name, device, dtype)
-    method, config = ordinary(model.families[0], {"length": _LENGTH})
-    prompt = None if name in MODELS else _PROMPT
-    run = Run(Request(method, model, prompt, config).job())
-    took = [step.call.milliseconds.total / 1000 for step in islice(run, passes + 2)]
-    return statistics.median(took[2:] or took)

@@ -1,6 +1,6 @@
 """What is asked for: names or objects, checked, with defaults for what is left out, and made into a `Job`.
 
-The command line, Python, the app, the benchmarks and the estimate all begin a run here.
+The command line, Python, the app and the benchmarks all begin a run here.
 """
 
 from collections.abc import Callable, Mapping

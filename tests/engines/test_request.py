@@ -7,8 +7,6 @@ import pytest
 from engines.config import ConfigError
 from engines.methods import METHODS
 from engines.models.catalog import load_model
-from engines.runtime import estimate
-from engines.runtime.driver import Job, Run
 from engines.runtime.request import Request
 
 
@@ -56,15 +54,3 @@ def test_a_drafter_stands_where_the_method_has_one() -> None:
         Request("scd", "toy-raster", draft="toy-raster-small").job()
     job = Request("speculative", "toy-raster", draft=load_model("toy-raster-small")).job()
     assert job.draft is load_model("toy-raster-small")
-
-
-def test_ordinary_decoding_is_timed_one_token_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs: list[Run] = []
-
-    def noted(job: Job) -> Run:
-        runs.append(Run(job))
-        return runs[-1]
-
-    monkeypatch.setattr(estimate, "Run", noted)
-    assert estimate.seconds_per_pass("text-draft", 2) > 0
-    assert [sum(fate.final for fate in step.fate) for step in runs[0].trace().steps] == [1, 1, 1, 1]
