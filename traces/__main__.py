@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from traces.describe import at_a_glance, json_schema, markdown
+from traces.describe import at_a_glance, json_schema
 from traces.errors import TraceError
 from traces.later import TraceWarning
 from traces.perfetto import events
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 done, 1 a broken trace, 2 wrong usage."""
     options = _parser().parse_args(arguments)
     if options.command == "schema":
-        print(markdown() if options.markdown else json.dumps(json_schema(), indent=2))
+        print(json.dumps(json_schema(), indent=2))
         return 0
     shown = {"show": at_a_glance, "perfetto": lambda trace: json.dumps(events(trace))}.get(options.command)
     sound = [_is_sound(path, shown) for path in options.files]
@@ -49,8 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     validate = commands.add_parser("validate", help="check traces; silent when all are sound, one line an error")
     validate.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
-    schema = commands.add_parser("schema", help="print the JSON Schema of the format")
-    schema.add_argument("--markdown", action="store_true", help="print the tables of docs/trace.md instead")
+    commands.add_parser("schema", help="print the JSON Schema of the format")
     show = commands.add_parser("show", help="print what ran and the summary")
     show.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     perfetto = commands.add_parser("perfetto", help="print a trace as JSON that ui.perfetto.dev opens")

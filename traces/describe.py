@@ -1,6 +1,5 @@
-"""The format described from the code: JSON Schema, tables of fates and measures, and a trace at a glance."""
+"""The format described from the code as JSON Schema, and a trace at a glance."""
 
-from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 from typing import Any, Final, Literal
 
@@ -8,10 +7,9 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core.core_schema import DataclassSchema
 
 from traces.io import TRACE_TYPE
-from traces.measures import FREE_PREFIX, MEASURES, Measure
+from traces.measures import FREE_PREFIX, MEASURES
 from traces.places import by_place
-from traces.replay import PENDING
-from traces.schema import FATES, VERSION, Trace, printable
+from traces.schema import VERSION, Trace, printable
 from traces.stats import cost_by_mode
 
 SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
@@ -36,23 +34,6 @@ def json_schema() -> dict[str, Any]:
     step["numbers"]["propertyNames"] = _measure_names("position")
     step["signals"]["propertyNames"] = _measure_names("step")
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID} | document
-
-
-def markdown() -> str:
-    """The tables of docs/trace.md: fates and measures."""
-    effects = {fate: "final" if fate.final else "pending" if fate in PENDING else "open" for fate in FATES}
-    fates = [(f"`{fate}`", says, effects[fate], "yes" if fate.judged else "") for fate, says in FATES.items()]
-    parts = [
-        "## Fates",
-        _table(("fate", "meaning", "the position is then", "counts as judged"), fates),
-        "## Measures",
-        f"Names that begin with `{FREE_PREFIX}` are free for experiments.",
-        "### Per position (`numbers`)",
-        _measures_table("position"),
-        "### Per step (`signals`)",
-        _measures_table("step"),
-    ]
-    return "\n\n".join(parts)
 
 
 def at_a_glance(trace: Trace) -> str:
@@ -106,23 +87,3 @@ def _by_place(trace: Trace) -> dict[str, str]:
 def _measure_names(per: Literal["position", "step"]) -> dict[str, Any]:
     names = [name for name, measure in MEASURES.items() if measure.per == per]
     return {"anyOf": [{"enum": names}, {"pattern": f"^{FREE_PREFIX}"}]}
-
-
-def _measures_table(per: Literal["position", "step"]) -> str:
-    rows = [
-        (f"`{name}`", measure.meaning.replace("|", "\\|"), ", ".join(filter(None, (measure.unit, _range(measure)))))
-        for name, measure in MEASURES.items()
-        if measure.per == per
-    ]
-    return _table(("name", "meaning", "unit, range"), rows)
-
-
-def _range(measure: Measure) -> str:
-    if measure.low is None:
-        return ""
-    return f"from {measure.low:g}" if measure.high is None else f"{measure.low:g} to {measure.high:g}"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

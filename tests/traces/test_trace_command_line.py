@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 from support import handmade
+from support.tables import markdown
 
 from traces import dumps, write
 from traces.__main__ import main
-from traces.describe import at_a_glance, json_schema, markdown
+from traces.describe import at_a_glance, json_schema
 from traces.schema import VERSION
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -58,7 +59,9 @@ def test_the_schema_and_the_tables_in_the_docs_are_those_of_the_code() -> None:
     assert json.loads(text)["$id"].endswith(f":{VERSION}")
     text = (DOCS / "trace.md").read_text()
     tables = text.split("<!-- tables -->\n")[1]
-    assert tables.strip() == markdown(), "put the output of: python -m traces schema --markdown behind the marker"
+    assert tables.strip() == markdown(), (
+        "put the output of: cd tests && PYTHONPATH=.. python -m support.tables behind the marker"
+    )
 
 
 def test_the_example_in_the_docs_is_a_sound_trace(tmp_path: Path) -> None:
