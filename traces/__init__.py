@@ -1,9 +1,8 @@
 """Traces of decoding runs: records, files, replay and statistics. Needs neither a model nor torch."""
 
 from traces.coarse import filled
-from traces.errors import TraceError
+from traces.errors import TraceError, TraceWarning
 from traces.io import check, dumps, loads, read, write
-from traces.later import TraceWarning
 from traces.replay import outcomes, state_after, states
 from traces.schema import VERSION, Fate, Step, Trace
 from traces.stats import summarise

@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from traces.describe import at_a_glance, json_schema
-from traces.errors import TraceError
-from traces.later import TraceWarning
+from traces.errors import TraceError, TraceWarning
 from traces.perfetto import events
 from traces.schema import Trace
 from traces.streams import piped, read_named

@@ -35,6 +35,10 @@ class TraceError(ValueError):
         self.field, self.problem, self.remedy, self.more = field, problem, remedy, more
 
 
+class TraceWarning(UserWarning):
+    """A trace that was read is of a later version, and may hold what this release does not know."""
+
+
 def raise_first(problems: Iterable[Problem]) -> None:
     """Raise the first problem as a TraceError, with the number of those behind it; do nothing without one."""
     remaining = iter(problems)

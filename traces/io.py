@@ -20,9 +20,8 @@ from pydantic_core import from_json
 from traces import limits
 from traces.check import part_problems, replay_problems
 from traces.coarse import filled, summary_of
-from traces.errors import MOST_COUNTED, Problem, TraceError, quote, raise_first
+from traces.errors import MOST_COUNTED, Problem, TraceError, TraceWarning, quote, raise_first
 from traces.files import unpacked, whole
-from traces.later import TraceWarning, warning
 from traces.schema import SCHEMA, VERSION, Amount, Duration, Name, Numbers, Points, Probabilities, Step, Trace, is_later
 from traces.stats import summarise
 from traces.typed import Words, adapter, count, record
@@ -60,12 +59,16 @@ def dumps(trace: Trace) -> bytes:
 def loads(data: bytes, *, name: str = "trace") -> Trace:
     """The trace in `data`, JSON or gzipped JSON. `name` is what messages call the whole file.
 
-    Fields of a later version 1.x are left out, and named in a `TraceWarning`.
+    What a later version 1.x adds is left out, with a `TraceWarning`.
 
     Raises:
         TraceError: If it is not a trace, or not a sound one.
     """
-    return _loaded(data, name)
+    trace = _loaded(data, name)
+    if is_later(trace.version):
+        words = f"{name}: version {trace.version} is later than {VERSION}; what is new in it is left out"
+        warnings.warn(f"{words}, use a release that knows it to see all", TraceWarning, stacklevel=2)
+    return trace
 
 
 def check(trace: Trace) -> None:
@@ -90,8 +93,6 @@ def _loaded(data: bytes, name: str) -> Trace:
     if derived:
         trace = replace(trace, summary=summary_of(trace.steps, trace.canvas, trace.legend.ends))
     raise_first(replay_problems(trace))
-    if is_later(trace.version) and (words := warning(name, document, trace)):
-        warnings.warn(words, TraceWarning, stacklevel=3)
     return trace
 
 

@@ -12,10 +12,11 @@ from typing import Any, Final, TypeVar
 
 import torch
 from huggingface_hub import save_torch_state_dict
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from engines.assets import cache_dir
+from engines.models.bundled.image import load_weights
 from engines.models.bundled.manifest import MANIFEST, READS
 from engines.models.weights import sha256
 from traces.files import whole
@@ -157,9 +158,7 @@ class Run:
 
 def load_exported(network: Network, name: str) -> Network:
     """A network with the weights that ship under a name, on the device to train on."""
-    entry = json.loads((MODELS / MANIFEST).read_text())[name]
-    files = [MODELS / entry["file"]] if "file" in entry else [MODELS / name / file for file in entry["files"]]
-    network.load_state_dict({key: value for file in files for key, value in load_file(file).items()})
+    load_weights(network, name)
     return network.to(device())
 
 

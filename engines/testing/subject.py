@@ -94,18 +94,13 @@ def find(spec: str) -> Method:
             f"method: the module {module_name!r} cannot be imported ({type(error).__name__}: {first_line}); "
             "run this in the folder that holds it."
         ) from error
-    if not hasattr(module, name):
-        there = [key for key, value in vars(module).items() if isinstance(value, Method)]
+    there = {key: value for key, value in vars(module).items() if isinstance(value, Method)}
+    if name not in there:
         raise ConfigError(
-            f"method: the module {module_name!r} has no {name!r}; its methods are {', '.join(there) or 'none at all'}."
+            f"method: {spec} is no engines.methods.method.Method; those of the module are "
+            f"{', '.join(there) or 'none at all'}, and engines/methods/__init__.py has examples."
         )
-    named = getattr(module, name)
-    if not isinstance(named, Method):
-        raise ConfigError(
-            f"method: {spec} is of the type {type(named).__name__}; make it an engines.methods.method.Method, as in "
-            "engines/methods/__init__.py."
-        )
-    return named
+    return there[name]
 
 
 def decoded(jobs: Sequence[Job], session: Session | None = None, *, record: bool = False) -> list[Tensor]:

@@ -174,8 +174,8 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
     ("arguments", "said"),
     [
         (["none_such_module:A"], "the module 'none_such_module' cannot be imported (ModuleNotFoundError"),
-        (["MINE:BAD"], "has no 'BAD'; its methods are GOOD, ODD."),
-        (["MINE:NEITHER"], "NEITHER is of the type int; make it an engines.methods.method.Method"),
+        (["MINE:BAD"], "BAD is no engines.methods.method.Method; those of the module are GOOD, ODD, and "),
+        (["MINE:NEITHER"], "NEITHER is no engines.methods.method.Method; those of the module are GOOD, ODD, and "),
         (["MINE:ODD"], "family: 'continuous' is none; use discrete-ar, diffusion-lm, continuous-ar."),
         (
             ["continuous", "--set", "guidance=3"],

@@ -178,7 +178,7 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
 
 
 def convert(request: Request) -> Converted:
-    """Folders of the model, with config.json and model.pt, and of its tokenizer, with autoencoder.jit or its halves."""
+    """Folders of the model, with config.json and model.pt, and of its tokenizer, with autoencoder.jit."""
     remedy = "Give the folder of hf download nvidia/Cosmos-1.0-"
     source = Source(request.source.resolve().name, request.source, f"{remedy}Autoregressive-4B.")
     if request.second is None:

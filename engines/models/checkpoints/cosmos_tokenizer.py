@@ -161,16 +161,14 @@ def tokenizer_of(source: Source, size: TokenizerSize, state: State) -> CosmosTok
 
 
 def read_jit(source: Source) -> tuple[dict[str, Tensor], tuple[int, ...]]:
-    """The tensors of encoder and decoder in a folder's TorchScript archives, and the quantiser's levels."""
-    whole, halves = "autoencoder.jit", ("encoder.jit", "decoder.jit")
-    state: dict[str, Tensor] = {}
-    for name in (whole,) if (source.folder / whole).is_file() else halves:
-        if not (source.folder / name).is_file():
-            raise source.incomplete(f"{name} is missing in {source.folder}, and so is {whole}")
-        try:
-            state |= read_archive(source.folder / name)
-        except ValueError as error:
-            raise source.incomplete(f"{name} {error}") from None
+    """The tensors of encoder and decoder in a folder's TorchScript archive, and the quantiser's levels."""
+    name = "autoencoder.jit"
+    if not (source.folder / name).is_file():
+        raise source.incomplete(f"{name} is missing in {source.folder}")
+    try:
+        state = read_archive(source.folder / name)
+    except ValueError as error:
+        raise source.incomplete(f"{name} {error}") from None
     # They are stored where the quantiser was scripted with them.
     stored = next((part for name, part in state.items() if name.endswith("quantizer._levels")), None)
     levels = LEVELS if stored is None else tuple(int(level) for level in stored.flatten())
