@@ -1,8 +1,6 @@
 """Block diffusion language models: their networks, the noise they learn from, their loss and optimizers.
 
-Block diffusion trains on the clean row and a noised copy of it in one pass, 2L tokens under one mask (BD3-LM, arXiv
-2503.09573). Block sizes are mixed within a batch, so that size 1, which is ordinary next-token prediction, is as
-familiar as size 32. A model that repairs finds some of its visible tokens wrong, and predicts the right ones.
+Size 1 among the block sizes that are mixed is ordinary next-token prediction; docs/training.md has the objective.
 """
 
 import argparse

@@ -2,9 +2,7 @@
 
     python -m training.image_ar [--preset cpu|gpu] [--minutes M]
 
-Muon for the matrices inside the blocks, AdamW for the rest. Both conditions are dropped together in 10 % of the rows,
-which trains classifier-free guidance, and each alone in 5 %, so that a prompt may leave a slot open. The first
-`DISTINCT` steps draw and encode new pictures, and later steps take the same ones again.
+The first `DISTINCT` steps draw and encode new pictures, and later steps take the same ones again.
 """
 
 from functools import cache

@@ -1,10 +1,9 @@
-"""Train the small drafter of the studio image model on what the target itself draws.
+"""Train the small drafter of the studio image model on what the target itself draws (as DistillSpec, arXiv 2310.08461).
 
     python -m training.image_draft [--preset cpu|gpu] [--minutes M]
 
-It learns the target's distributions on the target's own sequences (as DistillSpec does, arXiv 2310.08461), starting
-from the target's first layers. The sequences are drawn first, with the logits they were drawn from, and kept in the
-cache folder, 300 kB each; an interrupted run goes on behind the last whole batch.
+The sequences are drawn first, with the logits they were drawn from, and kept in the cache folder, 300 kB each; an
+interrupted run goes on behind the last whole batch.
 """
 
 import math

@@ -2,10 +2,8 @@
 
     python -m training.image_tokenizer [--preset cpu|gpu] [--minutes M]
 
-L1 + 0.5 L2 + 0.5 L1 of the differences between neighbouring pixels, which keeps edges sharp, + 0.25 commitment. The
-first steps run unquantised; then the codebook starts from k-means of encoder outputs and follows them as a moving
-average (van den Oord et al. 2017, arXiv 1711.00937, appendix A.1). Codes that fall out of use restart at the outputs
-that are quantised worst, until three quarters of the run. Every step draws new pictures.
+The codebook starts from k-means of encoder outputs after some unquantised steps, and follows them as a moving average
+(van den Oord et al. 2017, arXiv 1711.00937, appendix A.1); docs/training.md has the loss.
 """
 
 import torch

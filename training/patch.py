@@ -2,9 +2,7 @@
 
     python -m training.patch tokenizer|target|draft|mixture|masked [--preset cpu|gpu] [--minutes M]
 
-in this order; docs/training.md says what each learns from, and by which objective. A diffusion head learns to estimate
-the noise, as MAR's (arXiv 2406.11838), and how far off it is (arXiv 2206.07309); `mixture` maximises the likelihood
-(arXiv 2312.02116). All start from the layers of the image model's transformer or drafter.
+in this order; docs/training.md says what each starts and learns from, and by which objective.
 """
 
 import math

@@ -1,8 +1,4 @@
-"""Pictures of a thing in a scene, 96x96 pixels: colour emoji over drawn backgrounds.
-
-The emoji are those of Debian's fonts-noto-color-emoji, which is fetched with apt-get and never committed. Sizes are few
-and places lie on the grid of the tokens, which keeps the number of patterns small.
-"""
+"""Pictures of a thing in a scene, 96x96 pixels: colour emoji over drawn backgrounds; see docs/training.md."""
 
 import subprocess
 from functools import cache

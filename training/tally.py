@@ -1,10 +1,8 @@
-"""Train the studio language models that keep a tally.
+"""Train the studio language models that keep a tally, a task that `engines.models.bundled.tally` explains.
 
     python -m training.tally target|draft|full [--preset cpu|gpu] [--minutes M]
 
-Both are block diffusion models as `training.text` has them, on a task with many right answers whose parts must agree:
-`engines.models.bundled.tally` says why. `draft` is an eighth of the size. `full` is of the LLaDA kind: everything sees
-everything. It starts from the weights of `draft`, which know the task and have to unlearn one mask.
+`draft` is an eighth of the size. `full` is of the LLaDA kind: it starts from `draft` and has to unlearn one mask.
 """
 
 from dataclasses import replace

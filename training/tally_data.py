@@ -1,9 +1,8 @@
-"""Stories of the tally task to learn from, and their tokenizer.
+"""Stories of the tally task to learn from, and their tokenizer, assets/models/tally-tokenizer.json.
 
     python -m training.tally_data
 
-Stories are drawn anew for every step of training, from those that `engines.models.bundled.tally` does not hold out. All
-stories of a batch have the same number of events. Writes assets/models/tally-tokenizer.json.
+Stories are drawn anew for every step of training, from those that `engines.models.bundled.tally` does not hold out.
 """
 
 from random import Random

@@ -2,8 +2,7 @@
 
     python -m training.text_data
 
-Problems that do not fit into LENGTH tokens are left out. Training and held-out problems come from disjoint seeds, and a
-held-out question that also occurs in training is left out. Writes assets/models/text-tokenizer.json and
+A held-out question that also occurs in training is left out. Writes assets/models/text-tokenizer.json and
 assets/problems.json; training data stays in the cache folder.
 """
 

@@ -1,8 +1,6 @@
 """Clips of a thing that moves over a scene of `training.scenes_data`, 9 frames of 96x96 pixels.
 
-Between two frames whatever moves does so by one patch of a token or not at all, so that a frame repeats most codes of
-the frame before it, at their place or beside it. Things go the way that emoji look, to the left; the scene stands still
-or passes to the right, mirrored where it ends.
+Whatever moves does so by one patch of a token a frame or not at all: a frame repeats most codes of the one before it.
 """
 
 from typing import Final

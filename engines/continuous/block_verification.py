@@ -1,14 +1,6 @@
 """Judging a draft's whole denoising path, and where to leave it: block verification (arXiv 2403.10444).
 
-There a block of tokens is judged at once; here it is the steps of one path. With S_k the sum of log p / q over the
-first k steps of the draft's path, p of the target and q that it was drawn from,
-
-    log w_k = S_k - max(S_0 .. S_k)
-
-bounds how much of q's paths p can take over. All n steps are kept with probability w_n. Otherwise the path is kept up
-to the largest k that passes with probability A_k / (A_k + 1 - w_k), where A_k is the integral of (w_k p - q)+; the next
-state follows that, normalised, and all others the target: Theorem 1 there. `race` decides without a closed form of A_k
-(docs/methods/cspd-block.md).
+Steps of one path stand in for tokens of a block; docs/methods/cspd-block.md has w_k, A_k and the race between them.
 """
 
 from dataclasses import dataclass

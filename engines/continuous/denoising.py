@@ -1,11 +1,8 @@
 """How a diffusion head draws a token: MAR's cosine schedule, respaced, with DDPM or DDIM steps (arXiv 2406.11838).
 
 The network gives, for a noisy token x_t, an estimate of the noise (`eps`) and where the variance of the step lies
-between its two extremes (`v`). From these follows p(x_{t-1} | x_t), a diagonal Gaussian; T of them in a row lead from
-noise to the token. Improved DDPM (arXiv 2102.09672) has the formulas, DDIM (arXiv 2010.02502) the other sampler.
-
-One thing differs from MAR: the last step is as random as its variance says. MAR returns its mean, and a distribution
-without density is none that a draft could be judged by. At its timestep 0 the standard deviation is 0.006.
+between its two extremes (`v`). Improved DDPM (arXiv 2102.09672) has the formulas of p(x_{t-1} | x_t), DDIM (arXiv
+2010.02502) the other sampler; docs/methods/continuous.md says what differs from MAR, and why.
 """
 
 import math

@@ -4,9 +4,6 @@ Between a clean token x_0 and noise lies x_t = (1 - t) x_0 + t noise, and a flow
 that way. From u follows the score s = -(x_t + (1 - t) u) / t, and a step of dt < 0 is a diagonal Gaussian:
 
     x_{t + dt} = x_t + dt (u - t s) + sqrt(2 t |dt|) noise
-
-One thing differs from the release of xAR, as from that of MAR: the last step, from `LAST` to 0, is as random as the
-others. The release takes its mean, and a distribution without density is none that a draft could be judged by.
 """
 
 import math

@@ -1,9 +1,7 @@
 """Judging a draft's whole denoising path by maximal coupling: CSpD's Eq. 10 to 12, of paths in place of tokens.
 
-With p and q the densities of a whole path x_T .. x_0 under target and draft, a path y ~ q is accepted with probability
-min(1, p(y) / q(y)). Otherwise paths are drawn from the target and one is taken with probability max(0, 1 - q / p): it
-follows (p - q)+, normalised. A proposal takes all denoising steps of the target, and a draft's head has to say q of
-it; they are made several at a time, as a few cost hardly more than one.
+A proposal takes all denoising steps of the target, and a draft's head has to say q of it; they are made several at a
+time, as a few cost hardly more than one.
 """
 
 from typing import Final

@@ -1,10 +1,8 @@
 """Tokens in the plane whose distribution is known: what each way of judging drafts makes of it.
 
 The target mixes three Gaussians; the draft is the same, shifted, with variances of its steps off by a factor. Both
-heads denoise ideally: they know the mean of the noise and the variance of every step. As a step is one Gaussian all the
-same, few steps lead to another distribution than the mixture; that distribution is what the target draws, and
-integrating step after step over a grid gives it exactly. Drafts go through `engines.continuous.denoising.walk` and
-`engines.continuous.rejection.settle`, as those of a method do.
+heads denoise ideally. As a step is one Gaussian all the same, few steps lead to another distribution than the mixture;
+that is what the target draws, and integrating step after step over a grid gives it exactly.
 """
 
 import math

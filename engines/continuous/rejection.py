@@ -1,10 +1,7 @@
-"""Accepting and replacing continuous drafts: the ratio in all its variants, and acceptance-rejection sampling.
+"""Accepting and replacing continuous drafts: the ratio R in all its variants, and acceptance-rejection sampling.
 
-A draft x ~ q is accepted with probability min(1, R(x)) and otherwise replaced by a draw from what p has over q, found
-by proposing x ~ p and taking it with probability max(0, 1 - 1 / R(x)) (CSpD, arXiv 2411.11925, Eq. 10-13). With
-R = p / q, q and p being the distributions of the last denoising step, that is a maximal coupling of the two, and the
-outcome has distribution p. The paper multiplies R by Sigma (Eq. 8, 9), its release by 1 / Sigma, and both change the
-distribution. `tying` couples the denoising steps before the last one in the same way.
+CSpD, arXiv 2411.11925, Eq. 8 to 13; docs/methods/cspd.md says which R keep the distribution. `tying` couples the
+denoising steps before the last one in the same way.
 """
 
 from dataclasses import dataclass

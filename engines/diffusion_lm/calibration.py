@@ -1,9 +1,7 @@
 """Draft graphs chosen by what were accepted on other prompts, for one model, transfer policy and block size.
 
-`python -m engines calibrate` decodes some prompts with the policy alone, and notes at every step which ranks became
-final next with the tokens foreseen (traces.foresight). From these sequences a graph of any size can be chosen: the sets
-of ranks along which drafts would have reached deepest. That is in the spirit of Spiffy's Alg. 2 (arXiv 2509.18085),
-whose rule adds up counts of sets and of their parents instead.
+`python -m engines calibrate` decodes some prompts with the policy alone, and notes which ranks became final next with
+the tokens foreseen (traces.foresight); docs/methods/psd.md says how a graph is chosen by them.
 """
 
 import hashlib

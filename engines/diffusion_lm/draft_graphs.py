@@ -1,9 +1,7 @@
 """Draft graphs: which sets of ranked positions are filled in ahead of time, and which of them hold (PSD, Spiffy).
 
-A node is a set of ranks, counted from 1 in the order of falling confidence. Its draft is the block with the cached
-tokens of those ranks filled in; the root fills nothing. Node p is a parent of k when its set is a proper subset: the
-order in which positions are revealed leaves no trace in a bidirectional block, so a node may have several parents (PSD,
-section 3.2). The paper gives no sets; ours have levels that add one rank each.
+A node is a set of ranks, counted from 1 in the order of falling confidence; the root fills nothing. Node p is a parent
+of k when its set is a proper subset, so a node may have several; docs/methods/psd.md.
 """
 
 from dataclasses import dataclass

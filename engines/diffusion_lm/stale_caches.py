@@ -1,10 +1,7 @@
-"""Approximate KV caches: entries of an earlier pass stand in for those of this one.
+"""Approximate KV caches: entries of an earlier pass stand in for those of this one; docs/methods/blockwise.md.
 
-In a bidirectional model every token sees every other, so that a new token changes the KV entries of all; nothing can be
-stored exactly. `prefix` and `dual` (Fast-dLLM, arXiv 2505.22618 and 2509.26328) and `delayed` (dKV-Cache-Decode,
-2505.15781) store nevertheless, and feed less: docs/methods/blockwise.md says what. What is read one place to the left
-is fed again with it: a right-shifted model feeds all while the first token of a block is open, or, delayed, the token
-before every open one.
+What is read one place to the left is fed again with it: a right-shifted model feeds all while the first token of a
+block is open, or, delayed, the token before every open one.
 """
 
 from dataclasses import replace

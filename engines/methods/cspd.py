@@ -1,7 +1,5 @@
-"""CSpD: continuous speculative decoding (arXiv 2411.11925), Algorithm 1.
+"""CSpD: continuous speculative decoding (arXiv 2411.11925), Algorithm 1; docs/methods/cspd.md has more of it.
 
-A small model drafts gamma tokens x_i one after the other, each denoised along Y_q = x_T^q .. x_0^q; the target denoises
-all of them in one pass along Y_p, with the same noise (alignment, Thm. 1), up to the distribution of the last step.
 Symbols:
 
     p, q      distributions of x_0 given x_1, p_theta(x_0 | x_1^p) and q_theta(x_0 | x_1^q)
@@ -9,9 +7,6 @@ Symbols:
     R         p(x) / q(x), times Sigma in the paper (Eq. 9); a uniform number below it accepts the draft
     n         drafts accepted, up to the first rejection; the next token is redrawn by acceptance-rejection (Eq. 10-13)
               or, if all were accepted, drawn from the target's own distribution
-
-Without Sigma this is a maximal coupling of p and q: mode "exact". `tied` couples steps before the last one in the same
-way, which is ours. docs/methods/cspd.md says why Sigma biases the tokens.
 """
 
 from dataclasses import dataclass

@@ -1,13 +1,10 @@
 """CSpD with whole paths, judged by block verification (arXiv 2411.11925 and 2403.10444) or coupled maximally.
 
-CSpD judges a draft by its last denoising step, which is often so narrow that two models hardly overlap in it. Here the
-target follows the draft's whole path x_T .. x_0: at each of its states both distributions of the next are known.
+The target follows the draft's whole path x_T .. x_0, and takes over its x_T, so that there is no noise to align. The
+verdicts, of which docs/methods/cspd-block.md says why, are in engines/continuous/block_verification.py and maximal.py:
 
     p_k, q_k  the target's and the draft's distribution of the state after step k, both given the draft's states before
     n         drafts accepted, up to the first whose path is not accepted as a whole
-
-Both verdicts (engines/continuous/block_verification.py and maximal.py) are exact; joining the papers that way is ours.
-As the target takes over the draft's x_T, there is no noise to align.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,6 @@
 """ETE-style decoding: reveal across blocks, and now and then something unsure (after Fu et al., arXiv 2511.21103).
 
-Our reading of the abstract and of one line in PSD (arXiv 2605.15609, App. B.2); the paper's rule was not at hand, so
-what is made here is called ETE-style. A pass looks at k blocks from the first unfinished one on. Exploit: reveal all
-that reaches tau. Explore: where that is less than two, reveal what the model is least sure of in the first block, of
-all that reaches the floor, since settling it tells most about the rest; or else that block's most confident position.
+Our reading of the abstract and of one line in PSD (arXiv 2605.15609, App. B.2), as docs/methods/ete-style.md says.
 """
 
 from dataclasses import dataclass

@@ -1,13 +1,6 @@
 """FDM-style decoding: look one step ahead before a token is chosen (after Mo et al., arXiv 2512.04135).
 
-Our reading of published summaries; the paper was not at hand, so what is made here is called FDM-style. H holds the
-open positions that reach tau. Two or more are revealed at once. Else the k most confident positions are candidates: one
-pass looks at the block with each of them filled in, and the one with the largest
-
-    log c_j - sum_i entropy_i(state j)
-
-is revealed: its own probability, and the certainty about the rest that it would lead to. That row's distributions
-serve the next step. k = 1 is decoding by confidence.
+Our reading of published summaries, as docs/methods/fdm-style.md says; the paper was not at hand.
 """
 
 from dataclasses import dataclass

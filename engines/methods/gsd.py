@@ -1,9 +1,6 @@
 """GSD: grouped speculative decoding (So et al., 2025), the lossy baseline of the SCD paper (Table 1, C).
 
-Speculative Jacobi decoding whose verdict is taken over a group of interchangeable tokens instead of one: the draft X
-stays with probability min(1, sum_{v in C} p(v) / sum_{v in C} q(v)), where the group C holds the tokens ranked next
-to X by p that are about as likely and look alike. A rejected draft is still replaced by its own residual draw, so the
-output distribution is not the model's.
+A draft X is judged together with the group C of tokens that could stand in for it; docs/methods/gsd.md.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,6 @@
 """LoPA, lookahead parallel decoding: several orders of filling side by side (Xu et al., arXiv 2512.16229, Alg. 1).
 
-One pass looks at the block as it is, branch B_0, and at k copies of it: B_j has the j-th most confident open position
-filled in already. The branch whose open positions are most confident on average wins; by its own distributions it
-reveals what reaches tau, or its best position, and is the next B_0. The draft of a branch is never verified:
-winning is all it takes.
+B_0 is the block as it is, and B_j has the j-th most confident open position filled in; docs/methods/lopa.md.
 """
 
 from dataclasses import dataclass

@@ -1,10 +1,7 @@
 """PSD, parallel speculative decoding: reveal in parallel, draft the steps to come, keep the deepest draft that holds.
 
-Shengyin Sun et al., arXiv 2605.15609, Alg. 1; no code was released, and docs/methods/psd.md says what we read into it.
-Symbols are the paper's: a transfer policy pi reveals positions of the root state; the others, ranked by confidence as
-sigma, are filled in as the nodes k of a draft graph say, S_k a set of ranks; one pass looks at all K drafts, and A_pi
-says whether what a draft adds to its parent is what the policy would have revealed there. With a policy that reveals
-one token a step this is Spiffy (arXiv 2509.18085).
+Shengyin Sun et al., arXiv 2605.15609, Alg. 1; docs/methods/psd.md has its symbols, and what we read into it. With a
+policy that reveals one token a step this is Spiffy (arXiv 2509.18085).
 """
 
 from dataclasses import dataclass

@@ -1,16 +1,13 @@
-"""SCD: speculative Jacobi decoding with coupled drafts (So et al., arXiv 2510.24211).
+"""SCD: speculative Jacobi decoding with coupled drafts (So et al., arXiv 2510.24211); docs/methods/scd.md.
 
-Symbols follow the paper. At iteration t the window holds drafts X_j^t ~ p_j^t (here `x` and `q`), and one forward
-pass gives the new distributions p_j^{t+1} (`p`) of all of them. MRS (Alg. 3) turns X_j^t into a draw from p_j^{t+1}
-that equals X_j^t as often as any coupling allows. Left of the first rejection the drafts are final; the rejected one is
-replaced by its residual draw; what lies to the right is redrafted for the next iteration (Alg. 2):
+At iteration t the window holds drafts X_j^t ~ p_j^t (here `x` and `q`), and one pass gives the distributions p_j^{t+1}
+(`p`) of all of them. Left of the first rejection by MRS (Alg. 3) drafts are final; the others are redrafted (Alg. 2):
 
     coupling "none"     an independent draw from p               speculative Jacobi decoding, SJD (arXiv 2410.01699)
     coupling "maximal"  the MRS output, already at hand          MC-SJD, pi_MC, Thm. 2
     coupling "gumbel"   argmax(log p + G_j), G_j fixed for j     GS-SJD, pi_GS, Alg. 4, Thm. 3
 
-With `same_noise` all three are the last one, and a draft is kept if p picks it again (docs/methods/ar.md). Why the
-output distribution is ordinary decoding's is in docs/methods/scd.md.
+With `same_noise` all three are the last one, and a draft is kept if p picks it again (docs/methods/ar.md).
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,7 @@
 """SimSD: a small diffusion language model drafts for a large one (arXiv 2606.02544).
 
-The drafter phi reveals gamma tokens of a block one after the other, at positions o_1 .. o_gamma. The target theta then
-judges all of them in one pass over the layout [D | M]: the drafted tokens D and a mask copy M of each, under a mask of
-time, so that the output at M_k is the distribution of position o_k given the tokens drafted before it: approximately
-(section 4.4), and exactly for a single draft or by the `exact` verifier, which asks with one row a draft.
+The drafter phi reveals gamma tokens of a block at positions o_1 .. o_gamma; the target theta judges them in one pass
+over [D | M], the drafted tokens and a mask copy of each, under a mask of time; docs/methods/simsd.md.
 """
 
 from dataclasses import dataclass

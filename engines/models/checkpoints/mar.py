@@ -2,8 +2,7 @@
 
 The network is our own, of torch's layers. Who is not visible is masked out of the encoder's attention, which equals
 leaving it out. Every position sees all visible ones, so what follows a prefix cannot be read off a longer one: gamma
-drafts take gamma + 1 rows, one per prefix, and there is no KV cache. The released code of CSpD judges all drafts by the
-verified prefix instead, in one row, which is another distribution.
+drafts take gamma + 1 rows, one per prefix, and there is no KV cache.
 """
 
 import math
