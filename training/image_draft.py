@@ -7,12 +7,9 @@ interrupted run goes on behind the last whole batch.
 """
 
 import math
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from transformers.cache_utils import Cache
 
@@ -21,6 +18,7 @@ from engines.models.bundled.image import load_weights
 from engines.models.bundled.networks import CODES, DRAFTER, GRID, Transformer, condition_ids
 from engines.models.bundled.prompts import PROMPTS
 from engines.models.sessions.causal import SlotLayer, Slots
+from traces.files import whole
 from training.image_ar import drop_conditions, inputs
 from training.loop import SCENES_LICENCE, Preset, Run, batches, device, export, muon, parse
 
@@ -62,24 +60,25 @@ def draw(target: Transformer, labels: Tensor, generator: torch.Generator) -> tup
     return codes.cpu(), logits
 
 
-def draws(target: Transformer, digest: str, split: str, seed: int) -> tuple[Tensor, Tensor, list[NDArray[np.float16]]]:
-    """Codes [N, 144], labels [N, 2] and, batch by batch, logits [ROWS, 144, K] of a split; drawn once and kept."""
-    folder = cache_dir() / f"image-draws-{digest[:12]}-{seed}"
+Draws: TypeAlias = tuple[Tensor, Tensor, tuple[Tensor, ...]]
+"""Codes [N, 144], labels [N, 2] and, batch by batch, logits [ROWS, 144, K], which stay in their files."""
+
+
+def draws(target: Transformer, digest: str, split: str, seed: int) -> Draws:
+    """The sequences of a split, drawn once and kept."""
+    folder, parts = cache_dir() / f"image-draws-{digest[:12]}-{seed}", []
     folder.mkdir(parents=True, exist_ok=True)
-    codes, labels, logits = [], [], []
     for i in range(SPLITS[split]):
-        rows, scored = folder / f"{split}-{i}.npy", folder / f"{split}-{i}-logits.npy"
-        if not rows.exists():
+        path = folder / f"{split}-{i}.pt"
+        if not path.exists():
             number = 1_000_003 * seed + 1_000 * list(SPLITS).index(split) + i
             label = conditions(split, torch.Generator().manual_seed(number))
             drawn, scores = draw(target, label, torch.Generator(device()).manual_seed(number))
-            np.save(scored, scores.numpy())
-            np.save(rows, torch.cat([drawn, label], 1).numpy().astype(np.int16))
+            with whole(path) as part:
+                torch.save((drawn, label, scores), part)
             print(f"drew batch {i + 1} of {SPLITS[split]}, {split}", flush=True)
-        both = torch.from_numpy(np.load(rows).astype(np.int64))
-        codes.append(both[:, : GRID**2])
-        labels.append(both[:, GRID**2 :])
-        logits.append(np.load(scored, mmap_mode="r"))
+        parts.append(torch.load(path, mmap=True, weights_only=True))
+    codes, labels, logits = zip(*parts, strict=True)
     return torch.cat(codes), torch.cat(labels), logits
 
 
@@ -100,26 +99,25 @@ def compare(model: Transformer, codes: Tensor, labels: Tensor, logits: Tensor) -
     return divergence, 0.5 * (p - log_probs.exp()).abs().sum(-1), log_probs
 
 
-def train(run: Run, model: Transformer, split: tuple[Tensor, Tensor, Sequence[NDArray[np.float16]]], seed: int) -> None:
+def train(run: Run, model: Transformer, split: Draws, seed: int) -> None:
     """Train until the budget is used up."""
     codes, labels, logits = split
     rows = batches(len(codes), run.preset.batch, seed)
     model.train()
     for step in run.steps():
         picked = rows(step)
-        wanted = np.stack([logits[row // ROWS][row % ROWS] for row in picked.tolist()])
-        divergence, variation, _ = compare(model, codes[picked], labels[picked], torch.from_numpy(wanted))
+        wanted = torch.stack([logits[row // ROWS][row % ROWS] for row in picked.tolist()])
+        divergence, variation, _ = compare(model, codes[picked], labels[picked], wanted)
         run.update(divergence.mean() + VARIATION_WEIGHT * variation.mean())
     model.eval()
 
 
 @torch.no_grad()
-def measure(model: Transformer, split: tuple[Tensor, Tensor, Sequence[NDArray[np.float16]]]) -> dict[str, float]:
+def measure(model: Transformer, split: Draws) -> dict[str, float]:
     """Means over all positions of held-out sequences."""
     codes, labels, logits = split
     totals = torch.zeros(4)
-    for chunk, label, wanted in zip(codes.split(ROWS), labels.split(ROWS), logits, strict=True):
-        scores = torch.from_numpy(np.array(wanted))
+    for chunk, label, scores in zip(codes.split(ROWS), labels.split(ROWS), logits, strict=True):
         divergence, variation, log_probs = compare(model, chunk, label, scores)
         own = [x.cpu().gather(-1, chunk[..., None]).mean() for x in (log_probs, scores.float().log_softmax(-1))]
         totals += torch.stack([variation.mean().cpu(), divergence.mean().cpu(), *own])

@@ -26,6 +26,8 @@ class Pictures:
     """Canvases that are decoded at once for them."""
     longest: int | None = None
     """Pixels of the longer side that larger ones are shrunk to; None leaves all as they are."""
+    kind: str = "WEBP"
+    """How they are stored; see `as_uri`."""
 
 
 def as_uri(picture: Image.Image, kind: str) -> str:
@@ -48,7 +50,7 @@ def frames(
     for i in range(0, len(steps), limits.together):
         chunk = steps[i : i + limits.together]
         pictures = [shrunk(picture, limits) for picture in draw([canvases[step] for step in chunk])]
-        made += [Frame(step=step, image=as_uri(one, "WEBP")) for step, one in zip(chunk, pictures, strict=True)]
+        made += [Frame(step=step, image=as_uri(one, limits.kind)) for step, one in zip(chunk, pictures, strict=True)]
     return tuple(made)
 
 

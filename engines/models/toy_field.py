@@ -7,24 +7,24 @@ weights are a little off, drafts for it.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
-from PIL import Image
 from torch import Tensor
 
 from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, learnt
 from engines.continuous.request import PathForward
 from engines.models.bundled.listing import card_of
-from engines.models.pictures import as_uri
+from engines.models.pictures import Draws, Pictures
 from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.models.sessions.discrete import DiscreteSession
 from engines.models.toy_raster import SMALL, TARGET, Weights, refuse_prompt
 from engines.protocol import Family
-from traces.schema import Canvas, Frame, Legend, Output, Token
+from traces.schema import Canvas, Token
 
 ID: Final = "toy-field"
 SIDE: Final = 12
@@ -34,12 +34,13 @@ _PIXELS: Final = 4
 MODELS: Final = {ID: TARGET, "toy-field-small": SMALL}
 
 
-class ToyField:
+class ToyField(Draws):
     """The closed-form field as a model of the family continuous-ar."""
 
     tokens = "field"
     parameters = 0
     families: tuple[Family, ...] = ("continuous-ar",)
+    limits = Pictures(kind="PNG")
 
     def __init__(
         self, name: str, weights: Weights, device: torch.device, shape: tuple[int, int] = (SIDE, SIDE)
@@ -57,25 +58,16 @@ class ToyField:
         """See `engines.protocol.Model.start`."""
         return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(conditioned_on=knowing))
 
-    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
-        """A picture after every step, drafts included."""
-        return Legend(frames=tuple(Frame(step=k, image=self._picture(tokens)) for k, tokens in canvases.items()))
-
-    def output(self, tokens: Sequence[Token | None]) -> Output:
-        """The field as a picture."""
-        return Output(tokens=tuple(tokens), image=self._picture(tokens))
+    def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
+        """See `Draws.pixels_of`."""
+        cells = [[token if isinstance(token, tuple) else (0.0,) * WIDTH for token in tokens] for tokens in canvases]
+        colours = torch.tensor(cells).unflatten(1, self.shape).permute(0, 3, 1, 2)
+        return F.interpolate(colours, scale_factor=_PIXELS)
 
     def spread(self, tokens: Float[Tensor, "B N D"]) -> float:
         """How far what fields leave to chance spreads, over what it should: 1 where they follow the distribution."""
         rest = tokens - neighbours(self._weights, self.shape) @ tokens
         return float(rest.square().mean().sqrt()) / self._weights.std
-
-    def _picture(self, tokens: Sequence[Token | None]) -> str:
-        colours = torch.tensor([token if isinstance(token, tuple) else (0.0,) * WIDTH for token in tokens])
-        pixels = ((colours.reshape(*self.shape, WIDTH).clamp(-1, 1) + 1) * 127.5).round().byte().numpy()
-        size = (self.shape[1] * _PIXELS, self.shape[0] * _PIXELS)
-        picture = Image.fromarray(pixels).resize(size, Image.Resampling.NEAREST)
-        return as_uri(picture, "PNG")
 
 
 class FieldBackbone(DiscreteSession):
