@@ -18,10 +18,7 @@ def filled(trace: Trace) -> Trace:
 
     A step that accepted A drafts and made C tokens final (`committed`; A where it is missing) fills the first C open
     positions: A are accepted, the others resampled where more drafts were judged (`window`) than accepted, else a bonus
-    or, without drafts, sampled. Tokens come from the output where it has them.
-
-    Raises:
-        TraceError: If a step makes more tokens final than the canvas has room for.
+    or, without drafts, sampled. Tokens come from the output where it has them. Raises TraceError without room for all.
     """
     if not any(map(counted, trace.steps)) and all(step.token or not step.position for step in trace.steps):
         return trace

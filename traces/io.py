@@ -77,11 +77,7 @@ def check(trace: Trace) -> None:
 
 
 def parts_checked(trace: Trace) -> Trace:
-    """The trace with the entries that counts imply, once its records are sound, each taken alone.
-
-    Raises:
-        TraceError: With the first problem, and how many more there are.
-    """
+    """The trace with the entries that counts imply; raises TraceError unless its records are sound, each alone."""
     return _parts(json.loads(dumps(trace)))
 
 
@@ -103,9 +99,7 @@ def _parts(document: dict[str, Any]) -> Trace:
 
 
 def write(trace: Trace, path: str | os.PathLike[str]) -> None:
-    """Check the trace and write it to `path`: plain for .json, compressed for .json.gz.
-
-    The file appears whole or not at all.
+    """Check the trace and write it to `path`, whole or not at all: plain for .json, compressed for .json.gz.
 
     Raises:
         TraceError: If the trace is not sound or the ending is another.
@@ -123,12 +117,7 @@ def write(trace: Trace, path: str | os.PathLike[str]) -> None:
 
 
 def read(path: str | os.PathLike[str]) -> Trace:
-    """The trace in the file `path`, whatever its ending.
-
-    Raises:
-        TraceError: If it is not a trace, or not a sound one.
-        OSError: If the file cannot be read.
-    """
+    """The trace in the file `path`, whatever its ending; raises TraceError as `loads` does, and OSError."""
     path = Path(path)
     with path.open("rb") as file:
         return loads(file.read(limits.FILE_BYTES + 1), name=path.name)

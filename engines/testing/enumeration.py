@@ -215,16 +215,7 @@ def advance(
 
 
 def exact_distribution(make: Callable[[Chance], Decoder], answer: Answer, most: int = 1_000_000) -> Distribution:
-    """Probability of every output of a decoder.
-
-    Args:
-        make: A fresh decoder that draws from the given chance.
-        answer: What the models say to a request.
-        most: Branches at most.
-
-    Raises:
-        TooManyBranchesError: beyond `most` of them.
-    """
+    """Probability of every output of the decoders that `make` gives; TooManyBranchesError beyond `most` branches."""
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
     todo: list[Path] = [()]
     for _ in range(most):

@@ -107,11 +107,7 @@ class MaskedPatch(StudioPatch):
 
 @cache
 def load(model_id: str, device: str = "cpu") -> StudioPatch:
-    """A studio patch model, loaded once per device and shared.
-
-    Raises:
-        ModelError: when files are missing or are not those in the manifest.
-    """
+    """A studio patch model, loaded once per device and shared; raises ModelError as `load_weights` does."""
     size, masked = SIZES[model_id.removeprefix("patch-")], model_id == "patch-masked"
     network = MaskedPatchTransformer(size) if masked else PatchTransformer(size)
     tokenizer = PatchTokenizer()

@@ -115,10 +115,7 @@ class CausalLM(CausalText):
         """Wrap a network as it is; messages call it `field`.
 
         The `tokenizer` reads prompts and names tokens, where there is one. `ids` are the prompt as a list or a tensor
-        [N] or [1, N], where prompts are no texts.
-
-        Raises:
-            ValueError: as `check_network` and `read_ids` do.
+        [N] or [1, N], where prompts are no texts. Raises ValueError as `check_network` and `read_ids` do.
         """
         check_network(network, field)
         self._network, self._tokenizer, self.parameters = network, tokenizer, count_parameters(network)

@@ -260,12 +260,7 @@ class XARModel(LatentPictures):
         self.tokens = f"KL-16, cells of {self._drawn_side}x{self._drawn_side}"
 
     def make_task(self, prompt: str, config: Any) -> ClassTask:
-        """See `engines.protocol.Model.make_task`.
-
-        Raises:
-            ValueError: as `class_of` does.
-            ConfigError: for settings of diffusion heads.
-        """
+        """See `Model.make_task`; raises ValueError as `class_of` does, ConfigError for settings of diffusion heads."""
         if isinstance(config, ContinuousSampling):
             for name, why in _HEADS_ALONE.items():
                 value, usual = getattr(config, name), getattr(_USUAL, name)
