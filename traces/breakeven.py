@@ -95,18 +95,19 @@ def account(run: Trace, ordinary: Trace) -> Account | None:
     )
 
 
-def acceptance_for(tokens: float, drafts: float) -> float | None:
-    """The acceptance a at which a pass with g drafts yields so many tokens, (1 - a^(g + 1)) / (1 - a), on average.
+def tokens_of(acceptance: float, drafts: float) -> float:
+    """Tokens that a pass with g drafts yields on average (arXiv 2211.17192, equation 1)."""
+    return drafts + 1.0 if acceptance == 1 else (1 - acceptance ** (drafts + 1)) / (1 - acceptance)
 
-    None where even g + 1 tokens are too few.
-    """
+
+def acceptance_for(tokens: float, drafts: float) -> float | None:
+    """The acceptance at which a pass yields so many tokens; None where even all its drafts and one are too few."""
     if tokens > drafts + 1:
         return None
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        reached = drafts + 1 if middle == 1 else (1 - middle ** (drafts + 1)) / (1 - middle)
-        low, high = (middle, high) if reached < tokens else (low, middle)
+        low, high = (middle, high) if tokens_of(middle, drafts) < tokens else (low, middle)
     return high
 
 

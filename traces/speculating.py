@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from traces.breakeven import tokens_of
 from traces.hardware import Bound, Device, Engine, HardwareError, PassCost, Size, Work, check_memory, pass_cost
 
 MOST_DRAFTS: Final = 128
@@ -46,8 +47,7 @@ class Plan:
     @property
     def tokens(self) -> float:
         """That one verification yields, on average."""
-        a = self.acceptance
-        return self.drafts + 1.0 if a == 1 else (1 - a ** (self.drafts + 1)) / (1 - a)
+        return tokens_of(self.acceptance, self.drafts)
 
     @property
     def ordinary(self) -> PassCost:

@@ -40,12 +40,9 @@ def read_named(path: str) -> Trace:
         raise TraceError(path, f"cannot be read ({error.strerror})", "check the path") from None
 
 
-def bytes_of(path: str | os.PathLike[str], most: int = -1) -> bytes:
-    """What a file holds, or standard input for `-`, at most so many bytes of it; raises OSError."""
-    if os.fspath(path) == STANDARD:
-        return sys.stdin.buffer.read(most)
-    with open(path, "rb") as file:
-        return file.read(most)
+def bytes_of(path: str | os.PathLike[str]) -> bytes:
+    """What a file holds, or standard input for `-`; raises OSError."""
+    return sys.stdin.buffer.read() if os.fspath(path) == STANDARD else Path(path).read_bytes()
 
 
 @contextmanager

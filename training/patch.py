@@ -96,12 +96,9 @@ def noised(token: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, T
 
 
 def diffusion_loss(out: tuple[Tensor, Tensor], wanted: Tensor, error: Tensor) -> Tensor:
-    """Squared error of the noise estimate, and the likelihood of errors, which the second output alone learns from.
+    """Squared error of the noise estimate, and the likelihood of squared errors, by which the second output learns.
 
-    Args:
-        out: a head's noise estimate and the logarithm of the squared error that it expects [M, D].
-        wanted: the noise [M, D].
-        error: squared errors [M, D].
+    `out` is a head's noise estimate and the logarithm of the squared error that it expects [M, D].
     """
     estimated_noise, log_error = out
     likelihood = 0.5 * (log_error + error * (-log_error).exp())

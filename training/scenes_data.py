@@ -35,11 +35,7 @@ def background(scene: str, ground: str, split: int, number: int) -> NDArray[np.u
 
 @cache
 def sprite(text: str, size: int, kind: Place) -> NDArray[np.float32]:
-    """An emoji at the foot of a square of `size` pixels, with its shadow or the water around it.
-
-    Returns:
-        Colours multiplied by opacity, and opacity [size, size, 4], from 0 to 1.
-    """
+    """An emoji at the foot of a square [size, size, 4], with its shadow or the water around it; premultiplied."""
     glyph = Image.new("RGBA", (160, 160))
     font = ImageFont.truetype(str(_emoji()), 109)
     ImageDraw.Draw(glyph).text((0, 0), text, font=font, embedded_color=True)

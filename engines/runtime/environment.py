@@ -45,10 +45,8 @@ def commit() -> str:
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():  # An installed package may lie within someone else's checkout.
         return ""
+    command = ["git", "--no-optional-locks", "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+dirty"]
     try:
-        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, capture_output=True, text=True, check=True)
-        status = ["git", "--no-optional-locks", "status", "--porcelain", "-uno"]  # writes nothing
-        changed = subprocess.run(status, cwd=root, capture_output=True, text=True, check=True)
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
-    return head.stdout.strip() + ("+dirty" if changed.stdout.strip() else "")

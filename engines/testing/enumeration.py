@@ -189,14 +189,8 @@ def by_role(models: Mapping[str, Any]) -> Answer:
     return lambda request: models[request.role].answer(request)
 
 
-def advance(
-    decoder: Decoder, answer: Answer, chance: Enumerator | None = None, rounds: int | None = None
-) -> tuple[int, ...] | None:
-    """Drive a decoder for some rounds of request and Decision, or to its end, without any of the driver's machinery.
-
-    Returns:
-        The tokens if the decoder is done by then. Otherwise it waits for the answer to its next request.
-    """
+def advance(decoder: Decoder, answer: Answer, chance: Enumerator | None = None) -> tuple[int, ...]:
+    """The tokens of a decoder that is driven to its end, without any of the driver's machinery."""
     answered: Tensor | tuple[int, ...] | None = None
     while True:
         try:
@@ -207,10 +201,7 @@ def advance(
             if chance:
                 chance.hear(item)
             answered = tuple(item.readback.long().tolist())
-        elif rounds == 0:
-            return None
         else:
-            rounds = None if rounds is None else rounds - 1
             answered = answer(item)
 
 
@@ -220,7 +211,7 @@ def exact_distribution(make: Callable[[Chance], Decoder], answer: Answer, most: 
     todo: list[Path] = [()]
     for _ in range(most):
         chance = Enumerator(todo.pop())
-        probs[advance(make(chance), answer, chance) or ()] += chance.weight
+        probs[advance(make(chance), answer, chance)] += chance.weight
         todo += chance.siblings
         if not todo:
             return dict(probs)

@@ -145,7 +145,7 @@ def _tested(subject: Subject, model: Kind, samples: int, walked: Proof) -> Proof
         target, own = (model(LENGTH, VOCABULARY, seed) for _ in "12")
         small = model(LENGTH, VOCABULARY, other, sharpness=sharpness)
         make, answer = _decoding(subject, target, own, small)
-        texts = [advance(make(SeededChance(seed, i)), answer) or () for i in range(samples // len(PAIRS))]
+        texts = [advance(make(SeededChance(seed, i)), answer) for i in range(samples // len(PAIRS))]
         largest = max(largest, misfit(texts, target.conditionals))
         if largest >= HIGHEST:
             said = f"z-scores of samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"

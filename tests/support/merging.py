@@ -29,15 +29,35 @@ class Remembering(Enumerator):
         return super()._key(draw, position) if self.coin_key is None else self.coin_key(draw, position)
 
 
+class _EnoughError(Exception):
+    """A decoder has had its answers."""
+
+
+def _some(answer: Answer, rounds: int) -> Answer:
+    """The first answers; behind them the decoder is left waiting."""
+    left = iter(range(rounds))
+
+    def first(request: Any) -> Any:
+        if next(left, None) is None:
+            raise _EnoughError
+        return answer(request)
+
+    return first
+
+
 def _branches(
     path: Path, make: Callable[[Chance], Decoder], answer: Answer, coin_key: CoinKey | None, rounds: int
 ) -> Iterator[tuple[Remembering, Any, tuple[int, ...] | None]]:
-    """Every branch of a decoder that begins with a path, after some rounds or at its end: see `advance`."""
+    """Every branch of a decoder that begins with a path, at its end, or before the answer behind some rounds."""
     todo = [path]
     while todo:
         chance = Remembering(todo.pop(), coin_key=coin_key)
         decoder = make(chance)
-        yield chance, decoder, advance(decoder, answer, chance, rounds)
+        try:
+            tokens = advance(decoder, _some(answer, rounds), chance)
+        except _EnoughError:
+            tokens = None
+        yield chance, decoder, tokens
         todo += chance.siblings
 
 

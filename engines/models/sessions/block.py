@@ -90,11 +90,7 @@ class BlockSession(DiscreteSession):
 
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
-        """One pass for the sequences that ask.
-
-        Returns:
-            [B, K, 1, T, V]: for each sequence and row the logits of the tokens in `read`, left-aligned.
-        """
+        """See `DiscreteSession.logits`: of the tokens in `read`, [B, K, 1, T, V]."""
         asked = list(requests.values())
         width = max(request.tokens.shape[1] for request in asked)
         end = max(request.finished if request.past is None else len(request.past) for request in asked)
