@@ -1,8 +1,7 @@
 """What the best choice of every pass would have saved, as it is known after the run.
 
-A method chooses as it goes: how many drafts to make, whether to verify them, which tokens are sure enough. A trace says
-what each choice came to, and so by how much the best one would have been cheaper. Where the cheaper pass leads to the
-same tokens, that is exact; elsewhere it is an estimate, and `assumes` says what it takes for granted.
+Where the cheaper pass leads to the same tokens, that is exact; elsewhere it is an estimate, and `assumes` says what it
+takes for granted.
 """
 
 from collections.abc import Callable, Iterable, Sequence

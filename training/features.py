@@ -2,8 +2,7 @@
 
     python -m training.features
 
-Writes their mean and covariance to benchmarks/features.safetensors, with the hash of the classifier they belong to,
-and how far as many real pictures as a benchmark may draw lie from them by chance alone.
+Writes benchmarks/features.safetensors, and how far real pictures lie from their mean and covariance by chance alone.
 """
 
 import torch

@@ -31,14 +31,12 @@ def continued() -> Image.Image:
     for number, tokens in zip(numbers, sample_tokens([one.job() for one in requests]), strict=True):
         held_out = model.decode(model.held_out.codes[number - 1][None])[0]
         whole = model.continued(f"clip {number}", torch.as_tensor(tokens).tolist())
-        rows.append(np.concatenate([np.concatenate(list(clip.numpy()), 1) for clip in (held_out, whole)]))
-    high, wide = rows[0].shape[:2]
-    page = Image.new("RGB", (wide, len(rows) * (high + GAP)), "white")
-    for i, row in enumerate(rows):
-        page.paste(Image.fromarray(row), (0, i * (high + GAP)))
-        box = (0, i * (high + GAP), high // 2 * GIVEN_FRAMES - 1, i * (high + GAP) + high - 1)
-        ImageDraw.Draw(page).rectangle(box, outline="white", width=2)
-    return page
+        row = np.concatenate([np.concatenate(list(clip.numpy()), 1) for clip in (held_out, whole)])
+        picture = Image.fromarray(np.pad(row, ((0, GAP), (0, 0), (0, 0)), constant_values=255))
+        box = (0, 0, len(row) // 2 * GIVEN_FRAMES - 1, len(row) - 1)
+        ImageDraw.Draw(picture).rectangle(box, outline="white", width=2)
+        rows.append(np.asarray(picture))
+    return Image.fromarray(np.concatenate(rows))
 
 
 def main() -> None:

@@ -5,8 +5,7 @@ in x_t and its variance does not depend on it. So a path takes one choice of k a
 
     q(path) = sum over k of P(k | x_T) * product over steps of N(x_{t-1}; a_k x_t + b_k, c_k^2)
 
-Step by step, x_{t-1} given all states before it follows the mixture of the same Gaussians, weighted by
-P(k | x_T .. x_t). That holds by the chain rule alone, whatever schedule, sampler and temperature make of a, b and c.
+Step by step, x_{t-1} follows the mixture of the same Gaussians, weighted by P(k | x_T .. x_t): by the chain rule alone.
 """
 
 import math

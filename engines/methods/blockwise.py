@@ -1,8 +1,6 @@
 """Ordinary decoding of diffusion language models, block by block: the baseline of the text methods.
 
-Every step is one forward pass over the block; a rule picks which open positions to reveal: those of
-engines.diffusion_lm.unmasking, or `static` and `dynamic`, a share of the block a step or all above the threshold, as
-SDAR does (arXiv 2510.06303). With block size 1 all of them are autoregressive decoding.
+Rules are those of engines.diffusion_lm.unmasking, and SDAR's `static` and `dynamic` (arXiv 2510.06303).
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
 """Token editing, the decoding of LLaDA2.1: reveal early, repair later (its released code; no paper gives the rule).
 
-Every pass over the block reads open and filled positions alike. Open ones are revealed where the model is sure enough,
-or else the surest one; filled ones are replaced where it is sure of another token. A block with nothing left to fill is
-read on until a pass edits nothing, 16 times at most.
+docs/methods/editing.md has the rule.
 """
 
 from dataclasses import dataclass

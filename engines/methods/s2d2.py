@@ -1,8 +1,6 @@
-"""S2D2: a block-diffusion language model drafts and verifies itself (arXiv 2603.25702).
+"""S2D2: a block-diffusion language model drafts and verifies itself (arXiv 2603.25702); docs/methods/s2d2.md.
 
-Symbols follow the paper, apart from p and q: as everywhere in this program q drafts and p verifies. A draft pass gives
-distributions and drafts x^ for all open positions M_t (`token`). A router decides whether the first contiguous span C_t
-(`span`) is verified by the same model with block size 1 (eq. 3); else what exceeds tau is revealed (Alg. 3, 27 to 29).
+Symbols follow the paper, apart from p and q: as everywhere in this program q drafts and p verifies.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
 """Couplings: ways to draw y ~ p next to an x ~ q so that the two agree often.
 
-`couple` is the maximal coupling. It is at once the verification of speculative decoding (modified rejection sampling,
-MRS: Leviathan et al. 2023, Chen et al. 2023) and the coupled redraft of SCD (arXiv 2510.24211, Alg. 3): the same
-draw, made once.
+`couple` is the maximal coupling: at once the verification of speculative decoding (modified rejection sampling, MRS)
+and the coupled redraft of SCD (arXiv 2510.24211, Alg. 3).
 """
 
 from dataclasses import dataclass

@@ -5,8 +5,7 @@ modulated by class and time. A cell sees itself and the cells before it, and tho
 at them: their part of the KV cache is stored once, and drafts can be verified side by side.
 
 The canvas is of the cells that the network was trained on, 2x2 of 8x8 tokens, or of single tokens: what the paper of
-CSpD calls k = 1 (arXiv 2411.11925, appendix D). Tokens go on in the order of the cells, row by row in each. A forward
-pass of a method is T + 1 passes here: one stores clean cells, and one is for each of T denoising steps.
+CSpD calls k = 1 (arXiv 2411.11925, appendix D). Tokens go on in the order of the cells, row by row in each.
 """
 
 import math
