@@ -1,7 +1,6 @@
-"""A trace as events of Chrome's trace format, which ui.perfetto.dev and chrome://tracing open.
+"""A trace as events of Chrome's "Trace Event Format", which ui.perfetto.dev and chrome://tracing open.
 
-Target and drafter are tracks, a forward pass is a slice with its stages inside, a verdict an instant at the end of its
-pass. The format is that of "Trace Event Format": complete events (X), instants (i) and metadata (M), in microseconds.
+Target and drafter are tracks, a forward pass is a slice with its stages inside, a verdict an instant at its end.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,9 +1,8 @@
 """Acceptance by place in the draft: how often the first draft of a pass is accepted, the second, and so on.
 
-Two rates stand beside each other. The conditional one is of the drafts that were judged at a place, so that it says how
-good drafts are there. The marginal one is of all passes that verified drafts, so that it says what a place brings: vLLM
-calls it the per-position acceptance rate. The mean accepted length is the sum of the marginal rates; vLLM's mean
-acceptance length and SGLang's accept length count the token that the pass itself draws, too, and are one more.
+The conditional rate is of the drafts that were judged at a place. The marginal one is of all passes that verified
+drafts: vLLM calls it the per-position acceptance rate. The mean accepted length is the sum of the marginal rates;
+vLLM's mean acceptance length and SGLang's accept length count the token of the pass itself, too, and are one more.
 """
 
 from collections import Counter

@@ -1,7 +1,6 @@
 """Results of sweeps: one row is one run on one problem with a known answer.
 
-`python -m benchmarks.sweep` writes them; figures and the app read them, also from strangers. So files are measured
-before they are parsed and checked field by field.
+They may be from strangers, so that files are measured before they are parsed and checked field by field.
 """
 
 import hashlib

@@ -1,7 +1,6 @@
 """Figures computed from runs that decode text in blocks: routing, decode order, confidence, judged drafts.
 
 Formulas are those of S2D2 (arXiv 2603.25702), SimSD (arXiv 2606.02544) and, for AR-ness, DiffuCoder (Gong et al. 2025).
-Everything is a pure function of the steps and needs nothing but the standard library.
 """
 
 from collections import defaultdict

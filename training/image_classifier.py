@@ -2,8 +2,7 @@
 
     python -m training.image_classifier [--preset cpu|gpu] [--minutes M]
 
-A small convolutional network reads thing and scene off pictures that have passed through the tokenizer or not, half and
-half, so that it judges pictures and not compression.
+Half of the pictures have passed through the tokenizer, so that it judges pictures and not compression.
 """
 
 import torch

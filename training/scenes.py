@@ -1,8 +1,4 @@
-"""Eight scenes drawn as vectors, each on its own grounds: land, sea, or clouds in the sky.
-
-A scene is drawn at three times its size and averaged down, which gives clean edges. Colours come from a few palettes
-a scene; shapes vary freely.
-"""
+"""Eight scenes drawn as vectors at three times their size, each on its own grounds: land, sea, or clouds in the sky."""
 
 from typing import Final, TypeVar
 

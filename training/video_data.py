@@ -1,7 +1,4 @@
-"""Clips of a thing that moves over a scene of `training.scenes_data`, 9 frames of 96x96 pixels.
-
-Whatever moves does so by one patch of a token a frame or not at all: a frame repeats most codes of the one before it.
-"""
+"""Clips of a thing that moves over a scene, 9 frames of 96x96 pixels, by one patch of a token a frame or not at all."""
 
 from typing import Final
 

@@ -1,8 +1,7 @@
 """Tokens in the plane whose distribution is known: what each way of judging drafts makes of it.
 
-The target mixes three Gaussians; the draft is the same, shifted, with variances of its steps off by a factor. Both
-heads denoise ideally. As a step is one Gaussian all the same, few steps lead to another distribution than the mixture;
-that is what the target draws, and integrating step after step over a grid gives it exactly.
+The target mixes three Gaussians; the draft is the same, shifted, with variances of its steps off by a factor. As a step
+is one Gaussian, few of them lead to another distribution than the mixture, which integrating over a grid gives exactly.
 """
 
 import math

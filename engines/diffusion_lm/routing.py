@@ -1,8 +1,6 @@
-"""Routers: whether the drafts of a span are worth a verification (S2D2, arXiv 2603.25702, section 4.3 and App. A.6).
+"""Routers: whether the drafts of a span are worth a verification (S2D2, arXiv 2603.25702, section 4.3, App. A.5, A.6).
 
-`route` has their rules, and `estimates` how many drafts of a span are expected to pass, K^, by the distributions that
-they were drawn from alone (App. A.5); `clipped_margin` is in the released code only. What a router sees and remembers
-stays on the model's device, so that routing costs no read back to the host.
+What a router sees and remembers stays on the model's device, so that routing costs no read back to the host.
 """
 
 from collections.abc import Mapping

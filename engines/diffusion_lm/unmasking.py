@@ -1,7 +1,7 @@
 """Which open positions of a block to reveal in a step, by their confidence. Ties go to the lowest position.
 
 Policies look at one row [m] or at many at once [K, m]; a confidence of -inf says that a row has no open position there.
-Every policy reveals something: where its rule finds nothing, the most confident position is revealed as a fallback.
+Every policy reveals something: where its rule finds nothing, the most confident position, as a fallback.
 """
 
 from collections.abc import Callable, Iterable, Mapping

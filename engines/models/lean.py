@@ -1,8 +1,7 @@
 """Decoders of the shape of Llama and Qwen with few, large operations: the form in which models of that shape decode.
 
-transformers' classes take some sixty small operations a layer, which in a pass of a few tokens through a narrow network
-take the time. Here Q, K and V are one product, normalised and turned together; large weights are packed for oneDNN, so
-that a pass over a few tokens costs hardly more than one over one. Results differ by rounding.
+Q, K and V are one product, normalised and turned together; large weights are packed for oneDNN, so that a pass over a
+few tokens costs hardly more than one over one. Results differ by rounding.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,9 +1,7 @@
 """A raster of colours with a distribution in closed form: no weights, but the shape of a model of continuous tokens.
 
 Each of 12x12 cells holds a colour of three components, drawn as N(m, s^2) around m = a left + b up + c upleft; cells
-outside count as 0. The head denoises ideally: it knows the distribution it is to draw from, and its learnt variances
-are the true ones, so that whatever the number of steps the token follows N(m, s^2) exactly. A small model, whose
-weights are a little off, drafts for it.
+outside count as 0. The head denoises ideally, so that whatever the number of steps the token follows N(m, s^2) exactly.
 """
 
 import math

@@ -1,8 +1,7 @@
 """A raster of smooth grey levels with a distribution in closed form: no weights, but the shape of an image model.
 
 Each of 16x16 cells takes one of 128 levels v in [-1, 1] with p(v | left, up, upleft) proportional to exp(-(v - m)^2 /
-(2 * 0.25^2)) and m = 0.55 left + 0.55 up - 0.2 upleft; cells outside the raster count as 0. Its distributions depend
-smoothly on the context, which is what coupling feeds on. A small model, whose weights are a little off, drafts for it.
+(2 * 0.25^2)) and m = 0.55 left + 0.55 up - 0.2 upleft; cells outside the raster count as 0.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,8 +1,7 @@
 """A language model whose every output is a digest of exactly what it sees, layer by layer, as in a transformer.
 
 `Depth` is the model, `DepthModel` the same with prompts and a cache, for the driver. Equal inputs give equal
-distributions to the last bit, and anything that leaks in changes them beyond recognition: what a mask hides, what a
-cache stores and how deep a dependency reaches can be told apart without any tolerance.
+distributions to the last bit, and anything that leaks in changes them beyond recognition.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,9 +1,8 @@
 """Cosmos-1.0-Autoregressive, the base models of 4B and 12B (arXiv 2501.03575): nine frames of a clip to the 24 behind.
 
-The network is a decoder of Qwen3's kind: grouped queries, RMS norms, also of queries and keys, and SwiGLU. Its rotary
-positions are those of a code in the clip, time, row and column, each with a share of a head's dimensions. Names,
-fields and defaults follow the release, github.com/NVIDIA/Cosmos, cosmos1/models/autoregressive (Apache-2.0). A folder
-is one that `convert` wrote, with the tokenizer in a folder of its own.
+The network is a Qwen3 whose rotary positions are those of a code in the clip: time, row and column, each with a share
+of a head's dimensions. Names, fields and defaults follow the release, github.com/NVIDIA/Cosmos,
+cosmos1/models/autoregressive (Apache-2.0). A folder is one that `convert` wrote, with the tokenizer in one of its own.
 """
 
 import math

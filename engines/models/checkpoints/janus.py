@@ -1,8 +1,7 @@
-"""Janus-Pro (arXiv 2501.17811), its half that draws: a Llama that reads text and codes, and writes codes.
+"""Janus-Pro (arXiv 2501.17811), its half that draws: a Llama that reads text and writes 24x24 codes of VQ-16.
 
-The network and the layout are transformers' own. What reads pictures and what writes text is left out. The
-unconditional prompt has padding, which is seen, in place of all but its first and its last token, as the release has
-it. Pictures of 384x384 pixels are 24x24 codes of VQ-16 (arXiv 2406.06525), in raster order.
+The network and the layout are transformers' own. The unconditional prompt has padding, which is seen, in place of all
+but its first and its last token, as the release has it.
 """
 
 from collections.abc import Mapping

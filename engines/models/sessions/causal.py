@@ -1,11 +1,8 @@
 """Decode many sequences in lockstep on one causal transformer, each at its own length.
 
-The KV cache is a preallocated buffer, one slot per position. A pass writes the slots of the tokens it feeds
-and the mask lets every query see the slots at or before its own position. Rolling back needs no work: a slot holding
-a rejected draft lies behind every later query until the token that replaces it overwrites the slot.
-
-The sequences of a pass have the first rows of the buffer, so that it is read as it lies: when a sequence has ended, the
-last one changes places with it.
+The KV cache is a preallocated buffer, one slot per position, and the mask lets every query see the slots at or before
+its own. Rolling back needs no work: the slot of a rejected draft lies behind every later query until it is overwritten.
+The sequences of a pass have the first rows of the buffer: when one has ended, the last one changes places with it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
