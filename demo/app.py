@@ -23,7 +23,7 @@ from demo.server.startup import private_folder
 from demo.site import AT_ONCE, PRESS, QUIET, Site, Update
 from demo.theme import LOOK, watcher
 from engines.config import ConfigError
-from engines.models.devices import resolve
+from engines.models.devices import resolve_several, split
 from engines.runtime.environment import device_name
 
 _MASTHEAD = """# Draftscope
@@ -105,7 +105,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
     copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks
     with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
-        device = device_name(torch.device(resolve()))
+        device = device_name(torch.device(split(resolve_several())[0]))
         component("Skip to the run form", _SKIP_JS, _SKIP_CSS, elem_id="skip")
         gr.Markdown(_MASTHEAD, elem_id="masthead")
         offered = pairs(recordings)

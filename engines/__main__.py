@@ -289,7 +289,7 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
     add("--seed", default="0", metavar="N", help=f"from 0 to {LARGEST_SEED}; default: 0")
     add("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
-    add("--device", help=devices.HELP)
+    add("--device", help=devices.HELP_SEVERAL)
     add("--dtype", choices=sorted(DTYPES), help="of published weights; default: float32 on a CPU, else bfloat16")
     add("--likely", type=int, metavar="K", help="tokens to record of the distributions behind each verdict")
     add("-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz; - is standard output")
@@ -301,7 +301,7 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
 
     add = action("expect", expect, "what a model will take on this machine, before it is loaded")
     add("--model", required=True, help="as for run")
-    add("--device", help=devices.HELP)
+    add("--device", help=devices.HELP_SEVERAL)
     add("--dtype", choices=sorted(DTYPES), help="as for run")
     add("--length", type=int, default=Room().length, metavar="N", help="positions of a text, prompt included")
     add("--sequences", type=int, default=1, metavar="N", help="sequences that are decoded together")

@@ -15,7 +15,7 @@ from engines.config import ConfigError, Setting, Value, shown
 from engines.methods.speculative import EAGLES
 from engines.models.bundled.listing import OURS
 from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, type_of
-from engines.models.devices import resolve
+from engines.models.devices import resolve_several, split
 from engines.models.errors import ModelError
 from engines.models.fetching import folder_of, is_fetched, size_of
 from engines.models.memory import DTYPES, Room
@@ -285,7 +285,7 @@ def eagle_of(model: Model) -> Model:
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:
-    """A model by id, loaded once a device and shared; `devices.resolve` says where.
+    """A model by id, loaded once a device and shared; `devices.resolve_several` says where.
 
     Raises:
         ConfigError: for what is no device's name.
@@ -300,10 +300,10 @@ def load_model(model_id: str, device: str | None = None) -> Model:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {info.needs}.")
     if module.startswith("engines.models.bundled") and not ASSETS.is_dir():
         raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")
-    place = resolve(device)
+    place = resolve_several(device)
     if module:
         load: Callable[[str, str], Model] = import_module(module).load
-        return load(model_id, place)
+        return load(model_id, split(place)[0])
     return _load(folder_of(model_id) if info.fetched else _OWN.get(model_id, model_id), place)
 
 
@@ -315,7 +315,7 @@ def open_model(name: str, device: str | None = None, dtype: str | None = None, r
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
     place = folder_of(name) if fetched else Path(name) if Path(name).is_dir() else name
-    return _load(place, resolve(device), None if dtype is None else DTYPES[dtype], room)
+    return _load(place, resolve_several(device), None if dtype is None else DTYPES[dtype], room)
 
 
 def _load(place: Path | str, *how: Any) -> Model:

@@ -13,6 +13,7 @@ from engines.models.errors import ModelError
 VARIABLE: Final = "DRAFTSCOPE_DEVICE"
 _NAMED: Final = "auto, cpu, cuda, cuda:N or mps"
 HELP: Final = f"{_NAMED}; default: {VARIABLE}, or auto, which takes a GPU of CUDA if there is one"
+HELP_SEVERAL: Final = f"{HELP}; a language model too large for one takes several, as in cuda:0,cuda:1"
 _NAMES: Final = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 
 
@@ -26,6 +27,28 @@ def resolve(name: str | None = None) -> str:
     field, name = ("device", name) if name else (VARIABLE, os.environ.get(VARIABLE) or "auto")
     if not _NAMES.fullmatch(name):
         raise ConfigError(f"{field}: {name!r} is no device; use {_NAMED}.")
+    return _available(field, name)
+
+
+def resolve_several(names: str | None = None) -> str:
+    """The same where there may be several, each once, with commas between them, which takes a language model."""
+    field, value = ("device", names) if names else (VARIABLE, os.environ.get(VARIABLE) or "auto")
+    parts = value.split(",")
+    if len(parts) == 1:
+        return resolve(names)
+    if wrong := [name for name in parts if name == "auto" or not _NAMES.fullmatch(name)]:
+        raise ConfigError(f"{field}: {wrong[0]!r} in {value!r} is no device; use cpu, cuda:N or mps, each once.")
+    if len({(torch.device(name).type, torch.device(name).index or 0) for name in parts}) < len(parts):
+        raise ConfigError(f"{field}: {value!r} names a device twice; use each once.")
+    return ",".join(_available(field, name) for name in parts)
+
+
+def split(place: str) -> list[str]:
+    """The devices of what `resolve_several` gives; what cannot be spread runs on the first."""
+    return place.split(",")
+
+
+def _available(field: str, name: str) -> str:
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:

@@ -48,12 +48,17 @@ class DiffusionLM(Networked):
     def __init__(
         self, network: nn.Module, tokenizer: Tokenizer, kind: Traits, card: ModelCard, device: torch.device
     ) -> None:
-        """Wrap a causal-LM class of transformers, whose own attention mask is always overruled."""
+        """Wrap a causal-LM class of transformers, whose own attention mask is always overruled.
+
+        A network that lies on several devices, of which `device` is the first, stays there.
+        """
         self.card, self.device, self.kind = card, device, kind
         self.families: tuple[Family, ...] = ("diffusion-lm",) if kind.full else ("diffusion-lm", "discrete-ar")
         self.parameters = count_parameters(network)
-        self._network = network.to(device).eval()
-        self._network.model = lean(self._network.model)
+        self._network = network.eval()
+        if len({weight.device for weight in network.parameters()}) == 1:
+            self._network.to(device)
+            self._network.model = lean(self._network.model)
         self._tokenizer = tokenizer
         # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
         self._width = max(tokenizer.get_vocab().values()) + 1
@@ -126,7 +131,9 @@ class DiffusionLM(Networked):
         return TokenSession(blocks, [task.prompt for task in tasks], self.kind.mask, shift=self.kind.shift)
 
     def _hidden(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: Any) -> Tensor:
-        return hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
+        states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
+        return states.to(self.device)  # where it has several
 
     def _logits(self, states: Tensor) -> Tensor:
-        return cast(Tensor, self._network.lm_head(states)[..., : self._width])
+        logits: Tensor = self._network.lm_head(states)[..., : self._width]
+        return logits.to(self.device)

@@ -93,7 +93,7 @@ def lean(model: nn.Module) -> nn.Module:
 
 
 def fits(model: Any) -> bool:
-    """Whether a decoder is in float32, its attention full, its feed-forward part gated by SiLU."""
+    """Whether a decoder is in float32 on one device, its attention full, its feed-forward part gated by SiLU."""
     if type(model) not in (LlamaModel, MistralModel, Qwen2Model, Qwen3Model) or model.dtype != torch.float32:
         return False
     config = model.config
@@ -101,7 +101,8 @@ def fits(model: Any) -> bool:
     if type(model) is MistralModel:
         sliding = config.sliding_window is not None
     rotation = config.rope_parameters.get("rope_type", "default")
-    return config.hidden_act == "silu" and rotation in _ROTATIONS and not sliding
+    apart = len({weight.device for weight in model.parameters()}) > 1
+    return config.hidden_act == "silu" and rotation in _ROTATIONS and not sliding and not apart
 
 
 class LeanCausalLM(nn.Module):

@@ -14,6 +14,7 @@ from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
 from engines.config import shown
 from engines.models.checkpoints.table import CAUSAL, CHECKPOINTS, Checkpoint, row_of, type_of
+from engines.models.devices import split
 from engines.models.errors import ModelError
 from engines.models.fetching import folder_of
 from engines.models.memory import Needs, Room, check_room, usual
@@ -22,6 +23,7 @@ from engines.protocol import Model
 
 _PICKLES: Final = (".pt", ".pth", ".ckpt", ".bin", ".jit")
 """How files end that are converted, if anything is done with them."""
+_ON_SEVERAL: Final = ("causal_lm", "diffusion_lm")
 _LOADED: Final[dict[tuple[Source, str, torch.dtype], Model]] = {}
 """Models by what they were made of, device and number format, whatever they were first to decode."""
 
@@ -29,8 +31,8 @@ _LOADED: Final[dict[tuple[Source, str, torch.dtype], Model]] = {}
 def load(place: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
     """A checkpoint from a folder (a `Path`), or from the hub's cache by its OWNER/NAME; loaded once per device.
 
-    Weights are float32 on a CPU and bfloat16 elsewhere, unless `dtype` says otherwise. They are not read where there is
-    no `room` for what is to be decoded.
+    A language model may have several devices, as in "cuda:0,cuda:1". Weights are float32 on a CPU and bfloat16
+    elsewhere, unless `dtype` says otherwise. They are not read where there is no `room` for what is to be decoded.
 
     Raises:
         ModelError: when it was not fetched or is not all there, of no family that can be read, or too large.
@@ -115,5 +117,7 @@ def _module(row: Checkpoint) -> Any:
 
 def _load(source: Source, device: str, dtype: torch.dtype, room: Room) -> Model:
     row, settings = read_config(source)
+    if len(split(device)) > 1 and row.module not in _ON_SEVERAL:
+        raise source.unsupported(f"runs on one device, and {device!r} names several; name one of them")
     check_room(source, _module(row).needs(source, settings), dtype, device, room)
     return cast(Model, _module(row).load(source, settings, device, dtype))

@@ -8,6 +8,7 @@ from typing import Any, Final
 import torch
 
 from engines.models.checkpoints.table import published_as
+from engines.models.devices import split
 from engines.models.errors import ModelError
 from engines.models.weights import Source
 
@@ -71,8 +72,8 @@ def cached_numbers(config: Any) -> int:
 
 
 def usual(device: str) -> torch.dtype:
-    """The number format of published weights on a device where none is asked for."""
-    return torch.float32 if torch.device(device).type == "cpu" else torch.bfloat16
+    """The number format of published weights on a device where none is asked for; on several, that of the first."""
+    return torch.float32 if torch.device(split(device)[0]).type == "cpu" else torch.bfloat16
 
 
 def free_bytes(device: str) -> int | None:
@@ -87,17 +88,23 @@ def free_bytes(device: str) -> int | None:
     return min(free, default=None)
 
 
+def free_on(place: str) -> int | None:
+    """The same of one device or of several together, as `devices.resolve_several` names them."""
+    free = [free_bytes(device) for device in split(place)]
+    return None if None in free else sum(one or 0 for one in free)
+
+
 def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, room: Room | None = None) -> None:
-    """Raise ModelError, which says what would fit, unless weights and KV cache fit on the device and on the way."""
+    """Raise ModelError, which says what would fit, unless weights and KV cache fit on devices and on the way."""
     room = room or Room()
-    weights, cache, free = needs.weights(dtype), needs.cache(dtype, room), free_bytes(device)
+    weights, cache, free = needs.weights(dtype), needs.cache(dtype, room), free_on(device)
     takes = f"its weights take {_gb(weights)} in {_name(dtype)} on"
     if free is not None and weights + cache > free:
         kept = f", the KV cache of {needs.describe(room)} {_gb(cache)}" if cache >= _SMALL else ""
         remedies = list(_remedies(source.name, needs, room, dtype, device, free))
         last = "or use a device with more memory" if remedies else "use a device with more memory"
         raise source.unsupported(f"{takes} {device}{kept}, and {_gb(free)} are free; {', '.join([*remedies, last])}")
-    here = free_bytes("cpu")
+    here = free_on("cpu")
     if device != "cpu" and here is not None and weights > here and needs.stored != dtype:
         raise source.unsupported(
             f"{takes} cpu on their way to {device}, and {_gb(here)} are free; use a machine with more memory"
@@ -111,9 +118,9 @@ def _remedies(name: str, needs: Needs, room: Room, dtype: torch.dtype, device: s
     each = needs.cache(dtype, Room(room.length))
     if each and 0 < (fitting := (free - needs.weights(dtype)) // each) < room.lanes:
         yield f"{fitting} {'sequences fit' if fitting > 1 else 'sequence fits'}"
-    for other in _others(device):
+    for other in _others(device, several=not needs.positions):
         held = usual(other)
-        if needs.weights(held) + needs.cache(held, room) <= (free_bytes(other) or 0):
+        if needs.weights(held) + needs.cache(held, room) <= (free_on(other) or 0):
             yield f"--device {other} has room for it in {_name(held)}"
     row = published_as(name)
     sizes = [(one.gigabytes * _GIGA * dtype.itemsize / 2, one.name) for one in row.examples] if row else []
@@ -123,8 +130,8 @@ def _remedies(name: str, needs: Needs, room: Room, dtype: torch.dtype, device: s
 
 
 def check_cache(owner: str, needed: int, place: str, lanes: int) -> None:
-    """Raise ModelError unless the KV cache of so many bytes fits beside what is on the device `place`."""
-    free = free_bytes(place) if needed >= _SMALL else None
+    """Raise ModelError unless the KV cache of so many bytes fits beside what is on the devices `place`."""
+    free = free_on(place) if needed >= _SMALL else None
     if free is not None and needed > free:
         many, fewer = ("sequences", "fewer sequences at once, ") if lanes > 1 else ("sequence", "")
         raise ModelError(
@@ -133,10 +140,13 @@ def check_cache(owner: str, needed: int, place: str, lanes: int) -> None:
         )
 
 
-def _others(place: str) -> list[str]:
-    """Further devices of this machine."""
+def _others(place: str, *, several: bool) -> list[str]:
+    """Further devices of this machine, and all its GPUs together for what may be spread."""
     gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
-    return [device for device in ("cpu", *gpus) if torch.device(device) != torch.device(place)]
+    together = [",".join(gpus)] if several and len(gpus) > 1 else []
+    taken = {torch.device(device) for device in split(place)}
+    single = [device for device in ("cpu", *gpus) if torch.device(device) not in taken]
+    return [*single, *(every for every in together if every != place)]
 
 
 def _read(file: Path) -> str:

@@ -6,8 +6,8 @@ from typing import Final
 import torch
 
 from engines.models.catalog import open_model, ships
-from engines.models.devices import resolve
-from engines.models.memory import DTYPES, Needs, Room, free_bytes, usual
+from engines.models.devices import resolve_several, split
+from engines.models.memory import DTYPES, Needs, Room, free_on, usual
 
 _GIGA: Final = 1e9
 
@@ -17,16 +17,17 @@ def expect(name: str, device: str | None = None, dtype: str | None = None, room:
 
     No tensor of a checkpoint is read.
     """
-    place, room = resolve(device), room or Room()
+    place, room = resolve_several(device), room or Room()
     if ships(name) or not ("/" in name or Path(name).is_dir()):
         model = open_model(name, device, dtype)
-        needs, number = Needs(model.parameters), model.dtype
+        needs, number, place = Needs(model.parameters), model.dtype, split(place)[0]
     else:
         from engines.models import loading  # brings transformers
 
         needs = loading.needs_of(name)
+        place = split(place)[0] if needs.positions else place  # pictures and clips run on one
         number = (DTYPES[dtype] if dtype else usual(place)) if needs.parameters else torch.float32
-    weights, kept, free = needs.weights(number), needs.cache(number, room), free_bytes(place)
+    weights, kept, free = needs.weights(number), needs.cache(number, room), free_on(place)
     cache = f", {kept / _GIGA:.2f} GB of KV cache for {needs.describe(room)}" if kept else ""
     there = ""
     if free is not None:

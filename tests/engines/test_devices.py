@@ -31,7 +31,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
         asked.append(device)
         return "cpu" if device == "cpu" else elsewhere.NAME
 
-    monkeypatch.setattr(catalog, "resolve", resolved)
+    monkeypatch.setattr(catalog, "resolve_several", resolved)
     yield asked
 
 
@@ -114,6 +114,20 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(torch, "empty", empty)
     with pytest.raises(ModelError, match=r"^device: 'mps' has no float64, in which drafts are accepted; use auto or"):
         devices.resolve("mps")
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ("cuda:0,gpu", "'gpu' in 'cuda:0,gpu' is no device; use cpu, cuda:N or mps, each once"),
+        ("cpu,auto", "'auto' in 'cpu,auto' is no device"),
+        ("cuda,cuda:0", "'cuda,cuda:0' names a device twice"),
+        ("cpu,cuda:7", "'cuda:7' is not available here"),
+    ],
+)
+def test_several_devices_are_named_each_once(asked: str, problem: str) -> None:
+    with pytest.raises((ConfigError, ModelError), match=f"^device: {problem}"):
+        devices.resolve_several(asked)
 
 
 # ---------------------------------------------------------------- commands

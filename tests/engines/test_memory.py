@@ -54,10 +54,12 @@ def test_other_devices_and_the_way_to_them(monkeypatch: pytest.MonkeyPatch) -> N
         return str(caught.value)
 
     assert "--device cuda:0 has room for it in bfloat16" in refused(Needs(GIGA), torch.float32, "cpu")
+    assert "--device cuda:0,cuda:1 has room for it" in refused(Needs(4 * GIGA), half, "cuda:0")
+    assert "cuda:0,cuda:1" not in refused(Needs(4 * GIGA, positions=576), half, "cuda:0"), "a picture lies on one"
     assert "4.0 GB in bfloat16 on cpu on their way to cuda:0, and 2.0" in refused(Needs(2 * GIGA), half, "cuda:0")
     memory.check_room(source, Needs(2 * GIGA, stored=half), half, "cuda:0")  # which stay in their files until then
-    with pytest.raises(ModelError, match=r"the KV cache of 1 sequence takes 13.0 GB on cuda:0, and 6.0 GB"):
-        memory.check_cache("it", 13 * GIGA, "cuda:0", 1)
+    with pytest.raises(ModelError, match=r"the KV cache of 1 sequence takes 13.0 GB on cuda:0,cuda:1, and 12.0 GB"):
+        memory.check_cache("it", 13 * GIGA, "cuda:0,cuda:1", 1)
 
 
 @pytest.mark.parametrize("name", ["qwen3", "janus", "cosmos"])
@@ -110,7 +112,7 @@ def test_the_command_line_holds_weights_as_asked_and_says_what_they_take(
     needs = loading.needs_of(str(folder))
     (folder / "model.safetensors").unlink()  # config.json alone tells
     for free, fits in ((10**9, "fits"), (10**4, "does not fit")):
-        monkeypatch.setattr(estimate, "free_bytes", lambda _, free=free: free)
+        monkeypatch.setattr(estimate, "free_on", lambda _, free=free: free)
         assert main(["expect", "--model", str(folder), "--device", "cpu", "--sequences", "600"]) == 0
         line = capsys.readouterr().out
         assert line.startswith(f"{folder}: {needs.parameters:,} parameters, 0.0 GB of weights in float32 on cpu, ")

@@ -6,9 +6,11 @@ from typing import Any, Final, TypeVar
 
 import torch
 from torch import Tensor, nn
-from transformers.utils import logging
+from transformers.utils import is_accelerate_available, logging
 
 from engines.models.checkpoints.table import published_as
+from engines.models.devices import split
+from engines.models.memory import free_bytes
 from engines.models.weights import Source, other_hashes, weight_hashes
 from traces.schema import ModelCard
 
@@ -18,6 +20,8 @@ State = Mapping[str, Tensor]
 PIXELS: Final = "pixels"
 """Folder of a model's autoencoder, inside the model's."""
 _MOST_LAYERS: Final = 1000
+_FILLED: Final = 0.85
+"""Of what is free on each of several devices; the rest is for what a pass computes."""
 
 
 def native_config(source: Source, kind: type[Any], settings: Mapping[str, Any]) -> Any:
@@ -34,8 +38,10 @@ def native_network(
     """A network of a class of transformers, for inference.
 
     Tensors have the class's names and become `dtype`; a subclass of ours says what it does without, and what stays in
-    float32.
+    float32. Over several devices, named with commas, transformers spreads its layers, which takes accelerate.
     """
+    several = len(split(device)) > 1
+    spread = {"device_map": "auto", "max_memory": _shares(source, device)} if several else {}
     depth = max(getattr(part, "num_hidden_layers", 0) for part in (config, getattr(config, "text_config", config)))
     if depth > len(state):
         raise source.incomplete(f"config.json has {depth} for 'num_hidden_layers', and there are {len(state)} tensors")
@@ -44,7 +50,9 @@ def native_network(
     logging.disable_progress_bar()
     told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
     try:
-        network, report = kind.from_pretrained(None, config=config, state_dict=dict(state), dtype=dtype, **told)
+        network, report = kind.from_pretrained(
+            None, config=config, state_dict=dict(state), dtype=dtype, **told, **spread
+        )
     except Exception as error:  # sizes that are no network fail in layers of all kinds
         raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
     finally:
@@ -58,7 +66,16 @@ def native_network(
         problems.append(f"{name!r} has shape {list(shape)}, and its config.json asks for {list(wanted)}")
     if problems:
         raise source.incomplete(f"tensor {problems[0]}")
-    return network.eval().requires_grad_(False).to(device)
+    network = network.eval().requires_grad_(False)
+    return network if several else network.to(device)
+
+
+def _shares(source: Source, device: str) -> dict[int | str, int]:
+    """The bytes that transformers may fill of each of several devices."""
+    if not is_accelerate_available():
+        raise source.unsupported(f"runs on several devices, {device}, with accelerate; do: pip install accelerate")
+    free = {one: int(_FILLED * (free_bytes(one) or 0)) for one in split(device)}
+    return {one if one == "cpu" else torch.device(one).index or 0: number for one, number in free.items()}
 
 
 def on_meta(build: Callable[[], Network]) -> Network:

@@ -21,6 +21,7 @@ from engines.ar.request import Forward
 from engines.models.chat import Chat, refuse_guidance, refuse_too_long
 from engines.models.checkpoints.assembling import card_of, native_config, native_network, parameters
 from engines.models.checkpoints.table import type_of
+from engines.models.devices import split
 from engines.models.lean import LeanCausalLM, fits
 from engines.models.memory import Needs, cached_numbers, check_cache
 from engines.models.networked import Networked, count_parameters
@@ -183,7 +184,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         check_network(network, type_of(settings) or "")
     except ValueError as error:
         raise source.unsupported(str(error)) from error
-    return CausalCheckpoint(network, tokenizer, card, torch.device(device), _longest(config), ends)
+    return CausalCheckpoint(network, tokenizer, card, torch.device(split(device)[0]), _longest(config), ends)
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:

@@ -16,6 +16,7 @@ from transformers import Glm4MoeForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM,
 
 from engines.config import shown
 from engines.models.checkpoints.assembling import State, card_of, native_config, native_network, parameters, renamed
+from engines.models.devices import split
 from engines.models.language_model import DiffusionLM, Traits
 from engines.models.memory import Needs, cached_numbers
 from engines.models.text import QWEN_CHAT, ChatForm, has_chat_template, named_token, read_tokenizer, size_of, token_id
@@ -211,7 +212,7 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     network = native_network(source, family.network, config, state, dtype, device=device)
-    return DiffusionLM(network, tokenizer, kind, card_of(source, family.title), torch.device(device))
+    return DiffusionLM(network, tokenizer, kind, card_of(source, family.title), torch.device(split(device)[0]))
 
 
 def needs(source: Source, settings: Mapping[str, Any]) -> Needs:

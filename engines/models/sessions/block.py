@@ -73,8 +73,10 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
             # A single row: what is looked at lies behind what is finished, and what it leaves is where it belongs.
             self.keys[:, :, at.end : end], self.values[:, :, at.end : end] = key_states, value_states
             return self.keys[:, :, :end], self.values[:, :, :end]
-        past = [buffer[:, :, : at.end][at.sequence] for buffer in (self.keys, self.values)]
+        there = self.keys.device  # that of the layer
+        past = [buffer[:, :, : at.end][at.sequence.to(there)] for buffer in (self.keys, self.values)]
         for row, sequence, where, count in at.stores:
+            where = where if isinstance(where, slice) else where.to(there)
             self.keys[sequence][:, where] = key_states[row, :, :count]
             self.values[sequence][:, where] = value_states[row, :, :count]
         return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
