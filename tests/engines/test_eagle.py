@@ -272,6 +272,9 @@ def test_missing_drafters_and_missing_or_wrong_weights_are_refused(
     target, _ = pair(4, 3)
     with pytest.raises(ModelError, match=r"'eagle' reads the hidden states of toy-raster in float32; set "):
         eagle.load("smollm2-eagle", load_model("toy-raster"))
+    monkeypatch.setattr(image, "FOLDER", tmp_path / "installed by pip")
+    with pytest.raises(ModelError, match=r"^drafter: 'eagle' of tiny: MANIFEST.json is missing.*DRAFTSCOPE_ASSETS"):
+        eagle.load("smollm2-eagle", target)
     monkeypatch.setattr(image, "FOLDER", tmp_path)
     (tmp_path / "MANIFEST.json").write_text("{}")
     with pytest.raises(ModelError, match=r"^drafter: 'eagle' of tiny: .*\.safetensors is missing\. .*_eagle$"):

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from engines.assets import REMEDY
 from engines.models.errors import ModelError
 from engines.models.weights import Source, sha256
 
@@ -20,7 +21,7 @@ _RESTORE: Final = "Restore assets/models from the repository: git checkout -- as
 
 def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
     """What the manifest says of a model, which errors name `owner`; empty for no entry, ModelError if damaged."""
-    source = Source(owner, folder, _RESTORE)
+    source = Source(owner, folder, _RESTORE if folder.is_dir() else REMEDY)
     entry: object = source.read_json(MANIFEST).get(name, {})
     parts = (entry.get("files", {}), entry.get(READS, {})) if isinstance(entry, dict) else (None,)
     if not isinstance(entry, dict) or not all(isinstance(part, dict) for part in parts):
