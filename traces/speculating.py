@@ -5,9 +5,9 @@ once those before it were (arXiv 2211.17192, equation 1). What passes take is co
 without a network of their own, looked up or left over from the last pass, cost nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from traces.breakeven import tokens_of
 from traces.hardware import Bound, Device, Engine, HardwareError, PassCost, Size, Work, check_memory, pass_cost
@@ -74,10 +74,19 @@ class Plan:
         """What a verification spends most of its time on."""
         return self.verification.bound
 
+    def with_each(self, field: str, values: Iterable[Any]) -> list["Plan"]:
+        """The same with every value of a field that fits the memory of the device."""
+        plans = []
+        for value in values:
+            try:
+                plans.append(replace(self, **{field: value}))
+            except HardwareError:
+                continue
+        return plans
+
     def at_best(self) -> "Plan":
         """The same with the draft length that is fastest, the shortest of equals."""
-        every = (replace(self, drafts=drafts) for drafts in range(1, MOST_DRAFTS + 1))
-        return max(every, key=lambda plan: plan.speed_up)
+        return max(self.with_each("drafts", range(1, MOST_DRAFTS + 1)), key=lambda plan: plan.speed_up)
 
     def _pass(self, size: Size, tokens: int, *, judges: bool = False) -> PassCost:
         steps = size.denoising_steps

@@ -7,15 +7,16 @@ from typing import Any, Final
 import gradio as gr
 
 from demo.addresses import fragment_of_plan
+from demo.panels.devices import curves_of, device_curves_chooser
 from demo.panels.figure import Panel
-from demo.panels.widgets import data_table, notice, notice_box, table
+from demo.panels.widgets import chosen_index, data_table, notice, notice_box, table
 from demo.runs.measured import drafted
 from demo.runs.tradeoffs import reported_near
 from demo.site import AT_ONCE, LATEST, Site, Update
 from engines.config import ConfigError
 from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
 from traces.speculating import MOST_DRAFTS, Plan
-from visualizers.figures.calculator import CALCULATOR, DRAFTS, Calculation, fitting
+from visualizers.figures.calculator import CALCULATOR, DRAFTS, Calculation
 from visualizers.tables import table_files
 
 _NONE: Final = "none: looked up, or left from the last pass"
@@ -83,16 +84,18 @@ class CalculatorPanel:
             self.fields["context"] = gr.Number(
                 _FIRST.context, precision=0, label="Context", info="Tokens in the KV cache.", min_width=200
             )
+        self.devices = device_curves_chooser(_FIRST)
         self.panel = Panel(site, "calculator")
         with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
             self.rows = data_table("Speed by draft length", elem_id="calculator-rows")
         self.link = gr.Textbox(visible=False)
         self.inputs: set[Any] = {*self.fields.values(), self.pair, site.look}
-        self.parts: list[Any] = [self.answer, self.problem, self.rows, self.link, *self.panel.parts]
+        self.parts: list[Any] = [self.answer, self.problem, self.devices, self.rows, self.link, *self.panel.parts]
         gr.on([control.input for control in self.fields.values()], self.draw, self.inputs, self.parts, **LATEST)
         self.link.change(None, self.link, None, js=_NAME, **AT_ONCE)
         start = [*self.parts, self.fields["acceptance"], self.fields["draft"]]
         self.pair.input(self.start_from, self.inputs, start, **LATEST)
+        self.devices.choose(self.choose, self.inputs, [*self.parts, self.fields["device"]], **LATEST)
 
     def start_from(self, values: Update, request: gr.Request) -> Update:
         """Take the acceptance rate of a pair that was measured, and no network where its drafts were looked up."""
@@ -102,6 +105,11 @@ class CalculatorPanel:
         drafter, acceptance = self.fields["draft"], self.fields["acceptance"]
         draft = values[drafter] if values[drafter] != _NONE else _DRAFTER.name
         changed = {acceptance: pair.acceptance, drafter: _NONE if pair.drafter == "lookup" else draft}
+        return {**changed, **self.draw({**values, **changed}, request)}
+
+    def choose(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
+        """Take the device of a curve that was chosen."""
+        changed = {self.fields["device"]: [*DEVICES][chosen_index(event, len(DEVICES), "device")]}
         return {**changed, **self.draw({**values, **changed}, request)}
 
     def draw(self, values: Update, request: gr.Request) -> Update:
@@ -114,7 +122,8 @@ class CalculatorPanel:
         figure = CALCULATOR.draw(Calculation(plan, self.measured.get(values[self.pair]), reported_near(plan)))
         shown = self.panel.show(CALCULATOR, figure, values[self.site.look], request)
         link = "" if plan == _FIRST else fragment_of_plan(given)
-        return {self.answer: told(plan), self.problem: {}, self.rows: rows(plan), self.link: link, **shown}
+        words = {self.answer: told(plan), self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan)}
+        return {**words, self.link: link, **shown}
 
     def opened(self, given: Mapping[str, str]) -> Update:
         """What the fields hold where an address names some of them.
@@ -173,7 +182,7 @@ def rows(plan: Plan) -> dict[str, Any]:
     heads = ("Draft length γ", "Tokens per verification", "Verification, ms", "Drafts, ms", "Times as fast")
     lines = [
         [one.drafts, *(f"{value:.4g}" for value in (one.tokens, *_milliseconds(one), one.speed_up))]
-        for one in fitting(plan, "drafts", DRAFTS)
+        for one in plan.with_each("drafts", DRAFTS)
     ]
     note = f"Computed, not measured. A pass of ordinary decoding takes {_time(plan.ordinary.seconds)}."
     return table(heads, lines, note) | {"files": table_files("calculator", heads, lines), "link": True}

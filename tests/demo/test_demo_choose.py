@@ -10,10 +10,13 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from playwright.sync_api import Browser, expect
+from support.browser import accessible, visit
 
 from demo.addresses import read_address
 from demo.pages.choose import recording_of
 from demo.panels.calculator import _FIRST, CalculatorPanel
+from demo.panels.devices import curves_of
 from demo.panels.methods import method_text
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import recordings
@@ -30,7 +33,7 @@ from demo.site import Site
 from engines.config import ConfigError
 from traces.hardware import DEVICES, SIZES
 from traces.tradeoffs import Tradeoff
-from visualizers.figures.calculator import CALCULATOR, Calculation
+from visualizers.figures.calculator import CALCULATOR, Calculation, device_curves
 from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
 
 
@@ -196,7 +199,7 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
         plotted = CALCULATOR.draw(Calculation(_FIRST, pair)).select_traces(lambda trace: trace.name == "measured")
         batches = (1, 8) if pair.target == "patch-target" else (1,)
         assert [(*trace.x,) for trace in plotted] == [tuple(n for n, batch in pair.speeds if batch == 1), batches]
-    bars = CALCULATOR.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.type == "bar", col=4)
+    bars = CALCULATOR.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.type == "bar")
     yields, its_pass, drafts = (bar.x[0] for bar in bars)
     assert yields / (its_pass + drafts) == pytest.approx(_FIRST.speed_up)
     (star,) = CALCULATOR.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.name == "fastest")
@@ -222,6 +225,43 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
     )
     (line,) = [row for row in changed[panel.rows]["rows"] if row[0] == "6"]
     assert f"# {float(line[-1]):.1f}×" in changed[panel.answer]
+
+
+def test_every_device_has_a_curve_with_its_optimum_and_its_crossing_of_one(panel: CalculatorPanel) -> None:
+    curves = {each.device: each for each in device_curves(_FIRST)}
+    assert [*curves] == [*DEVICES]
+    assert not curves["T4"].speeds  # its memory does not hold both networks
+    for name, each in curves.items():
+        plan = replace(_FIRST, device=DEVICES[name]) if each.speeds else _FIRST
+        best, last = plan.at_best(), each.pays_to
+        if each.speeds:
+            assert (each.best, each.speeds[each.best]) == (best.drafts, best.speed_up)
+            assert replace(plan, drafts=last).speed_up >= 1 > replace(plan, drafts=last + 1).speed_up
+    told = {each["device"]: (each["fastest"], each["note"]) for each in panel.devices.value["curves"]}
+    assert told["T4"] == ("", "too little memory") and told["H100"] == ("1.8× at γ 4", "slower from γ 20")
+    never = curves_of(replace(_FIRST, acceptance=0.0))
+    assert {each["note"] for each in never["curves"]} == {"too little memory", "never faster"}
+    always = curves_of(replace(_FIRST, acceptance=1.0, draft=None))
+    assert {each["note"] for each in always["curves"]} >= {"never slower"}
+    figure = CALCULATOR.draw(Calculation(_FIRST))
+    assert {trace.name for trace in figure.data} >= {*DEVICES} - {"H100", "T4"}
+
+
+def test_a_device_is_chosen_by_its_curve(browser: Browser, server: str) -> None:
+    with visit(browser, f"{server}/#tab=choose", console=True) as page:
+        answer, curves = page.locator("#calculator-answer"), page.get_by_role("group", name="Computed speed-up")
+        expect(curves.get_by_role("radio")).to_have_count(len(DEVICES))
+        expect(curves.get_by_role("radio", name="H100")).to_be_checked()
+        expect(curves.get_by_role("radio", name="T4")).to_be_disabled()
+        curves.locator("label", has_text="L4").click()
+        expect(answer).to_contain_text("2.1×")
+        expect(page.get_by_label("Device", exact=True)).to_have_value("L4")
+        page.keyboard.press("ArrowRight")
+        expect(page.get_by_label("Device", exact=True)).to_have_value("RTX 3090")
+        expect(curves.get_by_role("radio", name="RTX 3090")).to_be_focused()
+        expect(page.locator("#calculator-plot .gtitle-subtitle")).to_contain_text("RTX 3090")
+        assert "plan.device=RTX_3090" in page.evaluate("location.hash").replace("+", "_").replace("%20", "_")
+        accessible(page)
 
 
 @pytest.mark.timed

@@ -1,13 +1,13 @@
-"""How much faster drafts would make a model, by how many there are, by batch and by device: computed."""
+"""How much faster drafts would make a model, by how many there are, on every device, and by batch: computed."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.hardware import DEVICES, HardwareError
-from traces.speculating import MeasuredSpeeds, Plan
+from traces.hardware import DEVICES
+from traces.speculating import MOST_DRAFTS, MeasuredSpeeds, Plan
 from traces.tradeoffs import Tradeoff
 from visualizers.figure import DataFigure
 from visualizers.plot import axes, bars, curve, dots, guide, plain, side_by_side
@@ -27,12 +27,40 @@ class Calculation:
     """Each with a window, of one token more than drafts."""
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceCurve:
+    """How much faster drafts make a plan's model on one device, by draft length."""
+
+    device: str
+    speeds: Mapping[int, float]
+    """Draft length -> times as fast as ordinary decoding, for those that fit the memory; none where none does."""
+
+    @property
+    def best(self) -> int:
+        """The draft length that is fastest, the shortest of equals."""
+        return max(self.speeds, key=self.speeds.__getitem__)
+
+    @property
+    def pays_to(self) -> int:
+        """The longest draft length that is not slower than ordinary decoding; 0 where none is."""
+        return max((drafts for drafts, speed in self.speeds.items() if speed >= 1), default=0)
+
+
+def device_curves(plan: Plan) -> list[DeviceCurve]:
+    """The curve of every device that is known."""
+    lengths = range(1, MOST_DRAFTS + 1)
+    there = {each.device.name: each for each in plan.with_each("device", DEVICES.values())}
+    plans = {name: there[name].with_each("drafts", lengths) if name in there else [] for name in DEVICES}
+    return [DeviceCurve(name, {one.drafts: one.speed_up for one in each}) for name, each in plans.items()]
+
+
 def _drawn(calculation: Calculation) -> go.Figure:
     plan, measured = calculation.plan, calculation.measured
-    figure = side_by_side(["By draft length", "By batch", "By device", "A verification"], horizontal_spacing=0.09)
+    figure = side_by_side(["By draft length", "By batch", "A verification"], horizontal_spacing=0.09)
     _balance(figure, plan)
+    _devices(figure, plan)
     for panel, (field, values, name) in enumerate((("drafts", DRAFTS, "γ"), ("batch", BATCHES, "batch")), 1):
-        plans = fitting(plan, field, values)
+        plans = plan.with_each(field, values)
         points = [getattr(each, field) for each in plans], [each.speed_up for each in plans]
         place: Look = {"row": 1, "col": panel, "showlegend": False}
         hover = f"{name} %{{x}}: %{{y:.2f}} × as fast<extra></extra>"
@@ -51,17 +79,11 @@ def _drawn(calculation: Calculation) -> go.Figure:
         cross = {"size": 9, "symbol": "x-thin-open", "line": {"width": 2}}
         hover = "γ %{x}: %{y:.2f} × as fast, reported<br>%{text}<extra></extra>"
         dots(figure, 3, "reported", points, hover, row=1, col=1, marker=cross, text=tables, showlegend=False)
-    devices = fitting(plan, "device", DEVICES.values())
-    rows = [each.speed_up for each in devices], [each.device.name for each in devices]
-    hover, place = "%{y}: %{x:.2f} × as fast<extra></extra>", {"row": 1, "col": 3, "showlegend": False}
-    bars(figure, 0, "device", rows, hover, orientation="h", **place)
-    figure.add_vline(x=1, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, row=1, col=3)
     axes(figure, *["Times as fast as ordinary decoding"] * 2, height=420, showlegend=False)
     figure.update_layout(barmode="overlay")
-    figure.update_xaxes(title_text="Passes of ordinary decoding", row=1, col=4)
+    figure.update_xaxes(title_text="Passes of ordinary decoding", row=1, col=3)
     figure.update_xaxes(type="log", tickvals=BATCHES, title_text="Drafts to a verification, γ", row=1, col=1)
     figure.update_xaxes(type="log", tickvals=BATCHES, title_text="Sequences decoded together", row=1, col=2)
-    figure.update_yaxes(autorange="reversed", rangemode="normal", row=1, col=3)
     drafter = plan.draft.name if plan.draft else "no network"
     about = (
         f"Computed: {plan.target.name}, drafts by {drafter}, {plan.device.name}, {plan.engine.name}, "
@@ -74,15 +96,27 @@ def _drawn(calculation: Calculation) -> go.Figure:
     return figure.update_layout(title_subtitle_text=plain(about))
 
 
+def _devices(figure: go.Figure, plan: Plan) -> None:
+    """The curves of all other devices, thin."""
+    thin = {"color": NEUTRAL, "width": 1}
+    for each in device_curves(plan):
+        speeds = {drafts: speed for drafts, speed in each.speeds.items() if drafts in DRAFTS}
+        if not speeds or each.device == plan.device.name:
+            continue
+        hover = f"{each.device}, γ %{{x}}: %{{y:.2f}} × as fast<extra></extra>"
+        look: Look = {"mode": "lines", "line": thin, "opacity": 0.5, "showlegend": False}
+        curve(figure, 0, each.device, ([*speeds], [*speeds.values()]), hover, row=1, col=1, **look)
+
+
 def _balance(figure: go.Figure, plan: Plan) -> None:
     """What a verification yields above what it and its drafts take, in passes of ordinary decoding."""
     its_pass, drafts = (seconds / plan.ordinary.seconds for seconds in (plan.verification.seconds, plan.drafting))
     parts = (("yield", 0.0, plan.tokens), ("its pass", 0.0, its_pass), ("drafts", its_pass, drafts))
     for index, (name, base, passes) in enumerate(parts):
         hover = f"{name}: {passes:.2f} passes<extra></extra>"
-        look: Look = {"orientation": "h", "base": [base], "row": 1, "col": 4, "showlegend": False}
+        look: Look = {"orientation": "h", "base": [base], "row": 1, "col": 3, "showlegend": False}
         bars(figure, index, name, ([passes], [name]), hover, **look)
-    figure.update_yaxes(autorange="reversed", rangemode="normal", row=1, col=4)
+    figure.update_yaxes(autorange="reversed", rangemode="normal", row=1, col=3)
 
 
 def _measured(figure: go.Figure, pair: MeasuredSpeeds, drafts: int) -> None:
@@ -103,24 +137,14 @@ def _measured(figure: go.Figure, pair: MeasuredSpeeds, drafts: int) -> None:
         dots(figure, 2, "measured", ([*speeds], median), hover, row=1, col=panel, showlegend=False, **look)
 
 
-def fitting(plan: Plan, field: str, values: Iterable[Any]) -> list[Plan]:
-    """The plan with every value of a field that fits the memory of the device."""
-    plans = []
-    for value in values:
-        try:
-            plans.append(replace(plan, **{field: value}))
-        except HardwareError:
-            continue
-    return plans
-
-
 CALCULATOR: Final[DataFigure[Calculation]] = DataFigure(
     name="calculator",
     title="What drafts would gain on other hardware",
     caption="Computed: tokens that a verification yields at this acceptance rate, over the time of its "
     "pass and of its drafts; the bars are these three, in passes of ordinary decoding. "
     "Below the dotted line drafting is slower. The ring is what is "
-    "chosen, the star the fastest draft length; batches and devices with too little memory are left out. "
+    "chosen, the star the fastest draft length, thin lines are the other devices; batches and devices with too little "
+    "memory are left out. "
     "Diamonds were measured with another model on other hardware, by draft length one at a time.",
     drawing=_drawn,
 )
