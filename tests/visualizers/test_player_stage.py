@@ -1,10 +1,13 @@
 """The stage in a browser: a run whose every frame follows from the trace and the clock."""
 
 import re
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from playwright.sync_api import Page, expect
 from support.browser import accessible
 from support.playing import go, settle
@@ -372,12 +375,16 @@ def test_the_card_of_a_picture_covers_no_picture(page: Page, names: tuple[str, s
     expect(page.locator(".ds-card div")).to_have_count(3)
     card, stage = (page.locator(part).bounding_box() for part in (".ds-card", ".ds-stage"))
     assert card and stage and card["x"] + card["width"] <= stage["x"] + stage["width"]
-    own, other, top = page.evaluate(
-        "(({ size, other: { picture: { height } } }) => [size.own, { height }, size.top])(player.stage)"
+    own, other, top, right = page.evaluate(
+        """(({ size, other: { picture: { width, height } } }) =>
+          [size.own, { width, height }, size.top, size.right])(player.stage)"""
     )
     left, upper = card["x"] - stage["x"], card["y"] - stage["y"]
     assert left >= own["width"] or upper >= top + own["height"] + 24
-    assert upper >= top + other["height"] + 24  # its count stands below it
+    if size[0] > 700 and names[0] == "ar-picture-same":  # between two pictures of one size
+        assert own["width"] == other["width"] and left + card["width"] <= right - other["width"]
+    else:
+        assert upper >= top + other["height"] + 24  # its count stands below it
 
 
 def test_a_wrong_answer_is_told_on_the_card(page: Page) -> None:
@@ -461,6 +468,50 @@ def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, n
     page.keyboard.press("r")
     settle(page)
     assert page.evaluate("player.now") == wanted[0]  # the end of the pass, where no verdict is shown
+
+
+@pytest.mark.parametrize(
+    "names", [("ar-smollm2", "speculative-smollm2"), ("ar-picture", "scd-picture")], ids=["text", "picture"]
+)
+def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: tuple[str, str]) -> None:
+    traces = [recorded(name) for name in names]
+    opened(page, *traces)
+    number = page.evaluate("player.stage.script.passes.findLast(({ verdict }) => verdict).index + 1")
+    entry = next(entry for n, entry, _ in rejections(traces[1]) if n == number)
+    step = traces[1].steps[number - 1]
+    at(page, number, "fall", -5)
+    x, y = page.evaluate(
+        """(({ drawn: { verdict: { verdict: { word } }, top }, canvas, y }) => {
+          const box = canvas.getBoundingClientRect();
+          return [box.x + word.x + 4, box.y + player.stage.y(word.line, top) + 4];
+        })(player.stage)"""
+    )
+    page.mouse.click(x, y)
+    settle(page)
+    assert page.evaluate("[player.now, player.position]") == [number, step.position[entry]]
+    panel = page.get_by_role("region", name="This step, worked out")
+    expect(panel).to_be_in_viewport(ratio=0.99)
+    expect(panel.locator(".ds-where")).to_contain_text(f"pass {number} of {len(traces[1].steps)}")
+    assert step.coin is not None
+    expect(panel.locator(".ds-formula")).to_contain_text(f"coin {step.coin[entry]:.3g} ≥")
+    expect(panel.locator(".ds-part-left")).to_contain_text("residual")
+    page.mouse.click(x, page.locator(".ds-stage").bounding_box()["y"] + 2)  # type: ignore[index]
+    assert page.evaluate("player.position") == step.position[entry]  # nothing stands there
+    expect(page.get_by_role("button", name="Numbers")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844)], ids=["1440", "1280", "390"])
+def test_no_third_of_the_stage_of_pictures_is_empty(page: Page, size: tuple[int, int]) -> None:
+    opened(page, recorded("ar-picture-same"), recorded("scd-picture-same"))
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    verdict = page.evaluate("player.stage.script.passes.find(({ verdict }) => verdict).index + 0.99")
+    length = len(recorded("scd-picture-same").steps)
+    for now in (length / 3, verdict, length):
+        go(page, now)
+        image = np.asarray(Image.open(BytesIO(page.locator(".ds-stage").screenshot())).convert("RGB"))
+        drawn = (image != image[8, 40]).any(-1)[4:-4, 4:-4]
+        thirds = np.array_split(drawn, 3, axis=1 if size[0] > 700 else 0)  # beside one another, or below
+        assert all(third.mean() > 0.015 for third in thirds), (now, [third.mean() for third in thirds])
 
 
 @pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])

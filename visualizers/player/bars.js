@@ -22,13 +22,13 @@ function small(value, least) {
   return value > 0 && value < least ? `< ${least}` : figure(value, 2);
 }
 
-/** Tokens side by side, to one scale, from which the others together may stand out; `parts` are {kind, from, to}, a `ball` lies at a height of a whole one, all probabilities. */
+/** Tokens side by side, to one scale, from which the others together may stand out; `parts` are {kind, from, to}, a `ball` lies at a height, all probabilities. */
 function columns(moment, pictures, rows) {
   const most = Math.max(1e-12, ...rows.flatMap(({ token, parts }) => (token === null && rows.length > 1 ? [] : parts.map(({ to }) => to))));
   const percent = (value) => `${Math.min(100, (100 * value) / most)}%`;
   const items = rows.map(({ token, parts, ball, number, heard, mark }) => {
     const bars = parts.map(({ kind, from = 0, to }) => make("i", { class: `is-${kind}`, style: `bottom: ${percent(from)}; height: ${percent(to - from)}` }));
-    const coin = ball ? make("b", { class: "ds-ball", "data-whole": percent(ball.whole), style: `bottom: ${percent(ball.at)}` }) : null;
+    const coin = Number.isFinite(ball) ? make("b", { class: "ds-ball", style: `bottom: ${percent(ball)}` }) : null;
     const text = token === null ? "rest" : moment.replay.tokenText(token);
     const name = make("span", { class: "ds-column-name", title: text }, thumbnail(pictures, token, TILE_PIXELS), make("span", {}, text.replace(/^“ ?| ?”$/g, "") || text));
     const flag = mark ? make("small", { class: "ds-mark" }, mark) : null;
@@ -58,7 +58,7 @@ function ratioColumns(moment, pictures, likely) {
   const rows = ratioRows(moment, likely).map(({ token, p, q, mark }) => {
     const judged = mark === "draft" && moment.ratioDecided;
     const parts = [{ kind: "q", to: judged ? Math.min(p, q) : q }, ...(judged && q > p ? [{ kind: "over", from: p, to: q }] : []), { kind: "p", to: p }];
-    return { token, parts, ball: judged ? { at: moment.number("coin") * q, whole: q } : null, number: small(p, 0.001), heard: ` is p, q is ${figure(q, 2)}`, mark };
+    return { token, parts, ball: judged ? moment.number("coin") * q : null, number: small(p, 0.001), heard: ` is p, q is ${figure(q, 2)}`, mark };
   });
   return columns(moment, pictures, rows);
 }

@@ -48,7 +48,7 @@ class Controls {
     };
     const open = () => this.numbers.setAttribute("aria-pressed", String(player.showNumbers()));
     this.numbers = makeButton({ class: "ds-tell", "aria-pressed": "false", title: "Show this step in numbers" }, open, "Numbers");
-    this.next = makeButton({ class: "ds-tell ds-next", "aria-label": "Next rejection", title: "To the next draft that was rejected (r)" }, () => player.worked.go("rejection"), "✗ →");
+    this.next = player.worked.makeGo(NEXT[0], "ds-tell ds-next");
     this.whole = makeButton({ class: "ds-whole", "aria-pressed": "false" }, turn, "Every view");
     this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
     this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });

@@ -148,13 +148,12 @@ class Lane {
     this.shown = [...this.views, this.clip];
     this.title = make("h2", {});
     this.subtitle = make("p", { class: "ds-subtitle" });
-    this.progress = make("div", { class: "ds-progress", "aria-hidden": "true" }, make("i", {}));
     this.time = make("span", {});
     const names = [[term("token", "tokens"), " final"], [term("pass", "forward passes")], [this.time]];
     this.figures = names.map(() => make("dd"));
     const outcome = make("dl", { class: "ds-outcome" }, ...this.figures.map((value, index) => make("div", {}, make("dt", {}, ...names[index]), value)));
     this.verdict = make("p", { class: "ds-lead" });
-    const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), outcome, this.progress, this.verdict);
+    const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), outcome, this.verdict);
     const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure));
     const side = make("div", { class: "ds-side" }, pass.figure, this.readout.node);
     this.node ??= make("section", { class: "ds-lane" });
@@ -223,7 +222,6 @@ class Lane {
       const [number, of] = [formatInteger(texts[index][0]), texts[index][1]];
       if (value.textContent !== number + of) value.replaceChildren(number, make("small", {}, of));
     });
-    this.progress.firstChild.style.transform = `scaleX(${finals / total})`;
     this.readout.show(scene);
     const words = this.readout.body.hidden ? "no token chosen" : this.readout.sentence();
     for (const { canvas, speaks } of this.views) {

@@ -124,6 +124,7 @@ class Player {
     this.refresh();
   }
 
+  /** Announce a run in lane 0 or 1; `meta` is a trace without steps, output and summary. */
   begin(index, meta) {
     this.pause();
     this.lanes[index] = new Lane(meta, this.theme, this.schedule, this.answers);
@@ -132,6 +133,7 @@ class Player {
     this.refresh();
   }
 
+  /** Add step number `sequence`, from 0; `step.frame` may hold the picture so far, `step.words` text of ids that the legend lacks. */
   push(index, sequence, step) {
     const lane = this.lanes[index];
     if (!lane?.push(sequence, step)) return;
@@ -247,7 +249,7 @@ class Player {
     this.useStage(guided || this.staged);
   }
 
-  /** Offer recorded pairs and play the first one in a loop; `invite` are words of a button beside them. */
+  /** Offer recorded pairs, see the race, and play the first one in a loop; pressing a button of the words `invite` is "invited". */
   offer(pairs, invite = "") {
     this.race.offer(pairs, invite);
     return this.race.choose(0);
@@ -535,6 +537,15 @@ class Player {
     this.schedule();
   }
 
+  /** Show the numbers of a position, up to the end of the pass that is shown. */
+  explain(lane, position) {
+    if (this.reading) this.controls.numbers.click();
+    Object.assign(this, { position, pinned: true, chosenLane: lane });
+    this.cursorMoved();
+    this.draw();
+    this.worked.node.scrollIntoView({ block: "nearest" });
+  }
+
   cursorMoved() {
     this.moment = null;
     this.schedule();
@@ -714,26 +725,13 @@ async function fetchTrace(url) {
 }
 
 /**
- * Put a player into `root`, replacing one that is there, and return what moves it:
+ * Put a player into `root`, replacing one that is there, and return it. A host calls its methods `load`, `loadUrl`, `offer`, `scene`,
+ * `explore`, `begin`, `push`, `finish`, `finishUrl`, `set`, `useClock`, `toggle`, `pause`, `clear`, `snapshot` and `destroy`, and may set
+ * `answers`: the right answer of every prompt whose answer it knows.
  *
- *   load(traces, {loop, start, most, called})  show finished traces, two side by side or `most`, up to six; further ones can
- *                                   be chosen; `called` is what the address calls them
- *   loadUrl(urls, {loop, most})     the same, fetched from this site, plain or gzipped
- *   offer(pairs, invite)            let the reader choose among recorded pairs, and play the first one in a loop; a pair has
- *                                   `name`, `urls`, `called` and, of the second run's distribution, `truth` and `why`; `invite` are
- *                                   words of a button beside them, whose press is "invited"
- *   scene({urls, from, to, ...})    show a scene of a tour, see there; explore() ends it
- *   begin(lane, meta)               announce a run in lane 0 or 1; meta is a trace without steps, output and summary
- *   push(lane, sequence, step)      add step number `sequence`, from 0; repeated and lost ones do no harm; `step.frame` may
- *                                   hold the picture so far as a data: URL, `step.words` text of ids that the legend lacks
- *   finish(lane, trace)             replace it by the whole trace; finishUrl(lane, url) fetches that
- *   set(now), useClock(clock, on)   go to a reading of the clock: "passes", "milliseconds" or "computed"
- *   toggle(), pause(), clear()      play or pause, stop where it is, forget all traces
- *   snapshot(), destroy()           return what is drawn now, leave the page
- *
- * `answers` has the right answer of every prompt whose answer the host knows. Options: `data` is what visualizers.player.data() returns;
- * `emit(name, detail)` hears "settled", "chosen", "invited", "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by
- * default the root; `staged: true` starts with the stage instead of every view.
+ * Options: `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "settled", "chosen", "invited", "explored" and
+ * "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
+ * `staged: true` starts with the stage instead of every view.
  */
 function mount(root, options) {
   mounted.get(root)?.destroy();

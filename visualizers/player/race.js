@@ -79,19 +79,14 @@ class Race {
     return Math.min(...player.present().map(({ replay }) => replay.extent(player.clock)));
   }
 
-  /** The ends of the passes of the last lane in which a telling rejection happened. */
-  telling() {
+  /** Where a race that may not move stands: the middle, or the end of the pass next to it in which a telling rejection happened. */
+  still() {
     const { clock, lanes } = this.player;
     const { replay } = lanes.at(-1);
-    const passes = replay.steps.flatMap((step, index) => (step.judgedEntries.some((entry) => isTelling(replay, step, entry)) ? [index + 1] : []));
-    return passes.map((count) => replay.ends[clock][count]);
-  }
-
-  /** Where a race that may not move stands: the middle, or the telling rejection next to it. */
-  still() {
     const middle = Math.floor(this.finish() / 2);
     const far = (now) => Math.abs(now - middle);
-    return this.telling().reduce((best, now) => (best === null || far(now) < far(best) ? now : best), null) ?? middle;
+    const ends = replay.ends[clock].slice(1).filter((_, index) => replay.steps[index].judgedEntries.some((entry) => isTelling(replay, replay.steps[index], entry)));
+    return ends.sort((a, b) => far(a) - far(b))[0] ?? middle;
   }
 
   /** The reading of the clock after `seconds` more of the loop: with rests at its start, the finish and its end. */

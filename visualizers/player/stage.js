@@ -8,6 +8,8 @@ const STAGE_SHAPES = [
 ];
 const CAPTION_WIDTH = 330;
 const CLIP_FRAME = 200;
+/** Between two pictures of one size: the least width for bars and caption, and the space beside it. */
+const MIDDLE = { least: 376, gap: 40 };
 /** Letters and lines of a text that is filled in by blocks, of those of other texts, so that more of it is seen at once. */
 const BLOCK_TEXT = 0.8;
 /** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes, so that the card has room below. */
@@ -16,7 +18,7 @@ const PICTURE_SHARES = { wide: [0.46, 1, 0.55], narrow: [0.52, 0.42, 0.55], clip
 class Stage {
   constructor(player) {
     this.player = player;
-    this.canvas = make("canvas", { role: "img" });
+    this.canvas = make("canvas", { role: "img", title: "Press a word or patch to see how it was decided", click: (event) => this.explain(event) });
     this.context = this.canvas.getContext("2d");
     [this.says, this.notes] = [make("strong", {}), make("span", {})];
     this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes);
@@ -47,6 +49,7 @@ class Stage {
     this.script = new Script(replay, this.ruler(this.size.size), this.size);
     this.node.style.setProperty("--ds-strip", `${this.size.strip}px`);
     this.node.style.setProperty("--ds-aside", `${this.size.aside}px`);
+    this.node.classList.toggle("is-paired", Boolean(this.size.paired));
     this.fillCard();
   }
 
@@ -61,17 +64,21 @@ class Stage {
     return { size: size * small, line: line * small, base, lines, strip: own, aside: left };
   }
 
-  /** How large a picture's cells are; the bars stand beside it, or below where the stage is narrow. */
-  pictureSize({ wide, top, left, small }, width, height) {
+  /** How large a picture's cells are; the bars stand beside it, between two pictures of one size, or below where the stage is narrow. */
+  pictureSize({ least, wide, top, left, small }, width, height) {
     const { grid } = this.replay;
     const { picture } = this.other ?? {};
-    const [across, down, beside] = PICTURE_SHARES[wide ? "wide" : grid.frames > 1 ? "clip" : "narrow"];
+    const paired = Boolean(picture) && grid.frames === 1 && least === STAGE_SHAPES[0].least;
+    const half = 0.5 - left / width - (MIDDLE.least / 2 + MIDDLE.gap) / width;
+    const [across, down, beside] = paired ? [half, 1, 1] : PICTURE_SHARES[wide ? "wide" : grid.frames > 1 ? "clip" : "narrow"];
     const upper = top + (wide ? 16 : 0) + (grid.frames > 1 ? 14 : 0);
     const line = Math.max(1, Math.floor(Math.min((across * width) / grid.columns, (down * (height - upper) - 2.4 * small) / grid.rows)));
     const own = { width: line * grid.columns, height: line * grid.rows };
     if (picture) Object.assign(picture, { width: beside * own.width, height: beside * own.height });
-    const aside = wide ? left + own.width + 48 : left;
-    return { line, top: upper, own, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, aside, column: wide ? 56 : 38, gap: wide ? 30 : 18, thumbnail: wide ? 36 : 28 };
+    const places = { top: paired ? Math.max(upper, (height - own.height) / 2) : upper, aside: wide ? left + own.width + MIDDLE.gap : left };
+    const ceiling = places.top + (wide ? 128 : own.height + 34);
+    const bars = paired ? { column: 44, gap: 16, thumbnail: 36 } : wide ? { column: 56, gap: 30, thumbnail: 36 } : { column: 38, gap: 18, thumbnail: 28 };
+    return { line, own, paired, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, ceiling, ...places, ...bars };
   }
 
   /** A function that gives the width of a text in letters of a size. */
@@ -143,7 +150,23 @@ class Stage {
     if (frame.verdict) this.drawVerdict(frame.verdict, frame.place);
     if (this.isText) for (const look of frame.words) this.drawWord(look, frame);
     this.drawCounts(frame);
+    this.drawChosen(frame);
     this.say(frame);
+  }
+
+  /** Show in numbers how the word or patch under the pointer was decided. */
+  explain({ offsetX: x, offsetY: y }) {
+    const { size: { line }, drawn, lane, player } = this;
+    const spans = (start, length, at) => at >= start && at < start + length;
+    const look = drawn?.words.find(({ word }) => spans(word.x, word.width, x) && spans(this.y(word.line, drawn.top), line, y));
+    if (look) player.explain(lane, look.word.position);
+  }
+
+  /** Outline what the numbers explain. */
+  drawChosen({ words, top }) {
+    const { position } = this.lane.scene;
+    const chosen = this.player.reading || position === null ? null : words.find(({ word }) => word.position === position);
+    if (chosen) drawOutline(this.context, chosen.word.x, this.y(chosen.word.line, top), chosen.word.width, this.isText ? this.size.size * 1.24 : this.size.line);
   }
 
   y(line, top) {
@@ -252,12 +275,12 @@ class Stage {
 
   /** Where the bars of a verdict stand: the middle of each column, the base, the height of a probability of 1, the word above. */
   place({ columns, word, pass }, { top }) {
-    const { column, gap, base, width, wide, size, label, line, own, aside, top: edge } = this.size;
+    const { column, gap, base, width, wide, size, label, line, aside, ceiling } = this.size;
     const whole = columns.length * (column + gap) - gap;
     if (!this.isText) {
-      const [left, upper] = wide ? [aside + label, edge + 128] : [Math.max(label + 8, (width - whole) / 2), edge + own.height + 34];
+      const left = wide ? aside + label : Math.max(label + 8, (width - whole) / 2);
       const x = (index) => left + index * (column + gap) + column / 2;
-      return { x, base, unit: Math.min(260, base - upper), left, right: left + whole, turned: false, above: [word.x + line, this.y(word.line, top) + line / 2] };
+      return { x, base, unit: Math.min(260, base - ceiling), left, right: left + whole, turned: false, above: [word.x + line, this.y(word.line, top) + line / 2] };
     }
     const wanted = word.x + word.width / 2 - column / 2;
     const turned = wide && wanted + whole > width - 40;
@@ -372,12 +395,13 @@ class Stage {
 
   /** All patches, under the name of the run and those of a clip's latent frames, and the clip. */
   drawPicture(frame) {
+    const { colors, size: { left, top, wide }, replay, other } = this;
+    const named = replay.grid.frames > 1;
     for (const look of frame.words) this.drawPatch(look, frame);
     if (this.lane.scene.overlay) this.drawFates();
-    this.drawClip(frame);
-    const { colors, size: { left, top, wide }, replay } = this;
+    if (named) this.drawClip(frame);
+    else if (other) this.drawProgress(frame);
     this.context.globalAlpha = 1;
-    const named = replay.grid.frames > 1;
     if (wide) this.write(colors.muted, this.lane.title.textContent, left, top - (named ? 26 : 14), "left", -13);
     if (named) this.drawFrames();
   }
@@ -398,6 +422,23 @@ class Stage {
       const name = replay.frameName(frame);
       this.write(colors.muted, frame === 0 && wide ? name : name.replace(/^\D+/, ""), left + x * line, top + y * line - 8, "left", 12);
     }
+  }
+
+  /** How many tokens both runs have by now, over the clock, where no verdict stands. */
+  drawProgress({ ended, verdict }) {
+    const { context, colors, size: { aside, base, ceiling, small }, other, lane, player } = this;
+    const { room } = this.captionPlace();
+    const [wide, tall, extent] = [room - 140, Math.min(260, base - ceiling), Math.max(player.now, player.race.finish())];
+    context.globalAlpha = Math.min(1 - ended, 1 - (verdict?.alpha ?? 0));
+    fillBox(context, colors.line, aside, base, room, 1.5);
+    for (const [{ replay, title }, color] of [[other, colors.muted], [lane, colors.accent]]) {
+      const ends = replay.ends[player.clock].slice(0, replay.stepsAt(player.clock, player.now) + 1);
+      const points = ends.map((end, index) => [aside + (wide * end) / extent, base - (tall * (replay.finalsBefore[index] ?? replay.latest.finals)) / replay.positions]);
+      drawLine(context, points, color, 3);
+      drawDot(context, points.at(-1), 5, color);
+      this.write(color, title.textContent, points.at(-1)[0] + 12, points.at(-1)[1], "left", -13);
+    }
+    this.write(colors.muted, `tokens over ${CLOCKS[player.clock][0].toLowerCase()}`, aside, base + 18, "left", small);
   }
 
   /** The clip as far as it is decided, where no verdict stands; it grows once the run is over. */
@@ -424,7 +465,7 @@ class Stage {
 
   /** The other picture, smaller, with its name above and its count below. */
   drawOther([title, count]) {
-    const { context, colors, size: { top, right, small, wide }, other: { picture, scene } } = this;
+    const { context, colors, size: { top, right, small, wide, paired }, other: { picture, scene } } = this;
     const [x, y] = [right - picture.width, wide ? top : top + 18];
     this.write(colors.muted, title, wide ? x : right, y - (!wide ? 12 : picture.grid.frames > 1 ? 26 : 14), wide ? "left" : "right", -13);
     context.save();
@@ -432,7 +473,7 @@ class Stage {
     picture.paint({ ...scene, position: null, unnamed: true }, context);
     picture.coverOpen(scene, context);
     context.restore();
-    this.write(colors.text, count, wide ? x : right, y + picture.height + (wide ? 20 : 14), wide ? "left" : "right", wide ? -18 : -small);
+    this.write(colors.text, count, paired ? x : right, y + picture.height + (wide ? 20 : 14), paired ? "left" : "right", wide ? -18 : -small);
   }
 
   /** The other text as a line, with a caret that moves on with the clock. */
@@ -459,9 +500,9 @@ class Stage {
 
   /** Where the caption stands and how wide it may be: beside the bars of a text, where there is more room; above those of a picture. */
   captionPlace(place) {
-    const { wide, width, height, left, aside, base, top } = this.size;
+    const { wide, width, height, left, aside, base, top, paired } = this.size;
     if (!wide) return { x: left, y: this.isText ? base + 25 : height - 84, room: width - 2 * left };
-    if (!this.isText) return { x: aside, y: top - 4, room: Math.min(CAPTION_WIDTH, width - left - aside - (this.other?.picture.width ?? 0) - 24) };
+    if (!this.isText) return { x: aside, y: top - 4, room: Math.min(paired ? Infinity : CAPTION_WIDTH, width - left - aside - (this.other?.picture.width ?? 0) - MIDDLE.gap) };
     if (!place) return { x: aside, y: base - 96, room: CAPTION_WIDTH };
     const [before, behind] = place.turned ? [place.left - 40, 0] : [place.left - 110, width - place.right - 40];
     const room = Math.min(CAPTION_WIDTH, Math.max(before - left, behind - 16));

@@ -18,16 +18,20 @@ class Worked {
     this.player = player;
     this.key = "";
     this.where = make("p", { class: "ds-where" });
-    this.hint = make("p", { class: "ds-wait" }, "Step on by one pass, or point at a token, to see how its verdict came about.");
     this.parts = Object.fromEntries(["draft", "verify", "verdict", "left"].map((name) => [name, make("li", { class: `ds-part ds-part-${name}` })]));
     this.list = make("ol", { class: "ds-parts" }, ...Object.values(this.parts));
-    this.goes = NEXT.map(([kind, label, key, title]) => makeButton({ title: `${title} (${key})`, "aria-keyshortcuts": key }, () => this.go(kind), label));
+    this.goes = NEXT.map((next) => this.makeGo(next));
     const buttons = make("div", { class: "ds-goes", role: "group", "aria-label": "Go on to" }, ...this.goes);
-    const body = make("div", { class: "ds-worked-body", tabindex: "0", role: "group", "aria-label": "The verdict in four steps" }, this.hint, this.list);
+    const body = make("div", { class: "ds-worked-body", tabindex: "0", role: "group", "aria-label": "The verdict in four steps" }, this.list);
     this.more = makeButton({ class: "ds-more", "aria-expanded": "false" }, () => this.open(!this.node.classList.contains("is-open")), "more");
     const head = make("header", { class: "ds-worked-head" }, make("h3", {}, "This step, worked out"), this.where, this.more);
     this.node = make("section", { class: "ds-worked", ...player.race.holding, "aria-label": "This step, worked out" }, head, body, buttons);
     this.makeCoin();
+  }
+
+  /** A button that goes on to a kind of moment. */
+  makeGo([kind, label, key, title], names = null) {
+    return makeButton({ class: names, title: `${title} (${key})`, "aria-keyshortcuts": key }, () => this.go(kind), label);
   }
 
   /** On a phone the panel is a strip with the verdict alone until it is opened. */
@@ -47,25 +51,7 @@ class Worked {
     this.formula = make("p", { class: "ds-formula" });
     this.says = make("p", { class: "ds-note" });
     this.then = make("p", { class: "ds-then", role: "status" });
-    this.parts.verify.addEventListener("pointerdown", (event) => this.grab(event));
     this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, make("span", {}, "What if the coin had been …"), " ", this.back), this.slider, this.then);
-  }
-
-  /** The coin follows a pointer up and down the draft's column, which is drawn anew meanwhile. */
-  grab(event) {
-    const column = event.target.closest(".ds-column:has(.ds-ball)");
-    if (!column) return;
-    event.preventDefault();
-    const { bottom, height } = column.getBoundingClientRect();
-    const whole = (height * Number.parseFloat(column.querySelector(".ds-ball").dataset.whole)) / 100;
-    const follow = ({ clientY }) => {
-      this.slider.value = Math.min(1, Math.max(0, (bottom - clientY) / whole));
-      this.turn(Number(this.slider.value));
-    };
-    const leave = new AbortController();
-    addEventListener("pointermove", follow, { signal: leave.signal });
-    for (const end of ["pointerup", "pointercancel"]) addEventListener(end, () => leave.abort(), { signal: leave.signal });
-    follow(event);
   }
 
   /** A word that says what it means when pointed at or focused; p, q and the residual have their bars' colour before them. */
@@ -89,7 +75,6 @@ class Worked {
     if (this.replay === scene?.replay && key === this.key) return;
     Object.assign(this, { key, scene, replay: scene?.replay });
     this.moment = entry ? new Moment(scene.replay, entry.step, entry.entry) : null;
-    this.hint.hidden = Boolean(this.moment);
     this.list.hidden = !this.moment;
     this.sayWhere();
     if (!this.moment) return;
@@ -116,7 +101,7 @@ class Worked {
 
   sayWhere() {
     const { moment, scene } = this;
-    const none = scene?.position == null ? "" : `${scene.replay.placeText(scene.position)}: not reached yet`;
+    const none = scene?.position == null ? "step on by one pass, or choose a token" : `${scene.replay.placeText(scene.position)}: not reached yet`;
     say(this.where, moment ? `pass ${moment.index + 1} of ${moment.replay.length} · ${moment.replay.placeText(moment.position)}` : none);
   }
 
