@@ -140,9 +140,10 @@ class Decision:
     row: Int[Tensor, " E"] | None = None
     """Row of the pass that an entry speaks of, where there are several."""
     graph: DraftGraph | None = None
-    walks: Callable[[], Float[Tensor, "W S 5"]] | None = None
+    walks: Callable[[], Float[Tensor, "W S C"]] | None = None
     """How the drafts were denoised, worked out for the record alone: draft and target in the plane, two numbers each,
-    and their squared distance, at x_T .. x_0."""
+    and their squared distance, at x_T .. x_0; where the target follows the drafts' paths also log p / q of the step
+    that led there, 0 for x_T."""
 
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import Any, Final
 
 from traces import limits, rules
@@ -288,6 +289,8 @@ def _check_paths(path: str, step: Step, width: int | None, states: int | None) -
         if step.draft is None or step.draft[index] is None:
             yield Problem(f"{path}.paths[{index}]", "is given where no draft was judged", "write null there")
         yield from _check_pair(f"{path}.paths[{index}]", pair, states)
+        if pair.log_ratio:
+            yield from _check_log_ratio(f"{path}.paths[{index}].log_ratio", pair, step, index)
 
 
 def _check_pair(path: str, pair: PathPair, states: int | None) -> Iterator[Problem]:
@@ -308,6 +311,23 @@ def _check_pair(path: str, pair: PathPair, states: int | None) -> Iterator[Probl
         if squared < 0 or math.sqrt(squared) < seen - _PLANE_SLACK:
             problem = f"{squared:g} is below {seen * seen:g}, the squared distance in the plane"
             yield Problem(f"{path}.distance_squared[{index}]", problem, "take the distance of whole vectors")
+
+
+def _check_log_ratio(field: str, pair: PathPair, step: Step, index: int) -> Iterator[Problem]:
+    """The terms of a path sum to its log ratio, and the highest sum on the way is the one that log w is below."""
+    terms = pair.log_ratio
+    if len(terms) != len(pair.draft) - 1:
+        problem = f"has {len(terms)} terms for {len(pair.draft)} states"
+        yield Problem(field, problem, "give one for each denoising step")
+        return
+    *before, whole = accumulate(terms, initial=0.0)
+    slack = limits.SLACK * (1 + sum(map(abs, terms)))
+    for name, due in (("path_log_ratio", whole), ("path_log_ratio_highest", max(before))):
+        told = step.numbers.get(name, (None,) * len(step.position))[index]
+        if told is not None and not abs(told - due) <= slack:
+            yield Problem(
+                field, f"comes to {due:g} where {name} is {told:g}", "give the terms of the path that was judged"
+            )
 
 
 def _check_output(trace: Trace) -> Iterator[Problem]:

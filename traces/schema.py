@@ -17,7 +17,7 @@ from pydantic import Field
 from traces import limits
 
 SCHEMA: Final = "draftscope-trace"
-VERSION: Final = "1.2"
+VERSION: Final = "1.3"
 
 Name: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
 Text: TypeAlias = Annotated[str, Field(max_length=limits.TEXT_CHARACTERS)]
@@ -172,6 +172,9 @@ class PathPair:
     """Those of the model that judges. The last one is what it would have drawn itself."""
     distance_squared: tuple[float, ...]
     """Squared distance of the two, of all components, at each of the states."""
+    log_ratio: tuple[float, ...] = ()
+    """Log of target over draft density of each denoising step of the draft's path, from that of x_T on, one fewer than
+    states; present where the target follows that path. `path_log_ratio` is their sum. From 1.3 on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

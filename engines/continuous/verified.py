@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -53,14 +54,19 @@ class Verified:
             walks=self.walks,
         )
 
-    def walks(self) -> Float[Tensor, "W S 5"]:
+    def walks(self) -> Float[Tensor, "W S C"]:
         """See `Decision.walks`; a GMM head has no path, so that its S is 0."""
         draft, target = self.drawn.states, self.paths.states[: len(self.x)]
         if not draft.shape[1]:
             return draft.new_zeros(len(draft), 0, 5)
         draft, target = torch.cat([draft, self.x[:, None]], 1), torch.cat([target, self.y[:, None]], 1)
         onto = plane(draft)
-        return torch.cat([draft @ onto, target @ onto, (draft - target).square().sum(-1, keepdim=True)], -1)
+        seen = [draft @ onto, target @ onto, (draft - target).square().sum(-1, keepdim=True)]
+        if self.paths.continuation is not None:
+            after = draft[:, 1:].transpose(0, 1)
+            ratio = self.paths.whole.log_density(after) - self.drawn.whole.log_density(after)
+            seen.append(F.pad(ratio.T, (1, 0))[..., None])
+        return torch.cat(seen, -1)
 
     def _measures(self) -> dict[str, Tensor]:
         ratio = self.ratio("exact")

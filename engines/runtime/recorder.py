@@ -171,10 +171,11 @@ def _paths(seen: list[list[list[float]]], real: list[int], fate: Sequence[Fate])
 
 def _pair(seen: list[list[float]]) -> PathPair:
     points = np.asarray(seen)
-    *plane, _ = points.round(_PLACES).T.tolist()
-    (squared,) = _rounded([points[:, -1].tolist()])
+    plane = points[:, :4].round(_PLACES).T.tolist()
+    squared, *followed = _rounded(points[:, 4:].T.tolist())
     draft, target = (tuple(zip(*columns, strict=True)) for columns in (plane[:2], plane[2:]))
-    return PathPair(draft=draft, target=target, distance_squared=tuple(squared))
+    ratios = tuple(ratio for column in followed for ratio in column[1:])
+    return PathPair(draft=draft, target=target, distance_squared=tuple(squared), log_ratio=ratios)
 
 
 def _components(name: str, tokens: Tensor) -> dict[str, Tensor]:

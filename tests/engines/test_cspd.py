@@ -271,6 +271,10 @@ def test_a_trace_gives_its_acceptance_probabilities_and_says_what_deviates(
                 log_ratio = 0.5 * (step.numbers["noise_norm"][i] ** 2 - step.numbers["noise_norm_target"][i] ** 2)
             assert step.accept_prob[i] == pytest.approx(math.exp(min(log_ratio, 0.0)), abs=1e-3)
             assert (fate is Fate.ACCEPTED) is (step.coin[i] < step.accept_prob[i])
+            pair = step.paths[i] if step.paths else None
+            assert bool(pair and pair.log_ratio) is (pair is not None and "path_log_ratio" in step.numbers)
+            if pair and pair.log_ratio:
+                assert sum(pair.log_ratio) == pytest.approx(step.numbers["path_log_ratio"][i], abs=1e-3)
             checked, certain = checked + 1, certain + (step.accept_prob[i] in (0, 1))
     assert checked == trace.summary.judged > 5
     assert certain < checked
