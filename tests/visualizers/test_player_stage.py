@@ -2,6 +2,7 @@
 
 import re
 from io import BytesIO
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -530,3 +531,18 @@ def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wi
     note = at(page, shown[0], "hold")["caption"][1]
     for name in ("path_log_ratio", "path_log_ratio_highest"):
         assert f"{step.numbers[name][entry]:.3f}".replace("-", "−") in note
+
+
+def test_the_terms_of_log_w_stand_below_the_bells_where_they_are_recorded(page: Page) -> None:
+    trace = recorded("cspd-field")
+    opened(page, recorded("continuous-field"), trace)
+    shown, steps = close_calls(page, trace)
+    entry, step = steps[shown[0]]
+    at(page, shown[0], "judge", 300)
+    terms = page.evaluate("player.stage.drawn.verdict.verdict.terms")
+    assert step.paths and (pair := step.paths[entry]) and (*pair.log_ratio,) == (*terms,)
+    highest = max(accumulate(terms[:-1], initial=0.0))
+    assert sum(terms) - highest == pytest.approx(step.numbers["log_ratio"][entry], abs=1e-4)
+    told = page.evaluate(CANVAS)
+    page.evaluate("player.stage.drawn.verdict.verdict.terms = [], player.stage.draw()")
+    assert page.evaluate(CANVAS) != told

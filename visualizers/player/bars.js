@@ -112,12 +112,25 @@ function pathInWords(moment, full) {
   return `All denoising steps decide: log w is their summed log ratio, ${signed(path)}, less its highest value on the way, ${signed(highest)}.`;
 }
 
-/** Draw the curves in a box: q around 0, p around the distance of the means, the draft and what took its place as marks. */
+/** Draw log p / q of each denoising step as a bar from the sum before it to that behind it, and the highest sum before the last as a dot. */
+function drawTerms(context, terms, { surface }, [wide, tall], font) {
+  const sums = [0];
+  for (const term of terms) sums.push(sums.at(-1) + term);
+  const [low, high] = [Math.min(...sums), Math.max(...sums)];
+  const [slot, y] = [wide / terms.length, (value) => (tall * (high - value)) / (high - low || 1)];
+  fillBox(context, surface.line, 0, y(0), wide, 1);
+  terms.forEach((term, step) => fillBox(context, term < 0 ? surface.emphasis : surface.accent, step * slot, y(Math.max(sums[step], sums[step + 1])), slot - 2, Math.max(2, Math.abs(y(0) - y(term)))));
+  const highest = sums.indexOf(Math.max(...sums.slice(0, -1)));
+  drawDot(context, [highest * slot, y(sums[highest])], 4, surface.text);
+  drawText(context, surface.muted, "log p / q, summed over the denoising steps", 0, tall + 12, "left", font);
+}
+
+/** Draw the curves in a box: q around 0, p around the distance of the means, the draft and what took its place as marks, at the edge if it lies beyond. */
 function drawBells(context, { target, draft, distance, place, token }, { surface }, replaced, [wide, tall], font) {
   const base = tall - 20;
-  const marks = [0, distance, place, ...(replaced ? [token] : [])];
+  const marks = [0, distance, place];
   const [low, high] = [Math.min(...marks) - 3 * Math.max(draft, target), Math.max(...marks) + 3 * Math.max(draft, target)];
-  const x = (value) => ((value - low) / (high - low)) * wide;
+  const x = (value) => ((Math.max(low, Math.min(high, value)) - low) / (high - low)) * wide;
   const bell = (mean, std, color, dash) => {
     const points = Array.from({ length: wide + 1 }, (_, at) => {
       const value = low + (at / wide) * (high - low);
@@ -140,5 +153,6 @@ function drawBells(context, { target, draft, distance, place, token }, { surface
   };
   const apart = replaced && token < place;
   mark(place, "draft", surface.text, replaced ? (apart ? "left" : "right") : "center");
-  if (replaced) mark(token, "resampled", surface.emphasis, apart ? "right" : "left");
+  const beyond = token > high ? "resampled →" : "← resampled";
+  if (replaced) mark(token, token >= low && token <= high ? "resampled" : beyond, surface.emphasis, apart ? "right" : "left");
 }

@@ -53,7 +53,8 @@ class Controls {
     this.speed = make("select", { change: () => (player.speed = Number(this.speed.value)) });
     this.overlay = make("input", { type: "checkbox", change: () => player.schedule() });
     const overlay = make("label", { class: "ds-overlay" }, this.overlay, "Mark what became of each token");
-    this.hardware = new Hardware(player.data.hardware, () => player.useHardware());
+    const compute = () => ["passes", "computed"].forEach((clock) => player.useClock(clock)); // stays at the pass that is shown
+    this.hardware = new Hardware(player.data.hardware, compute);
     this.node = make(
       "div",
       { class: "ds-controls" },

@@ -365,12 +365,6 @@ class Player {
     this.settleSoon();
   }
 
-  /** The clock of other hardware is wanted for another one: stay at the pass that is shown. */
-  useHardware() {
-    this.useClock("passes");
-    this.useClock("computed");
-  }
-
   /** Put the traces that are there on the clock of other hardware, where that is shown. */
   compute() {
     if (this.clock === "computed") this.controls.hardware.use(this.present().map(({ replay }) => replay));
@@ -535,15 +529,6 @@ class Player {
     this.chosenLane = lane;
     this.spotlight = { lane, step: index, entry };
     this.schedule();
-  }
-
-  /** Show the numbers of a position, up to the end of the pass that is shown. */
-  explain(lane, position) {
-    if (this.reading) this.controls.numbers.click();
-    Object.assign(this, { position, pinned: true, chosenLane: lane });
-    this.cursorMoved();
-    this.draw();
-    this.worked.node.scrollIntoView({ block: "nearest" });
   }
 
   cursorMoved() {

@@ -221,7 +221,7 @@ class Replay {
       milliseconds: Object.values(given.call.milliseconds ?? {}).reduce((sum, value) => sum + value, 0),
       fate: given.fate.map((name) => this.codeOf.get(name) ?? NOTHING),
       acceptProb: given.accept_prob ?? null,
-      mask: given.mask && !seesAll(given.mask) ? given.mask : null,
+      mask: given.mask?.runs.some(([unseen, seen]) => unseen || seen !== given.mask.keys.length) ? given.mask : null, // else all is seen
       likely: given.likely?.map((tokens) => tokens?.map(([token, p, q]) => ({ token, p, q })) ?? null),
       graph: given.graph?.map((node) => ({ ...node, acceptedUnder: node.vouched_by ?? [] })),
     };
@@ -363,11 +363,6 @@ function countWhile(items, holds) {
     else high = middle;
   }
   return low;
-}
-
-/** Whether every query of a mask sees every key, so that there is nothing to show. */
-function seesAll({ keys, runs }) {
-  return runs.every(([unseen, seen]) => unseen === 0 && seen === keys.length);
 }
 
 /** How much a fate says about what a position holds: a final token, a draft, or that it is open. */

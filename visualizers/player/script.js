@@ -242,7 +242,8 @@ class Script {
       times[part] = time;
       if (moment.ratioDecided || !COIN_PARTS.includes(part)) time += length * pace;
     }
-    const verdict = { pass, moment, word, times, columns, bells, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
+    const terms = moment.step.paths?.[entry]?.log_ratio ?? [];
+    const verdict = { pass, moment, word, times, columns, bells, terms, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
     word.gone = { pass: pass.index, at: times.fall, until: Math.max(times.residual, times.fall + FALL * pace), struck: times.judge + 40 };
     verdict.drawn = this.put(moment.token("token"), word.position, word.before, { kind: "drawn", born: pass.index, from: times.land - 60, solid: { pass: pass.index, at: -Infinity }, verdict });
     this.cursor = verdict.drawn.next;

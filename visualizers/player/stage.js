@@ -106,12 +106,6 @@ class Stage {
     return [done, (wantsStillness() && !player.guided) || !(within > 1e-6) ? 0 : within * script.passes[done].length];
   }
 
-  /** The number, from 0, of the pass that is shown, or that is just over. */
-  passAt(now) {
-    const [done, time] = this.at(now);
-    return time > 0 ? done : done - 1;
-  }
-
   /** The clock `seconds` on from `now` at the stage's own speed; null where it has none: on other clocks, and when its run is over. */
   after(now, seconds) {
     const { passes } = (this.shown && this.player.clock === "passes" && this.script) || { passes: [] };
@@ -159,7 +153,12 @@ class Stage {
     const { size: { line }, drawn, lane, player } = this;
     const spans = (start, length, at) => at >= start && at < start + length;
     const look = drawn?.words.find(({ word }) => spans(word.x, word.width, x) && spans(this.y(word.line, drawn.top), line, y));
-    if (look) player.explain(lane, look.word.position);
+    if (!look) return;
+    if (player.reading) player.controls.numbers.click();
+    Object.assign(player, { position: look.word.position, pinned: true, chosenLane: lane });
+    player.cursorMoved();
+    player.draw();
+    player.worked.node.scrollIntoView({ block: "nearest" });
   }
 
   /** Outline what the numbers explain. */
@@ -290,14 +289,16 @@ class Stage {
     return { x, base, unit, left, right: left + whole, turned, above: [word.x + word.width / 2, this.y(word.line, top) + size * 1.35] };
   }
 
-  /** The last denoising step of draft and target as bells, and what all its steps come to. */
-  drawBells({ verdict: { bells, moment, times }, alpha, grown, chosen }, { left, base, unit }) {
-    const { context, colors, size: { wide, aside, right, small }, other, player } = this;
-    const [from, end] = wide ? [aside, right - (other ? other.picture.width + 40 : 0)] : [aside, right];
+  /** The last denoising step of draft and target as bells, and below them the terms of all its steps, where they are known. */
+  drawBells({ verdict: { bells, terms }, alpha, grown, chosen }, { base, unit }) {
+    const { context, size: { aside, small }, player } = this;
+    const [room, tall, font] = [Math.min(520, this.captionPlace().room), terms.length ? 0.75 * unit : unit, `${small}px ${this.font}`];
     context.save();
     context.globalAlpha = alpha * grown;
-    context.translate(from, base - unit);
-    drawBells(context, bells, player.theme, chosen > 0.5, [Math.min(520, end - from), unit], `${small}px ${this.font}`);
+    context.translate(aside, base - unit);
+    drawBells(context, bells, player.theme, chosen > 0.5, [room, tall], font);
+    context.translate(0, tall + 6);
+    if (terms.length) drawTerms(context, terms, player.theme, [room, 0.25 * unit + 14], font);
     context.restore();
   }
 

@@ -236,7 +236,8 @@ class Worked {
     if (!lane) return;
     const { replay } = lane;
     const { race, stage, reading, clock, now } = this.player;
-    const shown = reading ? { index: stage.passAt(now), entry: Infinity } : { index: replay.stepsAt(clock, now) - 1, entry: -1 };
+    const [done, time] = reading ? stage.at(now) : [];
+    const shown = reading ? { index: time > 0 ? done : done - 1, entry: Infinity } : { index: replay.stepsAt(clock, now) - 1, entry: -1 };
     const from = !reading && this.moment?.replay === replay ? this.moment : shown;
     const telling = kind === "rejection" && (race.looping || (reading && !stage.isText)) ? findNext(replay, "telling", from) : null;
     const next = telling ?? findNext(replay, kind, from);
