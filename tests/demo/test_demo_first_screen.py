@@ -41,6 +41,18 @@ MOMENTS = """() => {
 }"""
 
 
+FRAMES = """() => new Promise((done) => {
+  const frames = [];
+  const next = (time, last) => {
+    if (last) frames.push(time - last);
+    if (frames.length === 150) return done(frames.sort((a, b) => a - b)[75]);
+    requestAnimationFrame((now) => next(now, time));
+  };
+  requestAnimationFrame(next);
+})"""
+"""The median of the milliseconds between frames."""
+
+
 @pytest.fixture
 def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
     width, height = request.param
@@ -80,3 +92,21 @@ def test_stage_and_controls_end_above_the_fold(page: Page) -> None:
             assert box is not None and box["y"] >= 0, (kind, now, part)
             assert box["y"] + box["height"] <= screen["height"], (kind, now, part)
             assert box["x"] >= 0 and box["x"] + box["width"] <= screen["width"], (kind, now, part)
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("kind", ["text", "picture"])
+def test_the_first_screen_moves_within_a_second_and_a_half_at_sixty_frames(
+    browser: Browser, shipped_server: str, kind: str
+) -> None:
+    moved, between = [], []
+    for _ in range(5):  # the best of them: whatever else the machine does must not decide
+        with visit(browser, shipped_server, reduced_motion="no-preference") as page:
+            first = page.wait_for_function("draftscopePlayers.viewer.now > 0 && performance.now()")
+            moved.append(first.json_value())
+            page.get_by_role("button", name=kind, exact=True).click()
+            page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {KINDS[kind]} && {SNAPSHOT}.now > 0")
+            between.append(page.evaluate(FRAMES))
+            assert page.evaluate("draftscopePlayers.viewer.playing && draftscopePlayers.viewer.stage.shown")
+    assert min(moved) <= 1500, moved
+    assert min(between) <= 17.5, between

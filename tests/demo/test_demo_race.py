@@ -102,7 +102,7 @@ def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
 def test_a_sentence_says_what_the_pass_did_and_every_view_is_a_click_away(page: Page) -> None:
     page.get_by_role("button", name="First", exact=True).click()
     said = page.locator("#viewer .ds-say strong")
-    expect(said).to_have_text("Draft several patches, then verify them in one pass.")
+    expect(said).to_have_text("Draft several patches, verify them in one pass.")
     steps = read(FASTER).steps
     fates = [Counter(step.fate) for step in steps]
     some = next(n for n, fate in enumerate(fates, 1) if n > 1 and fate[Fate.ACCEPTED] == 2)

@@ -63,7 +63,6 @@ class Race {
   start() {
     const { player } = this;
     this.looping = true;
-    this.rest = REST_SECONDS.start;
     player.speed = this.finish() / RACE_SECONDS; // where the stage has no speed of its own
     player.play();
   }
@@ -134,7 +133,7 @@ class Race {
 /** What a run does, in one sentence. */
 function headlineOf(replay) {
   const units = `${unitOf(replay)}${unitOf(replay) === "patch" ? "es" : "s"}`;
-  if (replay.steps.some(({ judged }) => judged)) return `Draft several ${units}, then verify them in one pass.`;
+  if (replay.steps.some(({ judged }) => judged)) return `Draft several ${units}, verify them in one pass.`;
   const most = Math.max(0, ...replay.steps.map(({ fate }) => fate.filter((code) => replay.fates[code]?.final).length));
   return most > 1 ? `Reveal several ${units} in one pass.` : `One ${unitOf(replay)} a pass, the ordinary way.`;
 }

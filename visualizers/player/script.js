@@ -9,8 +9,8 @@ const USUAL_PASSES = 24;
 const VERDICT_TIMES = { grow: 560, look: 620, drop: 680, judge: 720, fall: 440, residual: 800, roll: 600, land: 440, hold: 700 };
 /** Of these, what only a coin has. */
 const COIN_PARTS = ["drop", "residual", "roll"];
-/** How long a verdict takes, of that: the first one on a word and the first close call are read, signs to the machine are not. */
-const VERDICT_PACE = { first: 1, later: 0.5, sign: 0.2 };
+/** How long a verdict takes, of that: the first one on a word and the first close call are read, signs to the machine are passed over. */
+const VERDICT_PACE = { first: 1, later: 0.5, sign: 0.06 };
 /** The branches of a draft graph: how long they grow, are judged, and the best one takes on its way into the text. */
 const BRANCH_TIMES = { grow: 500, judge: 700, join: 800 };
 /** So much slower are drafts until then. */

@@ -401,7 +401,7 @@ class Stage {
     for (const look of frame.words) this.drawPatch(look, frame);
     if (this.lane.scene.overlay) this.drawFates();
     if (named) this.drawClip(frame);
-    else if (other) this.drawProgress(frame);
+    else if (other && !frame.verdict) this.drawProgress(frame.ended);
     this.context.globalAlpha = 1;
     if (wide) this.write(colors.muted, this.lane.title.textContent, left, top - (named ? 26 : 14), "left", -13);
     if (named) this.drawFrames();
@@ -426,20 +426,21 @@ class Stage {
   }
 
   /** How many tokens both runs have by now, over the clock, where no verdict stands. */
-  drawProgress({ ended, verdict }) {
+  drawProgress(ended) {
     const { context, colors, size: { aside, base, ceiling, small }, other, lane, player } = this;
     const { room } = this.captionPlace();
-    const [wide, tall, extent] = [room - 140, Math.min(260, base - ceiling), Math.max(player.now, player.race.finish())];
-    context.globalAlpha = Math.min(1 - ended, 1 - (verdict?.alpha ?? 0));
+    const [wide, tall, extent] = [room - 50, Math.min(260, base - ceiling), Math.max(player.now, player.race.finish())];
+    context.globalAlpha = 1 - ended;
     fillBox(context, colors.line, aside, base, room, 1.5);
-    for (const [{ replay, title }, color] of [[other, colors.muted], [lane, colors.accent]]) {
+    for (const [{ replay }, color] of [[other, colors.muted], [lane, colors.accent]]) {
       const ends = replay.ends[player.clock].slice(0, replay.stepsAt(player.clock, player.now) + 1);
-      const points = ends.map((end, index) => [aside + (wide * end) / extent, base - (tall * (replay.finalsBefore[index] ?? replay.latest.finals)) / replay.positions]);
-      drawLine(context, points, color, 3);
+      const finals = ends.map((_, index) => replay.finalsBefore[index] ?? replay.latest.finals);
+      const points = ends.map((end, index) => [aside + (wide * end) / extent, base - (tall * finals[index]) / replay.positions]);
+      drawLine(context, points, color, 3, replay === lane.replay ? [] : [6, 5]);
       drawDot(context, points.at(-1), 5, color);
-      this.write(color, title.textContent, points.at(-1)[0] + 12, points.at(-1)[1], "left", -13);
+      this.write(color, formatInteger(finals.at(-1)), points.at(-1)[0] + 12, points.at(-1)[1], "left", -small);
     }
-    this.write(colors.muted, `tokens over ${CLOCKS[player.clock][0].toLowerCase()}`, aside, base + 18, "left", small);
+    this.write(colors.muted, "tokens so far", aside, base + 18, "left", small);
   }
 
   /** The clip as far as it is decided, where no verdict stands; it grows once the run is over. */
