@@ -465,7 +465,7 @@ class Stage {
     return before + (done < replay.length ? this.at(player.now)[1] : (1000 * AFTER_FINISH.seconds * (player.now - end)) / (player.extent() - end || 1));
   }
 
-  /** The other picture, smaller, with its name above and its count below. */
+  /** The other picture, with its name above and its count below. */
   drawOther([title, count]) {
     const { context, colors, size: { top, right, small, wide, paired }, other: { picture, scene } } = this;
     const [x, y] = [right - picture.width, wide ? top : top + 18];
