@@ -546,3 +546,10 @@ def test_the_terms_of_log_w_stand_below_the_bells_where_they_are_recorded(page: 
     told = page.evaluate(CANVAS)
     page.evaluate("player.stage.drawn.verdict.verdict.terms = [], player.stage.draw()")
     assert page.evaluate(CANVAS) != told
+
+
+def test_what_is_printed_has_no_controls(page: Page) -> None:
+    opened(page, recorded("ar-picture"), recorded("scd-picture"))
+    page.emulate_media(media="print")
+    expect(page.locator(".ds-controls")).to_be_hidden()
+    expect(page.locator(".ds-stage")).to_be_visible()
