@@ -76,9 +76,8 @@ class Stage {
     const own = { width: line * grid.columns, height: line * grid.rows };
     if (picture) Object.assign(picture, { width: beside * own.width, height: beside * own.height });
     const places = { top: paired ? Math.max(upper, (height - own.height) / 2) : upper, aside: wide ? left + own.width + MIDDLE.gap : left };
-    const ceiling = places.top + (wide ? 128 : own.height + 34);
     const bars = paired ? { column: 44, gap: 16, thumbnail: 36 } : wide ? { column: 56, gap: 30, thumbnail: 36 } : { column: 38, gap: 18, thumbnail: 28 };
-    return { line, own, paired, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, ceiling, ...places, ...bars };
+    return { line, own, paired, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, ceiling: places.top + (wide ? 128 : own.height + 34), ...places, ...bars };
   }
 
   /** A function that gives the width of a text in letters of a size. */
@@ -140,7 +139,7 @@ class Stage {
     for (const mask of frame.masks) this.drawMask(mask, frame);
     if (!this.isText) this.drawPicture(frame);
     if (frame.bar) this.drawBar(frame);
-    if (frame.branches && !frame.ended) this.drawBranches(frame.branches, frame.top);
+    if (frame.branches && !frame.ended) this.drawBranches(frame.branches, frame);
     if (frame.verdict) this.drawVerdict(frame.verdict, frame.place);
     if (this.isText) for (const look of frame.words) this.drawWord(look, frame);
     this.drawCounts(frame);
@@ -243,12 +242,13 @@ class Stage {
   }
 
   /** The branches of a draft graph, a column a level: all light up, those that fail fade, the best one goes into the text. */
-  drawBranches({ branches: { nodes, levels, rows, into }, alpha, lit, judged, joined }, top) {
-    const { context, colors, size: { left, right, wide, base, bars, small } } = this;
-    const [start, tall] = wide ? [left + CAPTION_WIDTH + 40, 40] : [left, 30];
-    const pitch = Math.min(wide ? 220 : 150, (right - start) / levels);
-    const upper = base - Math.min(bars, rows * tall);
-    const [across, down] = [pitch - (wide ? 20 : 8), tall - 8];
+  drawBranches({ branches: { nodes, levels, rows, into }, alpha, lit, judged, joined }, { words, top }) {
+    const { context, colors, size: { left, right, wide, base, bars, ...size } } = this;
+    const start = wide ? left + CAPTION_WIDTH + 40 : left;
+    const free = Math.max(bars, base - this.y(1 + Math.max(...words.map(({ word }) => word.line)), top)) - 16;
+    const [pitch, tall] = [Math.min(280, (right - start) / levels), Math.max(24, Math.min(100, free / rows))];
+    const upper = base - Math.min(free, rows * tall);
+    const [across, down, small] = [pitch - (wide ? 20 : 8), tall - 8, Math.max(size.small, Math.min(24, pitch / 10, tall / 2))];
     const at = ({ level, row }) => [start + (level - 1) * pitch, upper + row * tall];
     for (const node of nodes.filter(({ level }) => level > 0)) {
       const { text, accepted, best } = node;
