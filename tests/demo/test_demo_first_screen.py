@@ -95,18 +95,21 @@ def test_stage_and_controls_end_above_the_fold(page: Page) -> None:
 
 
 @pytest.mark.timed
-@pytest.mark.parametrize("kind", ["text", "picture"])
-def test_the_first_screen_moves_within_a_second_and_a_half_at_sixty_frames(
-    browser: Browser, shipped_server: str, kind: str
-) -> None:
-    moved, between = [], []
+def test_the_first_screen_moves_within_a_second_and_a_half(browser: Browser, shipped_server: str) -> None:
+    moved = []
     for _ in range(5):  # the best of them: whatever else the machine does must not decide
         with visit(browser, shipped_server, reduced_motion="no-preference") as page:
             first = page.wait_for_function("draftscopePlayers.viewer.now > 0 && performance.now()")
             moved.append(first.json_value())
-            page.get_by_role("button", name=kind, exact=True).click()
-            page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {KINDS[kind]} && {SNAPSHOT}.now > 0")
-            between.append(page.evaluate(FRAMES))
-            assert page.evaluate("draftscopePlayers.viewer.playing && draftscopePlayers.viewer.stage.shown")
     assert min(moved) <= 1500, moved
+
+
+@pytest.mark.timed
+@pytest.mark.parametrize("kind", ["text", "picture"])
+def test_the_stage_plays_at_sixty_frames_a_second(browser: Browser, shipped_server: str, kind: str) -> None:
+    with visit(browser, shipped_server, reduced_motion="no-preference") as page:
+        page.get_by_role("button", name=kind, exact=True).click()
+        page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {KINDS[kind]} && {SNAPSHOT}.now > 0")
+        between = [page.evaluate(FRAMES) for _ in range(3)]
+        assert page.evaluate("draftscopePlayers.viewer.playing && draftscopePlayers.viewer.stage.shown")
     assert min(between) <= 17.5, between
