@@ -5,12 +5,14 @@
 README's table has a line for each method. docs/measured.md has for each result in benchmarks/results the most important
 columns of its rows, and its claims: the figure, its target, whether it is met and where it comes from.
 docs/reproduction.md has the verdicts on the papers' conclusions, docs/training.md a line for each model in
-assets/models/MANIFEST.json. All are written between markers; this file has no figure of its own.
+assets/models/MANIFEST.json. All are written between markers; report.toml says which columns and lines they have, and
+neither has a figure of its own.
 """
 
 import argparse
 import json
 import sys
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,91 +23,13 @@ from traces.streams import piped
 
 Record = Mapping[str, Any]
 ROOT: Final = Path(__file__).parents[1]
-SECTIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Speculative decoding": ("drafting",),
-    "SCD": ("video", "speed", "quality", "toy"),
-    "S2D2 and decoding in blocks": ("text",),
-    "PSD and its baselines": ("compare",),
-    "SimSD": ("verifiers",),
-    "CSpD": ("cspd", "continuous", "patches", "masked"),
-    "Overhead of the engine": ("lean",),
-    "A published language model": ("smollm2", "smollm2_drafts"),
-    "Times computed for this machine": ("calibrated",),
-    "The app": ("app",),
-}
+_SHOWN: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+SECTIONS: Final[Mapping[str, Sequence[str]]] = _SHOWN["sections"]
 """Heading -> benchmarks; those that no heading names come last."""
-COLUMNS: Final[Mapping[str, tuple[str, str]]] = {
-    "acceptance": ("acceptance", ".2f"),
-    "acceptance_by_place": ("accepted, by place", ".2f"),
-    "acceptance_to_break_even": ("break-even acceptance", ".2f"),
-    "accuracy": ("solved", ".1%"),
-    "accuracy_standard_error": ("±", ".1%"),
-    "as_asked_percent": ("prompt agreement, %", ".1f"),
-    "baseline": ("against", ""),
-    "baseline_accuracy": ("against", ".1%"),
-    "bits_per_token": ("bits per token", ".2f"),
-    "changes_distance": ("of changes", ".2f"),
-    "drafting": ("drafter's passes per target pass", ".1f"),
-    "faster": ("times faster", ".2f"),
-    **{f"faster_{kind}": (kind, ".2f") for kind in ("story", "explanation", "code", "summary", "rewriting")},
-    "faster_high_quartile": ("upper quartile", ".2f"),
-    "faster_low_quartile": ("lower quartile", ".2f"),
-    "faster_median": ("speedup", ".2f"),
-    "faster_overall": ("overall", ".2f"),
-    "fewer_passes": ("fewer passes", ".1f"),
-    "fewer_target_passes": ("tokens per target pass", ".1f"),
-    "frames_distance": ("Fréchet-like distance of frames", ".1f"),
-    "frechet_like": ("Fréchet-like distance", ".0f"),
-    "frechet_like_more": ("more than with one", ".0f"),
-    "frechet_like_more_error": ("±", ".0f"),
-    "gamma": ("γ", ""),
-    "guidance": ("guidance", "g"),
-    "milliseconds": ("ms", ".1f"),
-    "milliseconds_computed": ("ms, computed", ".1f"),
-    "milliseconds_transformers": ("ms, transformers", ".1f"),
-    "nfe_ratio": ("fewer passes", ".1f"),
-    "of_one_token": ("over a pass over one", ".2f"),
-    "off_percent": ("error, %", "+.1f"),
-    "speed": ("tokens per pass, times", ".2f"),
-    "speed_by_clock": ("speedup", ".2f"),
-    "time_ratio": ("speedup", ".2f"),
-    "tokens": ("tokens of a pass", ""),
-    "tokens_per_step": ("tokens per step", ""),
-    "tokens_per_target_pass": ("tokens per target pass", ".2f"),
-    "tokens_per_verification": ("tokens per target pass", ".1f"),
-    "window": ("L", ""),
-}
+COLUMNS: Final[Mapping[str, Sequence[str]]] = _SHOWN["columns"]
 """Field of a row -> heading and format of its column; other fields are headed by their names."""
-_CSPD: Final = (
-    *("drafter", "verdict", "gamma", "batch", "acceptance", "acceptance_to_break_even"),
-    *("tokens_per_verification", "drafting", "faster_median"),
-)
-TABLES: Final[Mapping[str, tuple[str, ...]]] = {
-    "drafting": ("model", "drafter", "gamma", "acceptance", "fewer_target_passes", "drafting", "faster_median"),
-    "video": ("decoder", "window", "nfe_ratio", "time_ratio", "frames_distance", "changes_distance"),
-    "speed": ("decoder", "window", "guidance", "fewer_passes", "faster_median"),
-    "quality": ("decoder", "as_asked_percent", "bits_per_token"),
-    "text": ("decoder", "accuracy", "accuracy_standard_error", "fewer_target_passes", "drafting", "faster_median"),
-    "compare": ("setting", "baseline", "speed", "speed_by_clock", "accuracy", "baseline_accuracy"),
-    "continuous": _CSPD,
-    "cspd": _CSPD,
-    "smollm2": ("tokens", "milliseconds", "of_one_token", "milliseconds_transformers", "faster"),
-    "smollm2_drafts": (
-        *("sampling", "drafter", "gamma", "acceptance_by_place", "tokens_per_target_pass", "faster_overall"),
-        *("faster_low_quartile", "faster_median", "faster_high_quartile"),
-        *("faster_story", "faster_explanation", "faster_code", "faster_summary", "faster_rewriting"),
-    ),
-    "calibrated": ("method", "model", "setting", "passes", "milliseconds", "milliseconds_computed", "off_percent"),
-    "patches": ("decoder", "guidance", "as_asked_percent", "frechet_like"),
-    "masked": (
-        *("tokens_per_step", "faster", "as_asked_percent"),
-        *("frechet_like", "frechet_like_more", "frechet_like_more_error"),
-    ),
-}
-"""Benchmark -> fields that are shown of its rows.
-
-Rows without the last column are left out. Of "compare" the numbers of its claims are shown.
-"""
+TABLES: Final[Mapping[str, Sequence[str]]] = _SHOWN["tables"]
+"""Benchmark -> fields that are shown of its rows."""
 _TOKENS: Final = ("tokens_per_verification", "fewer_target_passes", "nfe_ratio", "fewer_passes")
 """Fields with the tokens that one pass of the target gives, the first that a row has; ordinary decoding gives one."""
 _MET: Final = {True: ": met", False: ": **missed**", None: ""}
@@ -125,83 +49,7 @@ class Headline:
     exact: str = "yes, proved"
 
 
-HEADLINES: Final = (
-    Headline(
-        "Speculative decoding",
-        "2211.17192",
-        "a small model drafts a few tokens, the large one checks them in one pass",
-        "drafting",
-        {"method": "speculative", "model": "text-target", "drafter": "text-draft"},
-    ),
-    Headline(
-        "SCD",
-        "2510.24211",
-        "Jacobi iteration on a window of drafts, each coupled to the one before",
-        "speed",
-        {"method": "scd", "guidance": 1.0},
-    ),
-    Headline(
-        "SCD, video",
-        "2510.24211",
-        "the same where tokens resemble those of the frame before: 7 frames behind 2",
-        "video",
-        {"method": "scd", "kind": "video"},
-    ),
-    Headline(
-        "Confidence",
-        "2505.22618",
-        "a baseline: reveals all tokens above a threshold, tuned so that no answer is wrong",
-        "text",
-        {"method": "blockwise", "decoder": "confidence 0.3, block 4"},
-        exact="no",
-    ),
-    Headline(
-        "S2D2",
-        "2603.25702",
-        "a block-diffusion language model drafts, and checks itself with blocks of one token",
-        "text",
-        {"method": "s2d2", "decoder": "S2D2, block 16"},
-    ),
-    Headline(
-        "Confidence",
-        "2505.22618",
-        "PSD's policy without its drafts",
-        "text",
-        {"method": "blockwise", "decoder": "confidence 0.9, block 16"},
-        exact="no",
-    ),
-    Headline(
-        "PSD",
-        "2605.15609",
-        "unmasks in parallel, drafts future steps, and keeps the deepest draft that holds",
-        "text",
-        {"method": "psd", "decoder": "PSD 0.9, block 16"},
-        exact="no; its strict acceptance gives its policy's text",
-    ),
-    Headline(
-        "SimSD",
-        "2606.02544",
-        "a small diffusion language model drafts for a large one under a temporal mask",
-        "text",
-        {"method": "simsd"},
-        exact="no; its exact verifier is",
-    ),
-    Headline(
-        "CSpD",
-        "2411.11925",
-        "a small model drafts continuous tokens; the paper's rule judges their last denoising step",
-        "cspd",
-        {"method": "cspd", "verdict": "paper"},
-        exact="no; the ratio of densities is",
-    ),
-    Headline(
-        "CSpD, whole paths (ours)",
-        "2411.11925",
-        "the same drafts, judged by all denoising steps as one",
-        "continuous",
-        {"method": "cspd-block", "batch": 1},
-    ),
-)
+HEADLINES: Final = tuple(Headline(**line) for line in _SHOWN["methods"])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
