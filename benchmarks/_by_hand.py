@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache
 
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.bundled.networks import GRID, condition_ids
 from engines.models.bundled.prompts import parse_prompt
+from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Decision, Task
 from engines.sampling.chance import SeededChance
@@ -24,44 +24,18 @@ _NEAR: Final = 0.4
 """How far the logits of a position move from one pass to the next, of a spread of 3; most drafts are kept then."""
 
 
-class Slot:
-    """The KV cache of one layer in a buffer, written behind `end`."""
-
-    def __init__(self, layer: Any, count: int) -> None:
-        self.keys = torch.zeros(1, layer.heads[1], count, layer.scale.shape[1])
-        self.values, self.end = torch.zeros_like(self.keys), 0
-
-    def update(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Write, and give all up to what was written."""
-        last = self.end + keys.shape[2]
-        self.keys[:, :, self.end : last], self.values[:, :, self.end : last] = keys, values
-        return self.keys[:, :, :last], self.values[:, :, :last]
-
-
-class Memory(Cache):  # type: ignore[misc]
-    """A cache as `Lean` uses one."""
-
-    def __init__(self, backbone: Any, count: int) -> None:
-        super().__init__(layers=[Slot(layer, count) for layer in backbone.layers])
-
-    def go_to(self, end: int) -> None:
-        """The next tokens are written from `end` on."""
-        for layer in self.layers:
-            layer.end = end
-
-
 @torch.inference_mode()
 def picture(model: Any, prompt: str, seed: int) -> Tensor:
     """A picture by ordinary decoding, one pass a token."""
     network = model._network
     generator = torch.Generator().manual_seed(seed)
     ids = condition_ids(torch.tensor([parse_prompt(prompt)]))
-    start, memory, tokens = ids.shape[1], Memory(network.backbone, network.prefix + GRID**2), []
+    start, cache, tokens = ids.shape[1], SlotCache(len(network.backbone.layers), network.prefix + GRID**2), []
     place = torch.arange(start + GRID**2)
     for n in range(GRID**2):
         first = n and start + n - 1
-        memory.go_to(first)
-        probs = network(ids, place[None, first : start + n], memory)[:, -1].softmax(-1)
+        cache.advance(ids.shape[1])
+        probs = network(ids, place[None, first : start + n], cache)[:, -1].softmax(-1)
         ids = torch.multinomial(probs, 1, generator=generator)
         tokens.append(ids)
     return torch.cat(tokens, 1)
@@ -73,20 +47,21 @@ def text(model: Any, prompt: str, config: Any) -> list[int]:
     task = model.make_task(prompt, config)
     network, ids = model._network, torch.tensor([[*task.prompt, task.mask]])
     place, tokens = torch.arange(len(task.prompt) + task.length), list[int]()
-    memory, first = Memory(network.model, len(place)), 0
+    cache, first = SlotCache(len(network.model.layers), len(place)), 0
     while len(tokens) < task.length:
         last = len(task.prompt) + len(tokens)
-        memory.go_to(first)
+        cache.advance(ids.shape[1])
         seen = place[: last + 1] <= place[first : last + 1, None]
         mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)[None, None]
         states = network.model(
-            ids, position_ids=place[None, first : last + 1], attention_mask=mask, past_key_values=memory
+            ids, position_ids=place[None, first : last + 1], attention_mask=mask, past_key_values=cache
         )
         logits = network.lm_head(states.last_hidden_state[:, -1])[0]
         logits[task.mask] = -torch.inf
         tokens.append(int(logits.argmax()))
         if tokens[-1] in task.ends:
             break
+        cache.crop(-1)  # the mask
         first, ids = last, torch.tensor([[tokens[-1], task.mask]])
     return tokens
 

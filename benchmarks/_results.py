@@ -13,10 +13,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import torch
 
+from engines.models.devices import add_option
 from engines.runtime.environment import environment
 from traces.files import whole
 from traces.streams import STANDARD
@@ -105,14 +106,35 @@ def same(name: str, errors: float, reason: str, most: float = 3.0) -> Claim:
     return at_most(name, errors, most, "standard errors", reason)
 
 
+_HELP: Final = {
+    "images": "pictures of every decoder",
+    "batch": "sequences in lockstep",
+    "sheet": "also draw a few pictures of every decoder into this PNG",
+    "guidance": "scales, 1 for none; a sheet has pictures of the last",
+    "timed": "clips that are decoded one by one and timed",
+    "short": "only whether a ratio has fallen by a quarter",
+    "tiny": "small networks of the same form",
+    "runs": "five times as many follow, for the memory they leave",
+}
+"""What options of several benchmarks mean."""
+
+
 class Options(argparse.ArgumentParser):
     """The command line of a benchmark: its own options, and --json."""
 
-    def __init__(self, name: str, doc: str | None) -> None:
+    def __init__(self, name: str, doc: str | None, *, device: bool = False, **own: Any) -> None:
+        """Add `--device` where it is wanted, and an option for each default: a count, several values, a flag or a type.
+
+        Whole numbers count something. A type stands for an option without a default.
+        """
         super().__init__(
             prog=f"python -m benchmarks.{name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         self.add_argument("--json", type=Path, help="write the result to this file; - is standard output")
+        for option, default in own.items():
+            self.add_argument(f"--{option}", help=_HELP.get(option), **_kind(default))
+        if device:
+            add_option(self)
 
     def read(self, arguments: Sequence[str] | None) -> argparse.Namespace:
         """The options that are given, and as `command` what repeats the benchmark, without where its result goes."""
@@ -125,6 +147,18 @@ class Options(argparse.ArgumentParser):
         ]
         chosen.command = " ".join([self.prog, *map(shlex.quote, kept)])
         return chosen
+
+
+def _kind(default: Any) -> dict[str, Any]:
+    """What argparse has to know of an option with this default."""
+    if default is False:
+        return {"action": "store_true"}
+    if isinstance(default, type):
+        return {"type": default}
+    several = isinstance(default, tuple)
+    one = default[0] if several else default
+    kind = positive if isinstance(one, int) else type(one)
+    return {"type": kind, "default": default, **({"nargs": "+"} if several else {})}
 
 
 def positive(text: str) -> int:

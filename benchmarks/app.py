@@ -1,7 +1,5 @@
 """The app as a visitor meets it: how soon it answers, what it holds in memory, whether the player keeps up.
 
-    python -m benchmarks.app [--json FILE] [--runs 10]
-
 Starts app.py in a process of its own, decodes through its API, then opens it in Chromium: every forward pass of a live
 run has to arrive, and a made-up run of 600 passes over 2,400 tokens has to be scrubbed without stutter. Without
 Chromium the page is left out.
@@ -22,7 +20,7 @@ from typing import IO, Any, Final
 
 from gradio_client import Client
 
-from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, positive, spread
+from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, spread
 from traces.streams import piped
 
 ROOT: Final = Path(__file__).parents[1]
@@ -80,11 +78,7 @@ _LENGTHS: Final = "draftscopePlayers.viewer.snapshot().lanes.map(lane => lane.st
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    options = Options("app", __doc__)
-    options.add_argument(
-        "--runs", type=positive, default=10, help="five times as many follow, for the memory they leave"
-    )
-    chosen = options.read(arguments)
+    chosen = Options("app", __doc__, runs=10).read(arguments)
     with served() as (address, seconds, process):
         idle = resident_megabytes(process)
         rows = [decoded(address, chosen.runs)]

@@ -1,7 +1,5 @@
 """What the shipped sweeps say, setting by setting and pair by pair. Runs no model.
 
-    python -m benchmarks.compare [--json FILE] [--folder FOLDER]
-
 Reads benchmarks/results/*.jsonl.gz, which `python -m benchmarks.sweep` wrote. Accuracies of a pair are compared problem
 by problem: both solved the same ones, so the standard error is that of the difference.
 """
@@ -59,9 +57,7 @@ PAIRS: Final = (
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Report."""
-    options = Options("compare", __doc__)
-    options.add_argument("--folder", type=Path, default=FOLDER)
-    chosen = options.read(arguments)
+    chosen = Options("compare", __doc__, folder=FOLDER).read(arguments)
     sweeps = {
         path.name.partition(".")[0]: gathered(read_results(path.read_bytes()).rows)
         for path in sorted(chosen.folder.glob("*.jsonl.gz"))

@@ -1,7 +1,5 @@
 """Continuous speculative decoding against ordinary decoding: acceptance, calls, wall-clock time and quality.
 
-    python -m benchmarks.continuous [--json FILE] [--method NAME] [--gammas N ...] [--batches N ...]
-
 Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths.
 
 Every timed run is paired with an ordinary one of the same batch, in alternating order, and nothing is recorded while it
@@ -24,12 +22,11 @@ import torch
 from torch import Tensor
 
 from benchmarks._pictures import as_asked, features, frechet, reference
-from benchmarks._results import Options, Row, finish, positive, spread
+from benchmarks._results import Options, Row, finish, spread
 from benchmarks._runs import now, prompts
 from engines.config import as_values, settings
 from engines.methods import METHODS, ordinary
 from engines.models.catalog import MODELS, load_model
-from engines.models.devices import add_option
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
 from engines.runtime.request import Request
@@ -53,12 +50,8 @@ FEW: Final = 4
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    options = Options("continuous", __doc__)
+    options = Options("continuous", __doc__, device=True, gammas=GAMMAS, batches=BATCHES, repeats=REPEATS)
     options.add_argument("--method", choices=DRAFTING, default=DRAFTING[0])
-    options.add_argument("--gammas", type=positive, nargs="+", default=GAMMAS)
-    options.add_argument("--batches", type=positive, nargs="+", default=BATCHES)
-    options.add_argument("--repeats", type=positive, default=REPEATS)
-    add_option(options)
     chosen = options.read(arguments)
     model: Any = load_model(MODEL, chosen.device)
     opens, rows = dict(MODELS[MODEL].opens), []

@@ -1,7 +1,5 @@
 """Speculative decoding with a draft model: time and passes against ordinary decoding, on pictures and on text.
 
-    python -m benchmarks.drafting [--json FILE] [--images N] [--problems N] [--device D]
-
 Every run is timed next to an ordinary one of the same prompt, in alternating order; ratios are formed within such a
 pair, and nothing is recorded while it is timed. Acceptance and the number of calls come from the same runs, recorded
 apart. The ratio that Leviathan et al. predict (arXiv 2211.17192, Theorem 3.8) is reported, too, from the
@@ -15,10 +13,9 @@ from typing import Any, Final
 
 from benchmarks import _runs
 from benchmarks._problems import accuracy, held_out
-from benchmarks._results import Options, Row, finish, positive
+from benchmarks._results import Options, Row, finish
 from benchmarks._runs import Pair, decode, job, paired, prompts
 from engines.models.catalog import drafter_of, load_model
-from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
 from engines.runtime.request import Request
@@ -37,11 +34,7 @@ Make = Callable[[str, int, Mapping[str, object]], Job]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    options = Options("drafting", __doc__)
-    options.add_argument("--images", type=positive, default=12)
-    options.add_argument("--problems", type=positive, default=20)
-    add_option(options)
-    chosen = options.read(arguments)
+    chosen = Options("drafting", __doc__, device=True, images=12, problems=20).read(arguments)
     pictures, text = load_model(PICTURES, chosen.device), load_model(TEXT, chosen.device)
     captions = prompts(PICTURES, chosen.images)
 

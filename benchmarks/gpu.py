@@ -1,7 +1,5 @@
 """What a pass of published models costs at their real sizes, on this machine, with random weights.
 
-    python -m benchmarks.gpu [--tiny] [--families NAME ...] [--passes N] [--device D] [--dtype T] [--json FILE]
-
 A model is built where it runs; nothing is fetched, and nothing is said about quality or acceptance. Ordinary decoding
 and a window, or a block, are timed pass by pass, and so is `generate` of transformers on the same decoder, if there is
 one, greedily and for as many tokens. A family that does not fit is left out with the reason. `--tiny` runs small
@@ -17,7 +15,7 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks._results import Claim, Options, Row, finish, positive
+from benchmarks._results import Claim, Options, Row, finish
 from benchmarks._sizes import REAL, TINY, Build, Built
 from engines.models.devices import HELP, resolve
 from engines.models.errors import ModelError
@@ -44,10 +42,8 @@ METHODS_OF: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and report."""
-    options = Options("gpu", __doc__)
-    options.add_argument("--tiny", action="store_true", help="small networks of the same form")
+    options = Options("gpu", __doc__, tiny=False, passes=24)
     options.add_argument("--families", nargs="+", metavar="NAME", help=f"of {', '.join(REAL)}; default: all")
-    options.add_argument("--passes", type=positive, default=24, metavar="N")
     options.add_argument("--device", help=HELP)
     options.add_argument("--dtype", choices=sorted(DTYPES), help="default: float32 on a CPU, bfloat16 elsewhere")
     chosen = options.read(arguments)

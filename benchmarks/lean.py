@@ -1,7 +1,5 @@
 """Overhead of the engine over hand-written code: ratios of processor time, taken in turns in one process.
 
-    python -m benchmarks.lean [--json FILE] [--images N] [--repeats R] [--short]
-
 It compares ordinary decoding with a loop over the same network with a cache, SCD outside the network with the plain
 form of released samplers at vocabularies of real models, and runs with and without recording. Only one thread of a CPU
 is measured: processor time hardly depends on other load, and on a GPU it means nothing.
@@ -17,7 +15,7 @@ from typing import Any, Final
 from benchmarks import _by_hand
 from benchmarks._by_hand import Case, FixedLogits, verified, verified_plainly
 from benchmarks._problems import held_out
-from benchmarks._results import Claim, Options, Row, at_most, finish, positive, spread
+from benchmarks._results import Claim, Options, Row, at_most, finish, spread
 from benchmarks._runs import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY
 from benchmarks.text import job as text_job
@@ -52,11 +50,7 @@ Pair = tuple[float, float]
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and report; 1 where a ratio has fallen, if only that is asked."""
-    options = Options("lean", __doc__)
-    options.add_argument("--images", type=positive, default=4)
-    options.add_argument("--repeats", type=positive, default=5)
-    options.add_argument("--short", action="store_true", help="only whether a ratio has fallen by a quarter")
-    chosen = options.read(arguments)
+    chosen = Options("lean", __doc__, images=4, repeats=5, short=False).read(arguments)
     rows, count = list[Row](), chosen.images
     if chosen.short:
         claims = short()

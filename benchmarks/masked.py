@@ -1,7 +1,5 @@
 """Masked generation: how much faster and worse pictures get with the tokens per step (CSpD, Table 9).
 
-    python -m benchmarks.masked [--json FILE] [--images N] [--sheet FILE.png] [--device D]
-
 The marks are those of benchmarks.patches, and every number of tokens per step gets the same prompts.
 """
 
@@ -13,10 +11,9 @@ from typing import Any, Final
 import torch
 
 from benchmarks._pictures import as_asked, features, frechet, frechet_error, marks, reference, sheet
-from benchmarks._results import Options, Row, finish, positive
+from benchmarks._results import Options, Row, finish
 from benchmarks._runs import now, prompts
 from engines.models.catalog import MODELS, load_model
-from engines.models.devices import add_option
 from engines.runtime.driver import sample_tokens
 from engines.runtime.request import Request
 from traces.streams import piped
@@ -27,12 +24,7 @@ PER_STEP: Final = (1, 2, 4, 8, 16, 32, 64)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, judge and report."""
-    options = Options("masked", __doc__)
-    options.add_argument("--images", type=positive, default=128, help="pictures with every number of tokens per step")
-    options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
-    options.add_argument("--sheet", type=Path, help="also draw a few pictures of each into this PNG")
-    add_option(options)
-    chosen = options.read(arguments)
+    chosen = Options("masked", __doc__, device=True, images=128, batch=32, sheet=Path).read(arguments)
     model: Any = load_model(MODEL, chosen.device)
     captions, rows, drawn = prompts(MODEL, chosen.images), list[Row](), {}
     for parallel in PER_STEP:

@@ -1,7 +1,5 @@
 """How good the pictures of the patch models are, decoded the ordinary way and by each kind of CSpD.
 
-    python -m benchmarks.patches [--json FILE] [--images N] [--guidance G ...] [--sheet FILE.png] [--device D]
-
 Without guidance, or with the scales that are asked for. The marks are those of benchmarks.continuous: how many
 pictures show what was asked, by a classifier, and a distance of all of them from real pictures on its features, as
 FID's (benchmarks/_pictures.py). As many real pictures have a distance, too, by chance; it stands beside. All decoders
@@ -18,10 +16,9 @@ import torch
 from torch import Tensor
 
 from benchmarks._pictures import as_asked, features, frechet, marks, reference, sheet
-from benchmarks._results import Claim, Options, Row, at_least, finish, positive, same
+from benchmarks._results import Claim, Options, Row, at_least, finish, same
 from benchmarks._runs import prompts
 from engines.models.catalog import MODELS, load_model
-from engines.models.devices import add_option
 from engines.runtime.driver import Job, sample_tokens
 from engines.runtime.request import Request
 from traces.streams import piped
@@ -59,18 +56,7 @@ EXACT: Final = ("CSpD whole paths", "CSpD exact")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, judge and report."""
-    options = Options("patches", __doc__)
-    options.add_argument("--images", type=positive, default=128, help="pictures of every decoder")
-    options.add_argument("--batch", type=positive, default=32, help="sequences in lockstep")
-    options.add_argument(
-        "--guidance",
-        type=float,
-        nargs="+",
-        default=GUIDANCE,
-        help="scales, 1 for none; a sheet has pictures of the last",
-    )
-    options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
-    add_option(options)
+    options = Options("patches", __doc__, device=True, images=128, batch=32, guidance=GUIDANCE, sheet=Path)
     chosen = options.read(arguments)
     captions, rows, drawn = prompts(TARGET, chosen.images), list[Row](), dict[str, Tensor]()
     for guidance in chosen.guidance:

@@ -1,7 +1,5 @@
 """Whether accelerated pictures are as good: prompt agreement and likelihood under the model, against ordinary decoding.
 
-    python -m benchmarks.quality [--json FILE] [--images N] [--sheet FILE.png] [--device D]
-
 A classifier that was trained apart from the model reads thing and scene off every picture. The second
 figure is the mean number of bits per token that the model itself gives to what was decoded: for a lossless method it is
 the same as for ordinary decoding, and a method that sharpens the distribution shows in it first. All decoders get the
@@ -21,13 +19,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from benchmarks._pictures import as_asked, marks, sheet
-from benchmarks._results import Claim, Options, Row, at_least, finish, off, positive, same, standard_error
+from benchmarks._results import Claim, Options, Row, at_least, finish, off, same, standard_error
 from benchmarks._runs import NAMES, decode, jobs, prompts
 from engines.ar.request import Forward
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
 from engines.models.bundled.manifest import entry_of
 from engines.models.catalog import MODELS
-from engines.models.devices import add_option
 from engines.runtime.driver import Job, open_session
 from traces.naming import COUPLINGS
 from traces.streams import piped
@@ -52,11 +49,7 @@ class Pictures(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, judge and report."""
-    options = Options("quality", __doc__)
-    options.add_argument("--images", type=positive, default=192, help="pictures of every decoder")
-    options.add_argument("--sheet", type=Path, help="also draw a few pictures of every decoder into this PNG")
-    add_option(options)
-    chosen = options.read(arguments)
+    chosen = Options("quality", __doc__, device=True, images=192, sheet=Path).read(arguments)
     model = load(device=chosen.device)
     captions, pictures = prompts(ID, chosen.images), dict[str, Pictures]()
     for decoder in DECODERS:

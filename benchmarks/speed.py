@@ -1,7 +1,5 @@
 """Forward passes and wall-clock time against ordinary decoding, side by side on the same machine.
 
-    python -m benchmarks.speed [--json FILE] [--images N] [--windows L ...] [--device D]
-
 Every accelerated run is timed next to an ordinary one of the same prompt, so that whatever else the machine does falls
 on both; ratios are formed within such a pair. The order within pairs alternates. Nothing is recorded while a pair is
 timed. With guidance the model's other default settings apply, too, such as top-k. A further part measures decoding in
@@ -14,10 +12,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from benchmarks import _runs
-from benchmarks._results import Claim, Options, Row, at_most, finish, positive, standard_error
+from benchmarks._results import Claim, Options, Row, at_most, finish, standard_error
 from benchmarks._runs import NAMES, SAME, Pair, decode, job, jobs, paired, prompts
 from engines.models.catalog import MODELS, load_model
-from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job
 from traces.naming import COUPLINGS
@@ -36,10 +33,7 @@ LOCKSTEP: Final = 16
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    options = Options("speed", __doc__)
-    options.add_argument("--images", type=positive, default=12)
-    options.add_argument("--windows", type=positive, nargs="+", default=WINDOWS)
-    add_option(options)
+    options = Options("speed", __doc__, device=True, images=12, windows=WINDOWS)
     chosen = options.read(arguments)
     if MAIN_WINDOW not in chosen.windows:
         options.error(f"argument --windows: {chosen.windows} leaves out {MAIN_WINDOW}, which the targets speak of")

@@ -1,7 +1,5 @@
 """Accuracy and speed of the text methods against ordinary decoding, block size 1, on the same problems.
 
-    python -m benchmarks.text [--json FILE] [--problems N] [--device D]
-
 Every run is timed next to one at block size 1 on the same problem, in alternating order; ratios are formed within such
 a pair. Nothing is recorded while a pair is timed.
 """
@@ -13,11 +11,10 @@ from typing import Final
 
 from benchmarks import _runs
 from benchmarks._problems import Problem, accuracy, exam
-from benchmarks._results import Claim, Options, Row, at_most, finish, positive, spread
+from benchmarks._results import Claim, Options, Row, at_most, finish, spread
 from benchmarks._runs import Pair, decode, paired
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
-from engines.models.devices import add_option
 from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.request import Request
@@ -52,10 +49,7 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    options = Options("text", __doc__)
-    options.add_argument("--problems", type=positive, default=60)
-    add_option(options)
-    chosen = options.read(arguments)
+    chosen = Options("text", __doc__, device=True, problems=60).read(arguments)
     model = load_model(MODEL, chosen.device)
     held_out = exam(MODEL).problems
     problems = held_out[: chosen.problems]

@@ -1,7 +1,5 @@
 """SJD, MC-SJD and GS-SJD on the closed-form raster: the picture of the SCD paper without any weights.
 
-    python -m benchmarks.toy [--json FILE] [--images 192]
-
 The figures must come out within 5 % of REFERENCE: what another implementation of the same three methods, and for short
 windows the released loops, gave on the same raster. Coupling then does here what it should.
 """
@@ -12,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from benchmarks._results import Claim, Options, at_most, finish, positive, standard_error
+from benchmarks._results import Claim, Options, at_most, finish, standard_error
 from benchmarks._runs import NAMES, job
 from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch
@@ -36,8 +34,7 @@ BAND_PERCENT: Final = 5.0
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, compare and report."""
-    options = Options("toy", __doc__)
-    options.add_argument("--images", type=positive, default=192)
+    options = Options("toy", __doc__, images=192)
     options.add_argument("--drafts", type=int, nargs="+", choices=REFERENCE, default=list(REFERENCE))
     chosen = options.read(arguments)
     rows = [vanilla(chosen.images)]

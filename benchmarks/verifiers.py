@@ -1,7 +1,5 @@
 """How far SimSD's verifiers are from decoding one token after the other, draft by draft, on right solutions.
 
-    python -m benchmarks.verifiers [--json FILE] [--problems N] [--device D]
-
 For every block of a held-out problem's own solution the drafter says in which order it would reveal it; every position
 then takes the right token. D is the drafter's distribution of each position in turn, V what a verifier reads at it in
 its one pass, as in Figures 3 and 4 of the paper (arXiv 2606.02544); T is the distribution that the target itself has
@@ -18,14 +16,13 @@ import torch
 from torch import Tensor
 
 from benchmarks._problems import held_out
-from benchmarks._results import Claim, Options, Row, finish, positive, standard_error
+from benchmarks._results import Claim, Options, Row, finish, standard_error
 from engines.config import make_config
 from engines.diffusion_lm.sequence import Layout, TextTask
 from engines.diffusion_lm.sequence import Row as Text
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import simsd
 from engines.models.catalog import MODELS, drafter_of, load_model
-from engines.models.devices import add_option
 from engines.sampling.verification import divergences
 from traces.streams import piped
 
@@ -44,10 +41,7 @@ EXACT: Final = "exact"
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    options = Options("verifiers", __doc__)
-    options.add_argument("--problems", type=positive, default=40)
-    add_option(options)
-    chosen = options.read(arguments)
+    chosen = Options("verifiers", __doc__, device=True, problems=40).read(arguments)
     target = load_model(MODEL, chosen.device)
     rows: list[Row] = []
     claims: list[Claim] = []

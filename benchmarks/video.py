@@ -1,7 +1,5 @@
 """How many forward passes and how much time a clip takes by SJD, MC-SJD and GS-SJD, by window, and what comes out.
 
-    python -m benchmarks.video [--json FILE] [--clips N] [--timed N]
-
 All decoders continue the same held-out clips. Pictures of the studio image model are decoded under the same settings
 beside them, for their passes and times alone. Sets of clips are compared by the Fréchet distance of two features: what
 the studio image model's classifier sees in every predicted frame, and how that changes from the frame before. This is
@@ -19,7 +17,7 @@ from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
 from benchmarks._pictures import Reference, features, frechet
-from benchmarks._results import Claim, Options, Row, at_least, finish, positive, same, standard_error
+from benchmarks._results import Claim, Options, Row, at_least, finish, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.models.bundled.video import load
 from engines.models.bundled.video_networks import GIVEN, GIVEN_FRAMES, LENGTH
@@ -57,10 +55,7 @@ class Sequences(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, compare and report."""
-    options = Options("video", __doc__)
-    options.add_argument("--clips", type=positive, default=48, help="held-out clips that every decoder continues")
-    options.add_argument("--batch", type=positive, default=24, help="clips in lockstep")
-    options.add_argument("--timed", type=positive, default=3, help="clips that are decoded one by one and timed")
+    options = Options("video", __doc__, clips=48, batch=24, timed=3)
     chosen = options.read(arguments)
     model = load()
     if not 3 <= chosen.clips <= len(model.held_out.codes):

@@ -1,7 +1,5 @@
 """Check the papers' conclusions on the models that ship.
 
-    python -m benchmarks.claims [--json FILE] [--seeds N]
-
 Most conclusions on texts are read from the sweeps in benchmarks/results; pictures, vectors and some texts are decoded
 anew, with so many seeds. A conclusion holds where its effect is three standard errors from none and as reported.
 `python -m benchmarks.report` writes the verdicts into docs/reproduction.md.
@@ -11,7 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from benchmarks._results import Options, finish, positive
+from benchmarks._results import Options, finish
 from benchmarks.claims import cspd, psd, s2d2, scd, simsd
 from benchmarks.claims.conclusion import Conclusion
 from traces.streams import piped
@@ -29,9 +27,7 @@ PAPERS: Final[Mapping[str, Callable[[int], Sequence[Conclusion]]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Check and report."""
-    options = Options("claims", __doc__)
-    options.add_argument("--seeds", type=positive, default=SEEDS)
-    chosen = options.read(arguments)
+    chosen = Options("claims", __doc__, seeds=SEEDS).read(arguments)
     rows = [one.row(paper) for paper, conclusions in PAPERS.items() for one in conclusions(chosen.seeds)]
     finish(chosen, "Published conclusions", [], rows)
 
