@@ -1,12 +1,12 @@
 """A button that fetches a model's weights: where whoever sees the page started the program, and nowhere else."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from threading import Event
+from functools import partial
 from typing import Any, Final
 
 import gradio as gr
 
+from demo.panels.export import reports
 from demo.panels.folder import from_here
 from demo.panels.start_stop import StartStop
 from demo.panels.widgets import notice
@@ -16,13 +16,7 @@ from engines.models.errors import ModelError
 from engines.models.fetching import fetch, size_of
 from engines.models.model_info import ModelInfo
 
-_EVERY: Final = 0.3
-"""Seconds between two looks at how far it is."""
 _MEGA: Final = 10**6
-
-
-class _Ended(Exception):
-    """Nobody waits for it any longer."""
 
 
 class FetchPanel:
@@ -53,27 +47,15 @@ class FetchPanel:
         """Fetch what is offered, and say how far it is; nothing stays behind where it is stopped."""
         if not from_here(request):
             raise ModelError("Only who sits before this machine may fetch models; it has a command for that.")
-        model, visitor, left = MODELS[values[self.name]], self.site.visitor(request), Event()
-        seen = [0, 1]
-
-        def report(done: int, total: int) -> None:
-            seen[:] = done, total
-            if left.is_set() or visitor.stopped():
-                raise _Ended
-
-        with ThreadPoolExecutor(1) as pool:
-            going = pool.submit(fetch, model.id, report)
-            try:
-                while not wait([going], timeout=_EVERY).done:
-                    done, total = seen
-                    said = f"{done // _MEGA} of {total // _MEGA} MB" if done else "Looking for where it can be had."
-                    said = "All of it is here; the weights are being written." if done == total else said
-                    yield {self.problem: notice("info", said, f"{model.label} is being fetched.", done / total)}
-                going.result()
-            except _Ended:
-                yield {self.problem: notice("info", "Nothing was kept.", "Stopped.")}
-                return
-            finally:
-                left.set()
-        here = notice("info", "It is chosen: press Run.", f"{model.label} is here.")
-        yield self.chosen(model, values[self.method]) | {self.problem: here}
+        model, visitor = MODELS[values[self.name]], self.site.visitor(request)
+        for done, total in reports(partial(fetch, model.id)):
+            if visitor.stopped():
+                break
+            said = f"{done // _MEGA} of {total // _MEGA} MB" if done else "The download begins."
+            said = "All of it is here; the weights are being written." if done == total else said
+            yield {self.problem: notice("info", said, f"{model.label} is being fetched.", done / total)}
+        else:
+            here = notice("info", "It is chosen: press Run.", f"{model.label} is here.")
+            yield self.chosen(model, values[self.method]) | {self.problem: here}
+            return
+        yield {self.problem: notice("info", "Nothing was kept.", "Stopped.")}
