@@ -1,8 +1,7 @@
 """Figures and the player: pure functions of traces, and of the results of sweeps."""
 
-from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from traces.results import SweepError, read_results, read_rows
 from traces.timings import read_timings
@@ -48,18 +47,14 @@ __all__ = [
 
 _SHARED = (canvas, pictures, timeline, cost, drafts, collisions, sweeps, rates)
 _TEXT = (order, routing, throughput, graph, foresight, mask)
-_CONTINUOUS = (judging, trajectories)
-FIGURES: Final[Mapping[str, Figure]] = MappingProxyType(
-    {figure.name: figure for module in (*_SHARED, *_TEXT, *_CONTINUOUS) for figure in module.FIGURES}
-)
+_EVERY = [each for module in (*_SHARED, *_TEXT, judging, trajectories, timings) for each in vars(module).values()]
+FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, Figure)})
 """Name -> figure, in the order a page shows them."""
 
 SWEEP_FIGURES: Final = MappingProxyType({figure.name: figure for figure in sweep_results.FIGURES})
 """Name -> figure of the results of many runs, see `read_results`."""
 
-TIMING_FIGURES: Final[Mapping[str, FileFigure[Any]]] = MappingProxyType(
-    {figure.name: figure for figure in timings.FIGURES}
-)
+TIMING_FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, FileFigure)})
 """Name -> figure of what a benchmark measured."""
 
 

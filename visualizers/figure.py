@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar
 
 import plotly.graph_objects as go
 
@@ -41,9 +41,13 @@ class FigureError(ValueError):
     """A figure was asked for that these traces do not support, or a step that they do not have."""
 
 
+def _undrawn(*_: Any) -> go.Figure:
+    raise NotImplementedError("a figure is drawn by the function that it decorates")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FigureText:
-    """The words of a figure."""
+    """The words of a figure, and what draws it: the function that it decorates."""
 
     name: str
     """What the command line calls it."""
@@ -52,11 +56,16 @@ class FigureText:
     """What it shows, and how that is computed."""
     paper: str = ""
     """The published figure or table it answers to."""
+    drawing: Callable[..., go.Figure] = _undrawn
+
+    def __call__(self, drawing: Callable[..., go.Figure]) -> Self:
+        """Return the figure that a function draws."""
+        return replace(self, drawing=drawing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure(FigureText):
-    """A figure of traces: what it needs and how it is drawn."""
+    """A figure of traces: what it needs. It is drawn from those that can be, after a step if it shows one moment."""
 
     needs: Callable[[Trace], bool]
     """Whether a trace can be drawn; the others are left out."""
@@ -66,8 +75,6 @@ class Figure(FigureText):
     """What there may not be too many of, see `MOST`."""
     refuses: Callable[[Traces], str | None] = lambda _: None
     """A further reason why the traces cannot be drawn."""
-    drawing: Callable[[Traces, int | None], go.Figure]
-    """Draws the traces that can be drawn, after a step where the figure shows one moment."""
     stepped: bool = False
     """Whether the figure shows one moment of the run, so that `step` matters."""
     whole: bool = False
@@ -130,10 +137,7 @@ Data = TypeVar("Data")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFigure(FigureText, Generic[Data]):
-    """A figure of something else than traces."""
-
-    drawing: Callable[[Data], go.Figure]
-    """Sets the subtitle, too."""
+    """A figure of something else than traces; what draws it sets the subtitle, too."""
 
     def draw(self, data: Data) -> go.Figure:
         """Draw the data."""

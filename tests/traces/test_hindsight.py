@@ -9,7 +9,7 @@ from support.speculation import Plan, speculated
 from traces import read
 from traces.hindsight import Choice, hindsight
 from traces.schema import Canvas, Step
-from visualizers.figures.cost import FIGURES
+from visualizers import FIGURES
 
 TEXT = Canvas(kind="text", shape=(6,))
 RECORDED = Path(__file__).parents[2] / "assets" / "traces"
@@ -99,5 +99,5 @@ def test_no_best_choice_takes_more_than_the_run_did(path: Path) -> None:
 
 def test_the_figure_ends_at_the_totals() -> None:
     trace = read(RECORDED / "speculative-smollm2.json.gz")
-    figure = next(one for one in FIGURES if one.name == "hindsight").draw([trace])
+    figure = FIGURES["hindsight"].draw([trace])
     assert [curve.y[-1] for curve in figure.data] == [trace.summary.drafts, trace.summary.accepted]

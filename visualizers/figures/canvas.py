@@ -68,6 +68,17 @@ def _background(trace: Trace, state: State) -> str | None:
     return frames[-1] if frames else trace.output.image if state.step == len(trace.steps) else None
 
 
+@Figure(
+    name="canvas",
+    title="The canvas during decoding",
+    caption="The picture after a forward pass, by default when half of it is final. Drafts that are not verified yet "
+    "are faded, open positions grey; marks show what the last pass did.",
+    needs=lambda trace: trace.canvas.kind != "text" and bool(trace.steps),
+    needed="an image or video canvas",
+    at_most="panels",
+    stepped=True,
+    panel_width=460,
+)
 def _canvas(traces: Traces, step: int | None) -> go.Figure:
     moments = [halfway(trace) if step is None else min(step, len(trace.steps)) for trace in traces]
     figure, first = panels_at(traces, moments, horizontal_spacing=0.06)
@@ -163,6 +174,24 @@ def _panels(traces: Sequence[Trace]) -> tuple[go.Figure, list[Panel]]:
     return figure, [Panel(trace, k, row, k + 1) for row, (trace, count) in numbered for k in range(count)]
 
 
+def _too_long(traces: Traces) -> str | None:
+    longest = max(frame_count(trace.canvas) for trace in traces)
+    return f"draws up to {MOST_FRAMES} latent frames, a video has {longest}" if longest > MOST_FRAMES else None
+
+
+@Figure(
+    name="acceptance",
+    title="Acceptance heat map",
+    caption="The probability min(1, p / q) with which each draft was accepted: at the position's last verdict, or in "
+    "the chosen forward pass. Squares mark rejected drafts; cells without a colour were decoded without a verdict.",
+    needs=lambda trace: bool(verdicts(trace)),
+    needed="accept probabilities",
+    at_most="panels",
+    refuses=_too_long,
+    stepped=True,
+    whole=True,
+    panel_width=460,
+)
 def _acceptance(traces: Traces, step: int | None) -> go.Figure:
     figure, panels = _panels(traces)
     for panel in panels:
@@ -204,39 +233,3 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> Non
         marker = fate_marker(fate, _mark_size(columns, panels))
         mark = go.Scatter(x=x, y=y, mode="markers", name=name, marker=marker, hoverinfo="skip")
         add_once(figure, mark, **where)
-
-
-def _too_long(traces: Traces) -> str | None:
-    longest = max(frame_count(trace.canvas) for trace in traces)
-    return f"draws up to {MOST_FRAMES} latent frames, a video has {longest}" if longest > MOST_FRAMES else None
-
-
-FIGURES: Final = (
-    Figure(
-        name="canvas",
-        title="The canvas during decoding",
-        caption="The picture after a forward pass, by default when half of it is final. Drafts that are not verified "
-        "yet are faded, open positions grey; marks show what the last pass did.",
-        needs=lambda trace: trace.canvas.kind != "text" and bool(trace.steps),
-        needed="an image or video canvas",
-        at_most="panels",
-        drawing=_canvas,
-        stepped=True,
-        panel_width=460,
-    ),
-    Figure(
-        name="acceptance",
-        title="Acceptance heat map",
-        caption="The probability min(1, p / q) with which each draft was accepted: at the position's last verdict, or "
-        "in the chosen forward pass. Squares mark rejected drafts; cells without a colour were decoded without a "
-        "verdict.",
-        needs=lambda trace: bool(verdicts(trace)),
-        needed="accept probabilities",
-        at_most="panels",
-        refuses=_too_long,
-        drawing=_acceptance,
-        stepped=True,
-        whole=True,
-        panel_width=460,
-    ),
-)

@@ -32,6 +32,14 @@ class KeptShare(NamedTuple):
     drafts: int
 
 
+_of_collisions = partial(
+    Figure,
+    needs=lambda trace: bool(_recorded(trace)),
+    needed="total variation and collision probabilities",
+    at_most="panels",
+)
+
+
 def kept_by_distance(steps: Sequence[Step]) -> tuple[KeptShare, ...]:
     """Count, per bin of total variation, the pending drafts that stayed; bins with hardly any draft are left out."""
     binned: list[list[tuple[float, bool]]] = [[] for _ in range(DISTANCE_BINS)]
@@ -56,6 +64,14 @@ def _recorded(trace: Trace) -> tuple[str, ...]:
     return tuple(name for name in LOOKS if measured(trace.steps, "tv", name))
 
 
+@_of_collisions(
+    name="collision",
+    title="Agreement of successive draws by total variation",
+    paper="SCD, Fig. 4 (c)",
+    caption="Every draft of the window is drawn again in each iteration, from a distribution that moved by the total "
+    "variation (TV) on the x axis. Points are probabilities of agreement, computed from the two distributions; stars "
+    "are shares of pending drafts that stayed as they were. Initial guesses are left out.",
+)
 def _scatter(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
     curve_tv = [i / 50 for i in range(51)]
@@ -82,6 +98,13 @@ def _scatter(traces: Traces, step: int | None) -> go.Figure:
     return axes(figure, x, y_title, height=560, bounds=(-0.02, 1.02)).update_xaxes(range=[-0.02, 1.02])
 
 
+@_of_collisions(
+    name="collision-histogram",
+    title="How likely successive draws are to agree",
+    paper="SCD, Fig. 4 (a), (b)",
+    caption="The probabilities that successive draws agree, over all judged and pending drafts: for independent draws, "
+    "shared Gumbel noise and maximal coupling. Initial guesses are left out.",
+)
 def _histograms(traces: Traces, step: int | None) -> go.Figure:
     names = [name for name in LOOKS if any(name in _recorded(trace) for trace in traces)]
     figure = make_subplots(
@@ -113,30 +136,3 @@ def _histograms(traces: Traces, step: int | None) -> go.Figure:
     figure.update_yaxes(title_text="Drafts (%)", col=1)
     figure.update_annotations(font={"size": 13}, yshift=4)
     return figure.update_layout(height=560, bargap=0.1, margin={"t": 112 if len(traces) > 1 else 84})
-
-
-_of_collisions = partial(
-    Figure,
-    needs=lambda trace: bool(_recorded(trace)),
-    needed="total variation and collision probabilities",
-    at_most="panels",
-)
-FIGURES: Final = (
-    _of_collisions(
-        name="collision",
-        title="Agreement of successive draws by total variation",
-        paper="SCD, Fig. 4 (c)",
-        caption="Every draft of the window is drawn again in each iteration, from a distribution that moved by the "
-        "total variation (TV) on the x axis. Points are probabilities of agreement, computed from the two "
-        "distributions; stars are shares of pending drafts that stayed as they were. Initial guesses are left out.",
-        drawing=_scatter,
-    ),
-    _of_collisions(
-        name="collision-histogram",
-        title="How likely successive draws are to agree",
-        paper="SCD, Fig. 4 (a), (b)",
-        caption="The probabilities that successive draws agree, over all judged and pending drafts: for independent "
-        "draws, shared Gumbel noise and maximal coupling. Initial guesses are left out.",
-        drawing=_histograms,
-    ),
-)

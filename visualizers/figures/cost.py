@@ -29,6 +29,16 @@ _ROOM: Final = 1.75
 """Length of an axis over its longest bar, so that the number fits beside the bar."""
 
 
+@Figure(
+    name="race",
+    title="The race to the last token",
+    paper="SCD, Table 1 (NFE and latency), step by step",
+    caption="Final tokens by forward passes and by measured time. Ordinary decoding adds one token a pass. A run can "
+    "win in passes and lose in time, when its passes process more tokens.",
+    needs=lambda trace: bool(trace.steps),
+    needed="steps",
+    at_most="runs",
+)
 def _race(traces: Traces, step: int | None) -> go.Figure:
     timed = any(trace.summary.seconds for trace in traces)
     heads = ["By forward passes", "By time"] if timed else [""]
@@ -45,6 +55,16 @@ def _race(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(title_text="Time (ms)", col=2) if timed else figure
 
 
+@Figure(
+    name="latency",
+    title="Where the time of a forward pass goes",
+    paper="SCD, Table 4",
+    caption="Mean milliseconds of a forward pass by stage, as measured in the run. Forward and logits are the model; "
+    "preparing and deciding are the method. Times hold for this machine and batch.",
+    needs=lambda trace: trace.summary.seconds > 0,
+    needed="measured times",
+    at_most="runs",
+)
 def _latency(traces: Traces, step: int | None) -> go.Figure:
     breakdowns = [{stage.name: stage for stage in latency_breakdown(trace.steps)} for trace in traces]
     sums = [" + ".join(f"{row[name].mean_milliseconds:.2f}" for name in STAGES) + " ms" for row in breakdowns]
@@ -61,6 +81,18 @@ def _latency(traces: Traces, step: int | None) -> go.Figure:
     return axes(figure, "Mean time per forward pass (ms)", height=240 + 56 * len(traces))
 
 
+@Figure(
+    name="comparison",
+    title="What each run cost",
+    paper="SCD, Tables 1 and 3",
+    caption="Totals of each run; in brackets the gain over the first run (hatched), where more than 1× is better. "
+    "Query tokens are the tokens fed to the network. Accepted drafts are counted up to the first rejection of each "
+    "pass.",
+    needs=lambda trace: bool(trace.steps),
+    needed="steps",
+    at_most="runs",
+    refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
+)
 def _comparison(traces: Traces, step: int | None) -> go.Figure:
     rows = compare(traces)
     columns: dict[str, list[tuple[float, str]]] = {
@@ -91,6 +123,18 @@ def _accepted(trace: Trace) -> tuple[float, str]:
     return (0.0, "no drafts") if rate is None else (100 * rate, f"{100 * rate:,.0f}")
 
 
+@Figure(
+    name="hindsight",
+    title="What the best choice of every pass would have saved",
+    caption="What a run took up to each pass, and the least that would have done, as it is known after the run. Of "
+    "drafts: those that were accepted. Of a draft graph: the rows of the accepted path. Of a window: as far as the "
+    "last draft that stayed until it was accepted. Of verifications: those that did more than confidence would have. "
+    "Of a confidence threshold: the lowest, pass by pass, that would have been right. The last three are estimates: "
+    "tokens known earlier could change what is predicted next.",
+    needs=lambda trace: hindsight(trace) is not None,
+    needed="choices: drafts, a window, verifications or a confidence threshold",
+    at_most="panels",
+)
 def _hindsight(traces: Traces, step: int | None) -> go.Figure:
     runs = [one for trace in traces if (one := hindsight(trace))]
     heads = [
@@ -125,6 +169,15 @@ def _not_repeated(traces: Traces) -> str | None:
     return f"draws up to {MOST_GROUPS} settings, {len(groups)} given" if len(groups) > MOST_GROUPS else None
 
 
+@Figure(
+    name="seeds",
+    title="What every seed took",
+    caption="Each grey line is one seed, decoded with one setting after another. Large marks are means with one "
+    "standard error over seeds. Passes of a draft model are left out; times are those of single runs on one machine.",
+    needs=lambda trace: trace.summary.complete,
+    needed="whole runs",
+    refuses=_not_repeated,
+)
 def _seeds(traces: Traces, step: int | None) -> go.Figure:
     groups = _repeated(traces)
     panels: dict[str, Callable[[Trace], float | None]] = {"Passes of the target": target_forwards}
@@ -155,66 +208,3 @@ def _fill_seeds(
         hover = f"{mean.mean:.4g} ± {mean.error or 0:.2g}<extra></extra>"
         label, error = f"{name}, mean of {mean.runs} seeds", [mean.error or 0.0]
         dots(figure, index, label, ([index], [mean.mean]), hover, **error_bars(error), **in_panel(panel, index))
-
-
-FIGURES: Final = (
-    Figure(
-        name="race",
-        title="The race to the last token",
-        paper="SCD, Table 1 (NFE and latency), step by step",
-        caption="Final tokens by forward passes and by measured time. Ordinary decoding adds one token a pass. A run "
-        "can win in passes and lose in time, when its passes process more tokens.",
-        needs=lambda trace: bool(trace.steps),
-        needed="steps",
-        at_most="runs",
-        drawing=_race,
-    ),
-    Figure(
-        name="latency",
-        title="Where the time of a forward pass goes",
-        paper="SCD, Table 4",
-        caption="Mean milliseconds of a forward pass by stage, as measured in the run. Forward and logits are the "
-        "model; preparing and deciding are the method. Times hold for this machine and batch.",
-        needs=lambda trace: trace.summary.seconds > 0,
-        needed="measured times",
-        at_most="runs",
-        drawing=_latency,
-    ),
-    Figure(
-        name="comparison",
-        title="What each run cost",
-        paper="SCD, Tables 1 and 3",
-        caption="Totals of each run; in brackets the gain over the first run (hatched), where more than 1× is better. "
-        "Query tokens are the tokens fed to the network. Accepted drafts are counted up to the first rejection of each "
-        "pass.",
-        needs=lambda trace: bool(trace.steps),
-        needed="steps",
-        at_most="runs",
-        refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
-        drawing=_comparison,
-    ),
-    Figure(
-        name="hindsight",
-        title="What the best choice of every pass would have saved",
-        caption="What a run took up to each pass, and the least that would have done, as it is known after the run. Of "
-        "drafts: those that were accepted. Of a draft graph: the rows of the accepted path. Of a window: as far as the "
-        "last draft that stayed until it was accepted. Of verifications: those that did more than confidence would "
-        "have. Of a confidence threshold: the lowest, pass by pass, that would have been right. The last three are "
-        "estimates: tokens known earlier could change what is predicted next.",
-        needs=lambda trace: hindsight(trace) is not None,
-        needed="choices: drafts, a window, verifications or a confidence threshold",
-        at_most="panels",
-        drawing=_hindsight,
-    ),
-    Figure(
-        name="seeds",
-        title="What every seed took",
-        caption="Each grey line is one seed, decoded with one setting after another. Large marks are means with one "
-        "standard error over seeds. Passes of a draft model are left out; times are those of single runs on one "
-        "machine.",
-        needs=lambda trace: trace.summary.complete,
-        needed="whole runs",
-        refuses=_not_repeated,
-        drawing=_seeds,
-    ),
-)

@@ -27,6 +27,18 @@ def longest_waiting(trajectories: Mapping[int, Trajectory]) -> dict[int, Traject
     return {position: trajectories[position] for position in pool}
 
 
+@Figure(
+    name="beta",
+    title="Beta trajectory: 1 - TV of successive distributions, by age",
+    paper="SCD, Fig. 3",
+    caption="β is the probability that a draft is accepted: 1 minus the total variation (TV) between the distribution "
+    "it was drawn from and the new one. Left: single positions, among those that waited longest. Right: the mean over "
+    "positions of an age and its standard error, where at least 5 got that old. Old drafts are survivors, which "
+    "nothing rejected before. Initial guesses are left out.",
+    needs=lambda trace: bool(agreement_by_position(trace.steps)),
+    needed="the measures `age` and `tv`",
+    at_most="groups",
+)
 def _beta(traces: Traces, step: int | None) -> go.Figure:
     groups = grouped(traces)
     heads = [f"{name}: some positions" if len(groups) > 1 else "Some positions" for name in groups]
@@ -58,20 +70,3 @@ def _mean_by_age(figure: go.Figure, index: int, name: str, every: Sequence[AgeSt
     hover = "age %{x}: mean β %{y:.3f}, variance %{customdata[0]:.4f}, %{customdata[1]} positions"
     label = f"{name}, mean ± standard error"
     curve(figure, index, label, (ages, [row.mean for row in rows]), hover, customdata=counts, **place)
-
-
-FIGURES: Final = (
-    Figure(
-        name="beta",
-        title="Beta trajectory: 1 - TV of successive distributions, by age",
-        paper="SCD, Fig. 3",
-        caption="β is the probability that a draft is accepted: 1 minus the total variation (TV) between the "
-        "distribution it was drawn from and the new one. Left: single positions, among those that waited longest. "
-        "Right: the mean over positions of an age and its standard error, where at least 5 got that old. Old "
-        "drafts are survivors, which nothing rejected before. Initial guesses are left out.",
-        needs=lambda trace: bool(agreement_by_position(trace.steps)),
-        needed="the measures `age` and `tv`",
-        at_most="groups",
-        drawing=_beta,
-    ),
-)

@@ -22,6 +22,19 @@ LOOKS: Final = {
 """Mechanism -> the fate whose colour it has, and its dash."""
 
 
+@Figure(
+    name="foresight",
+    title="How well one pass predicts the next ones",
+    paper="PSD, Fig. 5",
+    caption="After each pass the most confident open positions are candidates. Coverage: the share of what the next "
+    "passes made final that was among them. Precision: the share of candidates that were final by then. Dashed: the "
+    "best set of that size, chosen in hindsight. Passes near the end of their block are left out.",
+    needs=lambda trace: (
+        trace.canvas.kind == "text" and any(len(one.candidates) >= SIZES[0] for one in forecasts(trace.steps))
+    ),
+    needed="a text with ranked open positions",
+    at_most="one group",
+)
 def _foresight(traces: Traces, step: int | None) -> go.Figure:
     rows = foresight([trace.steps for trace in traces], SIZES, HORIZONS)
     figure = side_by_side(["Coverage of what was decoded", "Precision of the candidates"], horizontal_spacing=0.1)
@@ -42,6 +55,18 @@ def _foresight(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(dtick=1)
 
 
+@Figure(
+    name="contributions",
+    title="What each mechanism adds along a block",
+    paper="PSD, Fig. 6",
+    caption="Tokens that the policy revealed (parallel), that drafts of later steps added (speculative), that a "
+    "verifier drew in place of a draft (corrected), and that were revealed although nothing was confident (fallback), "
+    "in per cent of the block's positions for each twentieth of its passes. Of three or more blocks, the one in which "
+    "the text ended is left out.",
+    needs=lambda trace: trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps])),
+    needed="tokens revealed in blocks of several",
+    at_most="one group",
+)
 def _contributions(traces: Traces, step: int | None) -> go.Figure:
     rows = contributions([trace.steps for trace in traces])
     stages = [stage for stage in STAGES if any(one.stage == stage for one in rows)]
@@ -60,36 +85,3 @@ def _contributions(traces: Traces, step: int | None) -> go.Figure:
             curve(figure, i, name, points, hover, **look, **in_panel(panel, i))
     axes(figure, "Progress: share of the block's passes (%)", "Tokens (% of the block)")
     return figure.update_xaxes(range=[0, 100])
-
-
-FIGURES: Final = (
-    Figure(
-        name="foresight",
-        title="How well one pass predicts the next ones",
-        paper="PSD, Fig. 5",
-        caption="After each pass the most confident open positions are candidates. Coverage: the share of what the "
-        "next passes made final that was among them. Precision: the share of candidates that were final by then. "
-        "Dashed: the best set of that size, chosen in hindsight. Passes near the end of their block are left out.",
-        needs=lambda trace: (
-            trace.canvas.kind == "text" and any(len(one.candidates) >= SIZES[0] for one in forecasts(trace.steps))
-        ),
-        needed="a text with ranked open positions",
-        at_most="one group",
-        drawing=_foresight,
-    ),
-    Figure(
-        name="contributions",
-        title="What each mechanism adds along a block",
-        paper="PSD, Fig. 6",
-        caption="Tokens that the policy revealed (parallel), that drafts of later steps added (speculative), that a "
-        "verifier drew in place of a draft (corrected), and that were revealed although nothing was confident "
-        "(fallback), in per cent of the block's positions for each twentieth of its passes. Of three or more blocks, "
-        "the one in which the text ended is left out.",
-        needs=lambda trace: (
-            trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps]))
-        ),
-        needed="tokens revealed in blocks of several",
-        at_most="one group",
-        drawing=_contributions,
-    ),
-)

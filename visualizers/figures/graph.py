@@ -77,6 +77,18 @@ def _labels(trace: Trace, number: int, words: dict[int, str]) -> list[str]:
     return labels
 
 
+@Figure(
+    name="graph",
+    title="Drafts of later steps",
+    paper="PSD, Fig. 1",
+    caption="The sets of open positions that were drafted in one pass, by their size; below a mark is the text around "
+    "the least confident token it adds: drafts bold, open positions as boxes. A set is accepted when an accepted "
+    "smaller set's distributions accept what it adds (thick line); the largest accepted set is kept (star).",
+    needs=lambda trace: pass_with_graph(trace, None) is not None,
+    needed="a draft graph",
+    at_most="panels",
+    stepped=True,
+)
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     chosen = [pass_with_graph(trace, step) or 1 for trace in traces]
     figure, moment = panels_at(traces, chosen)
@@ -132,21 +144,3 @@ def _draw_nodes(figure: go.Figure, at: Sequence[Place], trace: Trace, number: in
             col=panel,
             **look,
         )
-
-
-FIGURES: Final = (
-    Figure(
-        name="graph",
-        title="Drafts of later steps",
-        paper="PSD, Fig. 1",
-        caption="The sets of open positions that were drafted in one pass, by their size; below a mark is the text "
-        "around the least confident token it adds: drafts bold, open positions as boxes. A set is accepted when an "
-        "accepted smaller set's distributions accept what it adds (thick line); the largest accepted set is kept "
-        "(star).",
-        needs=lambda trace: pass_with_graph(trace, None) is not None,
-        needed="a draft graph",
-        at_most="panels",
-        drawing=_draw,
-        stepped=True,
-    ),
-)

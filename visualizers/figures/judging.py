@@ -52,6 +52,17 @@ def _accepted_share(verdicts: list[Verdict]) -> float:
     return sum(one.fate is Fate.ACCEPTED for one in verdicts) / len(verdicts)
 
 
+@Figure(
+    name="ratios",
+    title="The ratio every draft was judged by",
+    paper="CSpD, Table 6 (likelihood ratios), draft by draft",
+    caption="How likely the target finds each judged draft over how likely the drafter did, as densities, on a "
+    "logarithmic scale. Above 0 a draft is always accepted, below with the probability that is the ratio. Ratios "
+    "beyond 10 and -30 are drawn at the edge.",
+    needs=lambda trace: bool(judged(trace, "log_ratio")),
+    needed="judged drafts with `log_ratio`",
+    at_most="panels",
+)
 def _ratios(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(labels(traces), horizontal_spacing=0.06, shared_yaxes=True)
     for panel, trace in enumerate(traces, start=1):
@@ -68,6 +79,16 @@ def _ratios(traces: Traces, step: int | None) -> go.Figure:
     return axes(figure, "Position", "Log ratio (nats)", bounds=(LOWEST - 1, HIGHEST + 1))
 
 
+@Figure(
+    name="distances",
+    title="Distance of drafts from the target's token for the same noise",
+    paper="CSpD, Table 4 (alignment), as a distribution",
+    caption="Share of judged drafts within a squared distance of the token that the target would have drawn there. "
+    "With aligned trajectories both start from the same noise, and more drafts are accepted.",
+    needs=lambda trace: bool(judged(trace, "distance_squared")),
+    needed="judged drafts with `distance_squared`",
+    at_most="groups",
+)
 def _distances(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -81,6 +102,18 @@ def _distances(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(type="log")
 
 
+@Figure(
+    name="ratio-means",
+    title="Mean ratio of the judged drafts",
+    paper="CSpD, Table 6 (likelihood ratios)",
+    caption="Mean of the ratio that drafts were judged by, with its standard error, over the share accepted. A ratio "
+    "of two densities is 1 on average (dotted), and other means show a bias. Where the distributions hardly overlap, "
+    "the mean rests on drafts too rare to be seen and comes out low; where whole paths are judged, the ratio is cut at "
+    "1 on the way and its mean is below 1 by design.",
+    needs=lambda trace: len(judged(trace, "log_ratio")) > 1,
+    needed="several judged drafts with `log_ratio`",
+    at_most="groups",
+)
 def _ratio_means(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -94,6 +127,17 @@ def _ratio_means(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(range=[0, 103])
 
 
+@Figure(
+    name="draft-steps",
+    title="Draft and target distribution, draft by draft",
+    paper="SimSD, Fig. 3 and 4",
+    caption="By the draft's number in its verification: how far the distribution it was drawn from and the one that "
+    "judged it are apart (KL divergence), how little the judge expected it (cross entropy), and how often it is the "
+    "judge's likeliest token. Means with standard errors.",
+    needs=lambda trace: bool(by_draft_step([trace.steps])),
+    needed="the measures `kl`, `cross_entropy` or `agrees`",
+    at_most="groups",
+)
 def _draft_steps(traces: Traces, step: int | None) -> go.Figure:
     groups = grouped(traces)
     rows = {name: by_draft_step([trace.steps for trace in runs]) for name, runs in groups.items()}
@@ -114,55 +158,3 @@ def _draft_steps(traces: Traces, step: int | None) -> go.Figure:
         figure.update_yaxes(range=[0, 103], col=drawn.index("agrees") + 1)
     longest = max(row.order for each in rows.values() for row in each)
     return figure.update_xaxes(dtick=1 if longest <= 12 else None)
-
-
-FIGURES: Final = (
-    Figure(
-        name="ratios",
-        title="The ratio every draft was judged by",
-        paper="CSpD, Table 6 (likelihood ratios), draft by draft",
-        caption="How likely the target finds each judged draft over how likely the drafter did, as densities, on a "
-        "logarithmic scale. Above 0 a draft is always accepted, below with the probability that is the ratio. Ratios "
-        "beyond 10 and -30 are drawn at the edge.",
-        needs=lambda trace: bool(judged(trace, "log_ratio")),
-        needed="judged drafts with `log_ratio`",
-        at_most="panels",
-        drawing=_ratios,
-    ),
-    Figure(
-        name="distances",
-        title="Distance of drafts from the target's token for the same noise",
-        paper="CSpD, Table 4 (alignment), as a distribution",
-        caption="Share of judged drafts within a squared distance of the token that the target would have drawn there. "
-        "With aligned trajectories both start from the same noise, and more drafts are accepted.",
-        needs=lambda trace: bool(judged(trace, "distance_squared")),
-        needed="judged drafts with `distance_squared`",
-        at_most="groups",
-        drawing=_distances,
-    ),
-    Figure(
-        name="ratio-means",
-        title="Mean ratio of the judged drafts",
-        paper="CSpD, Table 6 (likelihood ratios)",
-        caption="Mean of the ratio that drafts were judged by, with its standard error, over the share accepted. A "
-        "ratio of two densities is 1 on average (dotted), and other means show a bias. Where the distributions hardly "
-        "overlap, the mean rests on drafts too rare to be seen and comes out low; where whole paths are judged, the "
-        "ratio is cut at 1 on the way and its mean is below 1 by design.",
-        needs=lambda trace: len(judged(trace, "log_ratio")) > 1,
-        needed="several judged drafts with `log_ratio`",
-        at_most="groups",
-        drawing=_ratio_means,
-    ),
-    Figure(
-        name="draft-steps",
-        title="Draft and target distribution, draft by draft",
-        paper="SimSD, Fig. 3 and 4",
-        caption="By the draft's number in its verification: how far the distribution it was drawn from and the one "
-        "that judged it are apart (KL divergence), how little the judge expected it (cross entropy), and how often it "
-        "is the judge's likeliest token. Means with standard errors.",
-        needs=lambda trace: bool(by_draft_step([trace.steps])),
-        needed="the measures `kl`, `cross_entropy` or `agrees`",
-        at_most="groups",
-        drawing=_draft_steps,
-    ),
-)

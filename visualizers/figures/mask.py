@@ -31,6 +31,17 @@ def boundaries(names: Sequence[str]) -> list[float]:
     return [place - 0.5 for place in range(1, len(kinds)) if kinds[place] != kinds[place - 1]]
 
 
+@Figure(
+    name="mask",
+    title="The attention mask of a forward pass",
+    paper="S2D2, Fig. 1 (c); SimSD, Fig. 2 (c)",
+    caption="A row is a position that is computed (query), a column one that it may attend to (key); a filled cell "
+    "says that it may. Lines separate kinds of tokens, such as cached ones, drafts and mask tokens.",
+    needs=lambda trace: pass_with_mask(trace, None) is not None,
+    needed="a recorded attention mask",
+    at_most="panels",
+    stepped=True,
+)
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     chosen = [pass_with_mask(trace, step) or 1 for trace in traces]
     figure, moment = panels_at(traces, chosen, horizontal_spacing=0.12)
@@ -71,19 +82,3 @@ def _panel(figure: go.Figure, mask: Mask, panel: int, panels: int) -> None:
 def _ticks(names: list[str], most: int) -> dict[str, object]:
     every = thinned(names, most)
     return {"tickvals": list(range(len(names)))[every], "ticktext": names[every]}
-
-
-FIGURES: Final = (
-    Figure(
-        name="mask",
-        title="The attention mask of a forward pass",
-        paper="S2D2, Fig. 1 (c); SimSD, Fig. 2 (c)",
-        caption="A row is a position that is computed (query), a column one that it may attend to (key); a filled cell "
-        "says that it may. Lines separate kinds of tokens, such as cached ones, drafts and mask tokens.",
-        needs=lambda trace: pass_with_mask(trace, None) is not None,
-        needed="a recorded attention mask",
-        at_most="panels",
-        drawing=_draw,
-        stepped=True,
-    ),
-)

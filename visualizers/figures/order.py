@@ -23,6 +23,18 @@ def _text(trace: Trace) -> bool:
     return trace.canvas.kind == "text" and len(decode_order(trace.steps)) > max(REACHES)
 
 
+@Figure(
+    name="ar-ness",
+    title="How close to left to right the text was decoded",
+    paper="S2D2, Fig. 2, 5 and 6 (top; k = 2)",
+    caption="Local @k is the share of tokens that end a run of k + 1 neighbouring positions decoded one after the "
+    "other; global @k the share that were among the k leftmost open positions. Both are 1 for ordinary decoding. "
+    "Tokens of one pass count in the order of their verdicts, or else by falling confidence. Error bars are one "
+    "standard deviation.",
+    needs=_text,
+    needed="a text of more than a few tokens",
+    at_most="groups",
+)
 def _ar_ness(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(["Local: neighbours in a row", "Global: among the leftmost open"], shared_yaxes=True)
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -35,6 +47,17 @@ def _ar_ness(traces: Traces, step: int | None) -> go.Figure:
     return axes(figure, "k", "AR-ness @k", bounds=(0, 1.05)).update_xaxes(tickvals=REACHES)
 
 
+@Figure(
+    name="order",
+    title="Which position became final when",
+    paper="S2D2, Fig. 2 (AR-ness), token by token",
+    caption="Each mark is a token that became final: when, where, and by which rule. A line that climbs token by token "
+    "is left-to-right decoding; marks above each other became final in the same pass. Dotted lines are the borders of "
+    "blocks.",
+    needs=_text,
+    needed="a text of more than a few tokens",
+    at_most="panels",
+)
 def _order(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
     for panel, trace in enumerate(traces, start=1):
@@ -75,6 +98,17 @@ def binned(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[flo
     return [(stage + 0.5) / BINS for stage in sorted(stages)], [fmean(stages[stage]) for stage in sorted(stages)]
 
 
+@Figure(
+    name="confidence",
+    title="Confidence and tokens per pass along decoding",
+    paper="S2D2, Fig. 2, 5 and 6 (bottom)",
+    caption="Means over 20 equal stages of the passes that made a token final. Left: the probability with which those "
+    "tokens were chosen, drafts by their own distribution; corrected draws have none. Right: how many became final at "
+    "once.",
+    needs=lambda trace: _text(trace) and any(one.confidence is not None for one in decoded_by_step(trace.steps)),
+    needed="a text with the confidence of its tokens",
+    at_most="groups",
+)
 def _confidence(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(["Confidence of decoded tokens", "Tokens decoded at once"], horizontal_spacing=0.1)
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -84,44 +118,3 @@ def _confidence(traces: Traces, step: int | None) -> go.Figure:
             curve(figure, i, with_count(name, runs), points, "at %{x:.0f} %: %{y:.3~g}", **look)
     axes(figure, "Progress: share of decoding passes (%)", "Mean confidence", "Tokens per decoding pass")
     return figure.update_xaxes(range=[0, 100]).update_yaxes(range=[0, 1.03], col=1)
-
-
-FIGURES: Final = (
-    Figure(
-        name="ar-ness",
-        title="How close to left to right the text was decoded",
-        paper="S2D2, Fig. 2, 5 and 6 (top; k = 2)",
-        caption="Local @k is the share of tokens that end a run of k + 1 neighbouring positions decoded one after the "
-        "other; global @k the share that were among the k leftmost open positions. Both are 1 for ordinary decoding. "
-        "Tokens of one pass count in the order of their verdicts, or else by falling confidence. Error bars are one "
-        "standard deviation.",
-        needs=_text,
-        needed="a text of more than a few tokens",
-        at_most="groups",
-        drawing=_ar_ness,
-    ),
-    Figure(
-        name="order",
-        title="Which position became final when",
-        paper="S2D2, Fig. 2 (AR-ness), token by token",
-        caption="Each mark is a token that became final: when, where, and by which rule. A line that climbs token by "
-        "token is left-to-right decoding; marks above each other became final in the same pass. Dotted lines are the "
-        "borders of blocks.",
-        needs=_text,
-        needed="a text of more than a few tokens",
-        at_most="panels",
-        drawing=_order,
-    ),
-    Figure(
-        name="confidence",
-        title="Confidence and tokens per pass along decoding",
-        paper="S2D2, Fig. 2, 5 and 6 (bottom)",
-        caption="Means over 20 equal stages of the passes that made a token final. Left: the probability with which "
-        "those tokens were chosen, drafts by their own distribution; corrected draws have none. Right: how many became "
-        "final at once.",
-        needs=lambda trace: _text(trace) and any(one.confidence is not None for one in decoded_by_step(trace.steps)),
-        needed="a text with the confidence of its tokens",
-        at_most="groups",
-        drawing=_confidence,
-    ),
-)

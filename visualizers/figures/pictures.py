@@ -100,6 +100,17 @@ def _too_many(traces: Traces) -> str | None:
     return f"draws up to {MOST_ROWS} prompts and seeds by {MOST_COLUMNS} decoders, {len(rows)} by {len(columns)} given"
 
 
+@Figure(
+    name="pictures",
+    title="The pictures, prompt by prompt",
+    paper="SCD, Fig. 1 and 7 to 9; CSpD, Fig. 1, 6 and 7",
+    caption="A row is one prompt and seed, a column one way of decoding; below, the forward passes of the target model "
+    "(NFE), and after a plus those of the draft model. Exact methods draw from one distribution: results of a row "
+    "differ by chance. Of a clip nine frames are shown.",
+    needs=lambda trace: _picture(trace) is not None,
+    needed="a whole picture, clip or text",
+    refuses=_too_many,
+)
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     rows, columns, places = _table(traces)
     figure = go.Figure()
@@ -137,19 +148,3 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
 
 def _broken(text: str, wide: int) -> str:
     return "<br>".join(wrap(text, wide, break_long_words=False, break_on_hyphens=False))
-
-
-FIGURES: Final = (
-    Figure(
-        name="pictures",
-        title="The pictures, prompt by prompt",
-        paper="SCD, Fig. 1 and 7 to 9; CSpD, Fig. 1, 6 and 7",
-        caption="A row is one prompt and seed, a column one way of decoding; below, the forward passes of the target "
-        "model (NFE), and after a plus those of the draft model. Exact methods draw from one distribution: results of "
-        "a row differ by chance. Of a clip nine frames are shown.",
-        needs=lambda trace: _picture(trace) is not None,
-        needed="a whole picture, clip or text",
-        refuses=_too_many,
-        drawing=_draw,
-    ),
-)

@@ -41,6 +41,17 @@ def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hove
     curve(figure, index, name, points, hover, **error_bars(error), customdata=counts, **more)
 
 
+@Figure(
+    name="by-place",
+    title="Acceptance by position in the draft",
+    caption="How often the first draft of a pass is accepted, the second, and so on. Left: of the drafts judged there, "
+    "if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these add up to "
+    "the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: they count the "
+    "pass's own token. In a draft graph the position is the level. Error bars are standard errors.",
+    needs=lambda trace: by_place([trace.steps]) is not None,
+    needed="drafts that were verified",
+    at_most="groups",
+)
 def _by_place(traces: Traces, step: int | None) -> go.Figure:
     runs = grouped(traces)
     groups = {name: places for name, each in runs.items() if (places := by_place(run.steps for run in each))}
@@ -64,6 +75,16 @@ def _conditional(places: Places) -> list[Rate]:
     return [(place.number, place.accepted, place.judged) for place in first if place.judged and place.judged >= enough]
 
 
+@Figure(
+    name="along",
+    title="Drafts accepted along the sequence",
+    paper="CSpD, Fig. 9 and Table 5 (pre-filling)",
+    caption="The share of judged drafts that were accepted in each 8th of the sequence, if at least 5 were judged, "
+    "with standard errors. A curve that begins low shows that pre-filling helps.",
+    needs=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
+    needed="judged drafts",
+    at_most="groups",
+)
 def _along(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -122,6 +143,17 @@ def _has_detail(trace: Trace) -> bool:
     return drawn and trace.canvas.kind == "image" and trace.summary.complete and bool(trace.summary.judged)
 
 
+@Figure(
+    name="detail",
+    title="Drafts accepted by local detail",
+    paper="CSpD, Fig. 12 (failures against local detail)",
+    caption="Local detail is how much the brightness of the finished picture varies within the cell of a token. Judged "
+    "drafts are divided into 5 equal groups by it; a falling curve means that detail is hard to draft. The legend has "
+    "the correlation of detail and verdict; error bars are standard errors.",
+    needs=_has_detail,
+    needed="a whole picture with judged drafts",
+    at_most="groups",
+)
 def _detail(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -144,6 +176,16 @@ def _detail(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(rangemode="tozero")
 
 
+@Figure(
+    name="redundancy",
+    title="Acceptance by change from the previous latent frame",
+    caption="Judged drafts of a video, by whether the final token is that of the same position in the previous latent "
+    "frame. A higher bar on the left means that drafts gain from the similarity of successive frames. The first latent "
+    "frame is left out. Error bars are standard errors.",
+    needs=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
+    needed="a video with judged drafts after its first latent frame, some of tokens that stay",
+    at_most="groups",
+)
 def _redundancy(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -159,6 +201,17 @@ def _redundancy(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_yaxes(tickformat=".0%").update_layout(showlegend=len(figure.data) > 1)
 
 
+@Figure(
+    name="accepted-drafts",
+    title="Drafts accepted in a verification",
+    paper="SimSD, Table 3 (acceptance), as a distribution",
+    caption="How often a verification accepted how many drafts before the first rejection, as a share of the passes "
+    "that judged drafts. The legend has the means. A peak at the right end means that longer drafts would be accepted, "
+    "too.",
+    needs=lambda trace: bool(verifications(trace.steps)),
+    needed="judged drafts",
+    at_most="groups",
+)
 def _accepted(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     longest = 0
@@ -173,65 +226,3 @@ def _accepted(traces: Traces, step: int | None) -> go.Figure:
         bars(figure, i, f"{name}: {mean:.2f} of {drafts:.2f} accepted", points, hover, customdata=counts)
     axes(figure, "Drafts accepted in a verification", "Share of verifications (%)", barmode="group")
     return figure.update_xaxes(range=[-0.6, longest + 0.6], dtick=1 if longest <= 16 else None)
-
-
-FIGURES: Final = (
-    Figure(
-        name="by-place",
-        title="Acceptance by position in the draft",
-        caption="How often the first draft of a pass is accepted, the second, and so on. Left: of the drafts judged "
-        "there, if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these "
-        "add up to the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: "
-        "they count the pass's own token. In a draft graph the position is the level. Error bars are standard errors.",
-        needs=lambda trace: by_place([trace.steps]) is not None,
-        needed="drafts that were verified",
-        at_most="groups",
-        drawing=_by_place,
-    ),
-    Figure(
-        name="along",
-        title="Drafts accepted along the sequence",
-        paper="CSpD, Fig. 9 and Table 5 (pre-filling)",
-        caption="The share of judged drafts that were accepted in each 8th of the sequence, if at least 5 were judged, "
-        "with standard errors. A curve that begins low shows that pre-filling helps.",
-        needs=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
-        needed="judged drafts",
-        at_most="groups",
-        drawing=_along,
-    ),
-    Figure(
-        name="detail",
-        title="Drafts accepted by local detail",
-        paper="CSpD, Fig. 12 (failures against local detail)",
-        caption="Local detail is how much the brightness of the finished picture varies within the cell of a token. "
-        "Judged drafts are divided into 5 equal groups by it; a falling curve means that detail is hard to draft. "
-        "The legend has the correlation of detail and verdict; error bars are standard errors.",
-        needs=_has_detail,
-        needed="a whole picture with judged drafts",
-        at_most="groups",
-        drawing=_detail,
-    ),
-    Figure(
-        name="redundancy",
-        title="Acceptance by change from the previous latent frame",
-        caption="Judged drafts of a video, by whether the final token is that of the same position in the previous "
-        "latent frame. A higher bar on the left means that drafts gain from the similarity of successive frames. The "
-        "first latent frame is left out. Error bars are standard errors.",
-        needs=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
-        needed="a video with judged drafts after its first latent frame, some of tokens that stay",
-        at_most="groups",
-        drawing=_redundancy,
-    ),
-    Figure(
-        name="accepted-drafts",
-        title="Drafts accepted in a verification",
-        paper="SimSD, Table 3 (acceptance), as a distribution",
-        caption="How often a verification accepted how many drafts before the first rejection, as a share of the "
-        "passes that judged drafts. The legend has the means. A peak at the right end means that longer drafts would "
-        "be accepted, too.",
-        needs=lambda trace: bool(verifications(trace.steps)),
-        needed="judged drafts",
-        at_most="groups",
-        drawing=_accepted,
-    ),
-)

@@ -16,6 +16,17 @@ LOWEST: Final = -0.9
 """Where the decision stands, below the drafts."""
 
 
+@Figure(
+    name="routing",
+    title="Routing: what was expected, what was accepted",
+    paper="S2D2, Fig. 1 (d), over a run",
+    caption="At every decision the router estimates how many drafts of the first open span would be accepted (circles) "
+    "and has the span verified (triangles) where the score is positive. Squares are the drafts that were accepted, "
+    "corrected draws not counted.",
+    needs=lambda trace: any(one.score is not None or one.expected is not None for one in decisions(trace.steps)),
+    needed="a router's estimates or scores",
+    at_most="panels",
+)
 def _routing(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
     for panel, trace in enumerate(traces, start=1):
@@ -59,6 +70,17 @@ def _curve(points: Sequence[tuple[int, float]], name: str, hover: str, **look: A
     return go.Scatter(x=x, y=y, name=name, hovertemplate=hover, **look)
 
 
+@Figure(
+    name="estimators",
+    title="How well estimators predict the accepted prefix",
+    paper="S2D2, Table 4",
+    caption="The error is the number of drafts an estimator expected to be accepted minus those that were, corrected "
+    "draws not counted, over all passes that verified drafts. Markers are mean errors, bars one standard deviation, "
+    "numbers the mean absolute error (MAE).",
+    needs=lambda trace: bool(estimator_errors([trace.steps])),
+    needed="estimates and verified drafts",
+    at_most="groups",
+)
 def _estimators(traces: Traces, step: int | None) -> go.Figure:
     groups = {name: estimator_errors([trace.steps for trace in runs]) for name, runs in grouped(traces).items()}
     names = list(dict.fromkeys(row.name for rows in groups.values() for row in rows))
@@ -85,31 +107,3 @@ def estimator(name: str) -> str:
     """Return an estimator's name in words."""
     measure = MEASURES.get(f"expected_accepted_{name}")
     return measure.label.removeprefix("Expected, ").capitalize() if measure else "The router's own"
-
-
-FIGURES: Final = (
-    Figure(
-        name="routing",
-        title="Routing: what was expected, what was accepted",
-        paper="S2D2, Fig. 1 (d), over a run",
-        caption="At every decision the router estimates how many drafts of the first open span would be accepted "
-        "(circles) and has the span verified (triangles) where the score is positive. Squares are the drafts that were "
-        "accepted, corrected draws not counted.",
-        needs=lambda trace: any(one.score is not None or one.expected is not None for one in decisions(trace.steps)),
-        needed="a router's estimates or scores",
-        at_most="panels",
-        drawing=_routing,
-    ),
-    Figure(
-        name="estimators",
-        title="How well estimators predict the accepted prefix",
-        paper="S2D2, Table 4",
-        caption="The error is the number of drafts an estimator expected to be accepted minus those that were, "
-        "corrected draws not counted, over all passes that verified drafts. Markers are mean errors, bars one standard "
-        "deviation, numbers the mean absolute error (MAE).",
-        needs=lambda trace: bool(estimator_errors([trace.steps])),
-        needed="estimates and verified drafts",
-        at_most="groups",
-        drawing=_estimators,
-    ),
-)

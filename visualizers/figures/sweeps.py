@@ -20,6 +20,7 @@ DISTANCES: Final = (1, 2, 3)
 
 Sweep = Mapping[Any, tuple[Trace, ...]]
 """Runs by the value of a setting."""
+_of_whole_runs = partial(Figure, needs=lambda trace: trace.summary.complete, needed="complete runs")
 
 
 def _is_number(value: object) -> bool:
@@ -93,6 +94,16 @@ def drift(trace: Trace, distance: int = 1) -> float | None:
     return None if mean is None else 100 * mean.share
 
 
+@Figure(
+    name="difference",
+    title="Forward passes against how much drafts change",
+    paper="SCD, Fig. 2",
+    caption="One point for each complete run: forward passes against the share of pending drafts that changed from one "
+    "iteration to the next. Initial guesses are left out.",
+    needs=lambda trace: trace.summary.complete and drift(trace) is not None,
+    needed="drafts that wait from one forward pass to the next, in a complete run",
+    refuses=lambda traces: f"needs at least {FEWEST_RUNS} runs" if len(traces) < FEWEST_RUNS else None,
+)
 def _difference(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -105,6 +116,16 @@ def _difference(traces: Traces, step: int | None) -> go.Figure:
     return axes(figure, "Mean share of drafts that changed in an iteration (%)", "Forward passes (NFE)", height=480)
 
 
+@Figure(
+    name="hamming",
+    title="How far drafts drift over several iterations",
+    paper="SCD, Fig. 6",
+    caption="The share of positions whose draft differs between two windows N iterations apart, over positions pending "
+    "in both, for runs of several strengths by α; error bars are standard deviations between runs. A curve that rises "
+    "with N means that drafts drift. Initial guesses are left out.",
+    needs=lambda trace: drift(trace) is not None,
+    needed="drafts that wait from one forward pass to the next",
+)
 def _hamming(traces: Traces, step: int | None) -> go.Figure:
     differ = "Drafts that differ (%)"
     if groups := by_value(traces, "alpha", numbers=True):
@@ -120,6 +141,14 @@ def _hamming(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(dtick=1)
 
 
+@_of_whole_runs(
+    name="strength",
+    title="Forward passes by coupling strength",
+    paper="SCD, Fig. 5",
+    caption="Each redraft is coupled to the old draft with probability α and independent otherwise; α = 0 is plain "
+    "speculative Jacobi decoding. Means over runs, error bars one standard deviation.",
+    refuses=_needs("alpha"),
+)
 def _strength(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(["By share of drafts that changed", "By coupling strength"], horizontal_spacing=0.1)
     groups = by_value(traces, "alpha", numbers=True)
@@ -140,6 +169,14 @@ def _strength(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(title_text="Mean share of drafts that changed (%)", row=1, col=1)
 
 
+@_of_whole_runs(
+    name="window",
+    title="Forward passes by window",
+    paper="SCD, Table 1 (window L)",
+    caption="Forward passes to the last token by the length of the window; level lines are runs without a window. "
+    "Means over runs, error bars one standard deviation.",
+    refuses=_needs("window"),
+)
 def _window(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side([""])
     groups = by_value(traces, "window", numbers=True)
@@ -153,6 +190,14 @@ def _window(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_xaxes(type="log", tickvals=widths)
 
 
+@_of_whole_runs(
+    name="depth",
+    title="What deeper drafts gain and cost",
+    paper="PSD, section 4.2",
+    caption="Left: tokens per forward pass by depth of the drafts. Right: tokens fed to the model for each token "
+    "decoded, over all rows of a pass. Means over runs, error bars one standard deviation.",
+    refuses=_needs("depth"),
+)
 def _depth(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(["Tokens per forward pass", "Query tokens per token"], horizontal_spacing=0.1)
     groups, hover = by_value(traces, "depth", numbers=True), "depth %{x}: %{y:.2f}"
@@ -180,6 +225,17 @@ def tries(trace: Trace) -> float | None:
     return fmean(counts) if counts else None
 
 
+@Figure(
+    name="by-setting",
+    title="Drafts accepted by one setting",
+    paper="CSpD, Fig. 8 (draft length), Fig. 10 (tries, temperature, guidance) and Table 7 (DDIM)",
+    caption="Accepted drafts by the setting that takes most values among the runs: of those judged, which end with the "
+    "first rejection of a pass (filled), and of all that were evaluated (open). Tries are the proposals it took to "
+    "replace a rejected draft. Means over complete runs, error bars one standard deviation.",
+    needs=lambda trace: acceptances(trace) is not None,
+    needed="judged drafts",
+    refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
+)
 def _by_setting(traces: Traces, step: int | None) -> go.Figure:
     setting, groups = swept(traces) or ("", {})
     proposed = any(tries(run) is not None for sweep in groups.values() for runs in sweep.values() for run in runs)
@@ -193,69 +249,3 @@ def _by_setting(traces: Traces, step: int | None) -> go.Figure:
     if proposed:
         _draw_sweep(figure, 2, groups, tries, f"{plain(setting)} %{{x}}: %{{y:.2f}} tries")
     return axes(figure, plain(setting), "Drafts accepted (%)", "Tries per replacement", height=460)
-
-
-_of_whole_runs = partial(Figure, needs=lambda trace: trace.summary.complete, needed="complete runs")
-FIGURES: Final = (
-    Figure(
-        name="difference",
-        title="Forward passes against how much drafts change",
-        paper="SCD, Fig. 2",
-        caption="One point for each complete run: forward passes against the share of pending drafts that changed from "
-        "one iteration to the next. Initial guesses are left out.",
-        needs=lambda trace: trace.summary.complete and drift(trace) is not None,
-        needed="drafts that wait from one forward pass to the next, in a complete run",
-        refuses=lambda traces: f"needs at least {FEWEST_RUNS} runs" if len(traces) < FEWEST_RUNS else None,
-        drawing=_difference,
-    ),
-    Figure(
-        name="hamming",
-        title="How far drafts drift over several iterations",
-        paper="SCD, Fig. 6",
-        caption="The share of positions whose draft differs between two windows N iterations apart, over positions "
-        "pending in both, for runs of several strengths by α; error bars are standard deviations between runs. A "
-        "curve that rises with N means that drafts drift. Initial guesses are left out.",
-        needs=lambda trace: drift(trace) is not None,
-        needed="drafts that wait from one forward pass to the next",
-        drawing=_hamming,
-    ),
-    _of_whole_runs(
-        name="strength",
-        title="Forward passes by coupling strength",
-        paper="SCD, Fig. 5",
-        caption="Each redraft is coupled to the old draft with probability α and independent otherwise; α = 0 is plain "
-        "speculative Jacobi decoding. Means over runs, error bars one standard deviation.",
-        refuses=_needs("alpha"),
-        drawing=_strength,
-    ),
-    _of_whole_runs(
-        name="window",
-        title="Forward passes by window",
-        paper="SCD, Table 1 (window L)",
-        caption="Forward passes to the last token by the length of the window; level lines are runs without a window. "
-        "Means over runs, error bars one standard deviation.",
-        refuses=_needs("window"),
-        drawing=_window,
-    ),
-    _of_whole_runs(
-        name="depth",
-        title="What deeper drafts gain and cost",
-        paper="PSD, section 4.2",
-        caption="Left: tokens per forward pass by depth of the drafts. Right: tokens fed to the model for each token "
-        "decoded, over all rows of a pass. Means over runs, error bars one standard deviation.",
-        refuses=_needs("depth"),
-        drawing=_depth,
-    ),
-    Figure(
-        name="by-setting",
-        title="Drafts accepted by one setting",
-        paper="CSpD, Fig. 8 (draft length), Fig. 10 (tries, temperature, guidance) and Table 7 (DDIM)",
-        caption="Accepted drafts by the setting that takes most values among the runs: of those judged, which end with "
-        "the first rejection of a pass (filled), and of all that were evaluated (open). Tries are the proposals it "
-        "took to replace a rejected draft. Means over complete runs, error bars one standard deviation.",
-        needs=lambda trace: acceptances(trace) is not None,
-        needed="judged drafts",
-        refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
-        drawing=_by_setting,
-    ),
-)

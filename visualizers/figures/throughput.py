@@ -64,6 +64,17 @@ def _timed(trace: Trace) -> bool:
     return pair is not None and min(pair.draft_seconds, pair.verify_seconds) > 0
 
 
+@Figure(
+    name="throughput",
+    title="Tokens a second by the number of drafts",
+    paper="SimSD, section 4 (time of a round); compare Table 3",
+    caption="Lines: the expected throughput with gamma drafts a verification, (1 - a^gamma) / (1 - a) tokens in gamma "
+    "T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of judged drafts that "
+    "were accepted. Marks: what the run reached, at its mean number of drafts.",
+    needs=_timed,
+    needed="timed passes of a drafter and of its judge",
+    at_most="groups",
+)
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -79,19 +90,3 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         dots(figure, i, "measured", ([pair.drafts], [pair.measured]), hover, legendgroup=str(i))
     axes(figure, "Drafts per verification, gamma", "Tokens a second")
     return figure.update_xaxes(dtick=1, range=[0.5, MOST_DRAFTS + 0.5])
-
-
-FIGURES: Final = (
-    Figure(
-        name="throughput",
-        title="Tokens a second by the number of drafts",
-        paper="SimSD, section 4 (time of a round); compare Table 3",
-        caption="Lines: the expected throughput with gamma drafts a verification, (1 - a^gamma) / (1 - a) tokens in "
-        "gamma T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of judged "
-        "drafts that were accepted. Marks: what the run reached, at its mean number of drafts.",
-        needs=_timed,
-        needed="timed passes of a drafter and of its judge",
-        at_most="groups",
-        drawing=_draw,
-    ),
-)

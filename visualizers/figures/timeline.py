@@ -27,6 +27,17 @@ def churn(trace: Trace) -> np.ndarray:
     return codes
 
 
+@Figure(
+    name="churn",
+    title="Token churn: what became of every draft, pass by pass",
+    paper="SCD, section 3 (token changes between iterations)",
+    caption="A row is a forward pass, a column a position. Blue drafts were accepted, crossed vermilion ones rejected. "
+    "Drafts to the right of a rejection wait for the next pass: grey ones stayed as they were, orange ones were "
+    "replaced. Runs share one scale. Dashed lines end a video's latent frames.",
+    needs=lambda trace: any(step.position for step in trace.steps),
+    needed="steps with positions",
+    at_most="panels",
+)
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     heads = [f"{label}: {len(trace.steps)} passes" for label, trace in zip(labels(traces), traces, strict=True)]
     figure = side_by_side(heads, horizontal_spacing=0.06)
@@ -68,19 +79,3 @@ def _legend_entry(fate: Fate) -> go.Scatter:
     symbol = "square-x" if rejected else "square"
     marker = {"color": fate_color(fate), "symbol": symbol, "size": 11, "line": line}
     return go.Scatter(x=[None], y=[None], mode="markers", name=f"{fate.value}: {fate.meaning}", marker=marker)
-
-
-FIGURES: Final = (
-    Figure(
-        name="churn",
-        title="Token churn: what became of every draft, pass by pass",
-        paper="SCD, section 3 (token changes between iterations)",
-        caption="A row is a forward pass, a column a position. Blue drafts were accepted, crossed vermilion ones "
-        "rejected. Drafts to the right of a rejection wait for the next pass: grey ones stayed as they were, orange "
-        "ones were replaced. Runs share one scale. Dashed lines end a video's latent frames.",
-        needs=lambda trace: any(step.position for step in trace.steps),
-        needed="steps with positions",
-        at_most="panels",
-        drawing=_draw,
-    ),
-)

@@ -22,8 +22,20 @@ _DASHES: Final = ("solid", "dot", "dash", "dashdot")
 _POINTS: Final = 60
 _WIDEST: Final = 0.5
 """The draft cost at which the axis of `break-even` ends, unless a point lies beyond."""
+_of_timings: Final = partial(FileFigure, benchmark="continuous", column="gamma", read=read_timings)
 
 
+@FileFigure(
+    name="windows",
+    title="Passes and time by window, video and pictures",
+    paper="SCD, Tables 1 and 2, Fig. 10",
+    caption="Left: forward passes of ordinary decoding over those of SJD (drafts not coupled), MC-SJD (maximal "
+    "coupling) and GS-SJD (Gumbel coupling). Right: the same with processor seconds of one thread. Bars are standard "
+    "errors over clips and pictures.",
+    benchmark="video",
+    column="window",
+    read=read_windows,
+)
 def _windows(measured: Windows) -> go.Figure:
     figure = side_by_side(["Forward passes", "Time"], horizontal_spacing=0.11)
     decoders = list(dict.fromkeys(row.decoder for row in measured.rows))
@@ -58,6 +70,14 @@ def _by_kind(timings: Timings) -> dict[str, Sequence[Timing]]:
     }
 
 
+@_of_timings(
+    name="speed-up",
+    title="Speed by draft length and batch",
+    paper="CSpD, Tables 1 and 2; Eq. 51",
+    caption="Left: how many times as fast as ordinary decoding of the same batch, wall clock, median of pairs measured "
+    "in turns with quartiles. Right: tokens that a verification yields, as counted (filled), and as expected if every "
+    "draft were accepted with the measured rate α, (1 − α^(γ+1)) / (1 − α) (open).",
+)
 def _speed_up(timings: Timings) -> go.Figure:
     figure = side_by_side(["Speed", "Tokens"], horizontal_spacing=0.11)
     for i, (kind, rows) in enumerate(_by_kind(timings).items()):
@@ -82,6 +102,13 @@ def _speed_up(timings: Timings) -> go.Figure:
     return figure.update_xaxes(type="log", tickvals=sorted({row.gamma for row in timings.rows}))
 
 
+@_of_timings(
+    name="time-shares",
+    title="Where the time of drafting goes",
+    paper="CSpD, Table 8",
+    caption="Shares of the time of a recorded run: the two networks, the heads that denoise tokens, and the rest, "
+    "mostly judging drafts and drawing replacements.",
+)
 def _shares(timings: Timings) -> go.Figure:
     figure = go.Figure()
     kinds = _by_kind(timings)
@@ -95,6 +122,15 @@ def _shares(timings: Timings) -> go.Figure:
     return figure.update_xaxes(range=[0, 100]).update_yaxes(autorange="reversed")
 
 
+@_of_timings(
+    name="break-even",
+    title="What a draft may cost",
+    paper="CSpD, Eq. 51",
+    caption="Lines: the acceptance rate α at which drafting is as fast as ordinary decoding, given the cost c of a "
+    "draft, from (1 − α^(γ+1)) / (1 − α) = v + γ c with the measured cost v of a verification; above a line it is "
+    "faster. Points: what was measured in the smallest batch, a panel for each drafter and verdict. Costs are in "
+    "tokens of ordinary decoding.",
+)
 def _break_even(timings: Timings) -> go.Figure:
     rows = [row for row in timings.rows if row.costed]
     if not rows:
@@ -121,47 +157,3 @@ def _break_even(timings: Timings) -> go.Figure:
     title = f"{timings.title}, batch {batch}"
     axes(figure, "Cost of a draft", "Acceptance rate", height=520, bounds=(0, 1), title_subtitle_text=plain(title))
     return figure.update_xaxes(range=[0, widest])
-
-
-_of_timings: Final = partial(FileFigure, benchmark="continuous", column="gamma", read=read_timings)
-FIGURES: Final = (
-    FileFigure(
-        name="windows",
-        title="Passes and time by window, video and pictures",
-        paper="SCD, Tables 1 and 2, Fig. 10",
-        caption="Left: forward passes of ordinary decoding over those of SJD (drafts not coupled), MC-SJD (maximal "
-        "coupling) and GS-SJD (Gumbel coupling). Right: the same with processor seconds of one thread. Bars are "
-        "standard errors over clips and pictures.",
-        drawing=_windows,
-        benchmark="video",
-        column="window",
-        read=read_windows,
-    ),
-    _of_timings(
-        name="speed-up",
-        title="Speed by draft length and batch",
-        paper="CSpD, Tables 1 and 2; Eq. 51",
-        caption="Left: how many times as fast as ordinary decoding of the same batch, wall clock, median of pairs "
-        "measured in turns with quartiles. Right: tokens that a verification yields, as counted (filled), and as "
-        "expected if every draft were accepted with the measured rate α, (1 − α^(γ+1)) / (1 − α) (open).",
-        drawing=_speed_up,
-    ),
-    _of_timings(
-        name="time-shares",
-        title="Where the time of drafting goes",
-        paper="CSpD, Table 8",
-        caption="Shares of the time of a recorded run: the two networks, the heads that denoise tokens, and the rest, "
-        "mostly judging drafts and drawing replacements.",
-        drawing=_shares,
-    ),
-    _of_timings(
-        name="break-even",
-        title="What a draft may cost",
-        paper="CSpD, Eq. 51",
-        caption="Lines: the acceptance rate α at which drafting is as fast as ordinary decoding, given the cost c of a "
-        "draft, from (1 − α^(γ+1)) / (1 − α) = v + γ c with the measured cost v of a verification; above a line it is "
-        "faster. Points: what was measured in the smallest batch, a panel for each drafter and verdict. Costs are in "
-        "tokens of ordinary decoding.",
-        drawing=_break_even,
-    ),
-)

@@ -52,6 +52,18 @@ def _has(trace: Trace) -> bool:
     return next(recorded(trace), None) is not None
 
 
+@Figure(
+    name="trajectories",
+    title="Denoising paths of draft and target",
+    paper="CSpD, Fig. 4",
+    caption="The first 3 drafts judged from a verification on, from noise (open mark) to token (square, triangle or "
+    "cross): the target's path solid, the draft's dotted. With the same noise both start at one point. Two directions "
+    "are shown, the same for every token and run.",
+    needs=_has,
+    needed="judged drafts with denoising `paths`",
+    at_most="panels",
+    stepped=True,
+)
 def _trajectories(traces: Traces, step: int | None) -> go.Figure:
     chosen = [first_drafts(trace, step) for trace in traces]
     figure, start = panels_at(traces, [drafts[0].step for drafts in chosen])
@@ -110,6 +122,16 @@ def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
     )
 
 
+@Figure(
+    name="divergence",
+    title="Distance of draft and target along denoising",
+    paper="CSpD, Fig. 4 and Table 4 (distance), step by step",
+    caption="Squared distance of the draft's state and the target's after each denoising step, over all components, as "
+    "a mean over judged drafts. Aligned paths start at distance 0, which a logarithmic axis cannot show.",
+    needs=_has,
+    needed="judged drafts with denoising `paths`",
+    at_most="groups",
+)
 def _divergence(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
@@ -121,32 +143,3 @@ def _divergence(traces: Traces, step: int | None) -> go.Figure:
         curve(figure, i, label, points, hover, marker=series(i).marker(6))
     axes(figure, "Denoising step (0: noise)", "Mean squared distance")
     return figure.update_yaxes(type="log", exponentformat="power")
-
-
-FIGURES: Final = (
-    Figure(
-        name="trajectories",
-        title="Denoising paths of draft and target",
-        paper="CSpD, Fig. 4",
-        caption="The first 3 drafts judged from a verification on, from noise (open mark) to token (square, triangle "
-        "or cross): the target's path solid, the draft's dotted. With the same noise both start at one point. Two "
-        "directions are shown, the same for every token and run.",
-        needs=_has,
-        needed="judged drafts with denoising `paths`",
-        at_most="panels",
-        drawing=_trajectories,
-        stepped=True,
-    ),
-    Figure(
-        name="divergence",
-        title="Distance of draft and target along denoising",
-        paper="CSpD, Fig. 4 and Table 4 (distance), step by step",
-        caption="Squared distance of the draft's state and the target's after each denoising step, over all "
-        "components, as a mean over judged drafts. Aligned paths start at distance 0, which a logarithmic axis cannot "
-        "show.",
-        needs=_has,
-        needed="judged drafts with denoising `paths`",
-        at_most="groups",
-        drawing=_divergence,
-    ),
-)
