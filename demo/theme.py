@@ -48,7 +48,7 @@ CSS: Final = """
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }
 #skip { position: absolute; overflow: visible !important; }
-.notice-box:not(:has(.notice)), #outcome:not(:has(.facts)), #tour:not(:has(section)), #grid:not(:has(table)),
+.notice-box:not(:has(.notice)), #outcome:not(:has(.facts)), #tour:not(:has(section)), #grid:not(:has(section)),
 #watcher { display: none; }
 .tab-container button.selected { color: var(--link-text-color) !important; }
 .lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }

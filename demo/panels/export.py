@@ -42,7 +42,7 @@ class _GivenUp(Exception):
     """Nobody waits for the work any more."""
 
 
-def reports(work: Callable[[Report], None]) -> Iterator[tuple[int, int]]:
+def reports(work: Callable[[Report], object]) -> Iterator[tuple[int, int]]:
     """Do work that reports how far it is, and yield what it reports; its error is raised at the end.
 
     When nobody asks any more, the work ends at its next report.

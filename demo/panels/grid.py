@@ -1,6 +1,6 @@
 """A grid of pictures, clips or texts: a row a prompt, a column a setting of the runs that are ticked."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,7 @@ from demo.pages.watch import DRAWS, EXAMPLES, vocabulary
 from demo.panels.export import ExportPanel
 from demo.panels.figure import Panel
 from demo.panels.start_stop import StartStop, progress
-from demo.panels.widgets import choice_row, choices, chosen_index, component, notice, notice_box
+from demo.panels.widgets import Card, card_wall, choice_row, choices, chosen_index, notice, notice_box, values_of
 from demo.runs.beside import files
 from demo.runs.grid import MOST_COLUMNS, MOST_ROWS, Row, columns_of, fill, planned, rows_of
 from demo.runs.tray import Entry, Tray, entries_of
@@ -34,108 +34,27 @@ _FRAMES: Final = 64
 _TEXT: Final = 400
 """Letters of a text that a cell has room for."""
 
-Preview = Mapping[str, str | int]
-
-_SCRIPT: Final = """
-const grid = build('div', {});
-place.append(grid);
-const drawn = ({ image = '', still = '', text = '' }) => {
-  const calm = matchMedia('(prefers-reduced-motion: reduce)').matches;
-  const src = (calm && still) || image;
-  return PICTURE.test(src) ? build('img', { src, alt: '' }) : build('span', { class: 'text' }, text || '(empty)');
-};
-const blank = (now) => build('span', { class: now ? 'blank now' : 'blank' }, now ? 'being decoded' : '');
-const cell = (made, at, row, column, now) => {
-  if (!made) return build('td', {}, blank(now));
-  const clip = made.length ? `clip of ${made.length} frames` : '';
-  const name = [`${made.cost}: ${column.title}`, column.note, row.prompt, row.seed, clip].filter(Boolean).join(', ');
-  const button = build('button', { type: 'button', 'data-index': at, 'aria-label': name }, drawn(made),
-    build('span', { class: 'cost' }, made.cost));
-  return build('td', {}, button);
-};
-const show = () => {
-  const { columns = [], rows = [], cells = [], now = -1 } = props.value || {};
-  const focused = grid.contains(document.activeElement) ? document.activeElement.dataset.index : null;
-  if (!rows.length) return grid.replaceChildren();
-  const heads = columns.map(({ title, note }) => build('th', { scope: 'col' }, title, build('small', {}, note)));
-  const table = build('table', { style: `--columns: ${columns.length}` },
-    build('thead', {}, build('tr', {}, build('td', { class: 'corner' }), ...heads)),
-    build('tbody', {}, ...rows.map((row, r) => build('tr', {},
-      build('th', { scope: 'row' }, row.prompt, build('small', {}, row.seed)),
-      ...columns.map((column, c) => {
-        const at = r * columns.length + c;
-        return cell(cells[at], at, row, column, at === now);
-      })))));
-  grid.replaceChildren(table);
-  if (focused !== null) grid.querySelector(`[data-index="${focused}"]`)?.focus();
-};
-chooses();
-"""
-
 _STYLE: Final = """
-table { border-collapse: separate; border-spacing: 10px 8px; margin: 0 -10px; max-width: 100%; table-layout: fixed;
-  width: min(100%, calc(190px + 250px * var(--columns))); color: var(--body-text-color); }
-th { padding: 0; font-size: 14px; font-weight: 600; line-height: 1.35; text-align: left; vertical-align: top;
-  overflow-wrap: anywhere; }
-thead th { vertical-align: bottom; }
-.corner, tbody th { width: 150px; }
-td { padding: 0; vertical-align: top; }
-small { display: block; font-size: 12px; font-weight: 400; color: var(--body-text-color-subdued); }
-td button { display: grid; gap: 4px; width: 100%; padding: 0; border: 0; background: none; text-align: left; }
-img, .blank, .text { box-sizing: border-box; display: block; width: 100%; aspect-ratio: 1; border-radius: 8px;
-  background: var(--background-fill-secondary); }
-img { object-fit: contain; image-rendering: pixelated; }
-td button:hover :is(img, .text) { outline: 2px solid var(--color-accent); }
-td button:focus-visible { border-radius: 8px; }
-.text { padding: 10px; overflow: hidden; white-space: pre-wrap; overflow-wrap: anywhere; font-family: var(--font-mono);
-  font-size: 12px; line-height: 1.45; border: 1px solid var(--border-color-primary); }
-.blank { display: grid; place-items: center; font-size: 13px; color: var(--body-text-color-subdued); }
-.now { outline: 2px dashed var(--color-accent); outline-offset: -2px; }
-.cost { font-size: 13px; font-variant-numeric: tabular-nums; }
-@media (max-width: 640px) {
-  table { display: block; width: 100%; margin: 0; }
-  thead, tbody { display: block; }
-  tr { display: grid; grid-template-columns: repeat(var(--columns), minmax(0, 1fr)); gap: 8px; margin: 0 0 14px; }
-  .corner { display: none; }
-  tbody th { grid-column: 1 / -1; width: auto; }
-  thead th { font-size: 12px; }
-  .text { padding: 5px; font-size: 9px; }
-}
+div { flex-direction: column; }
+@media (min-width: 641px) { .cards li { flex-basis: 240px; } }
 """
+"""Rows stand below one another, with larger pictures than in a strip of cards."""
 
 
-def grid_box(**options: Any) -> gr.HTML:
-    """The component; the event `choose` carries the number of a cell, counted row by row."""
-    return component({}, _SCRIPT, _STYLE, **options)
-
-
-def grid_value(
-    columns: Sequence[Entry], rows: Sequence[Row], cells: Sequence[Preview], *, decoding: bool
-) -> dict[str, Any]:
-    """Its value; `cells` are whole, row by row, and the next one is `decoding`."""
-    several = len({row.seed for row in rows}) > 1
-    bare = not any(row.prompt for row in rows)
-    return {
-        "columns": [{"title": column.title, "note": column.note} for column in columns],
-        "rows": [{"prompt": row.prompt, "seed": f"seed {row.seed}" if several or bare else ""} for row in rows],
-        "cells": list(cells),
-        "now": len(cells) if decoding else -1,
-    }
-
-
-def preview(trace: Trace) -> dict[str, str | int]:
-    """What a cell shows of a run: a picture, a clip or a text; and what it took."""
+def preview(trace: Trace, column: Entry, row: str) -> Card:
+    """The cell of a run: its picture, clip or text, the setting of its column, and what it took."""
     drafted = draft_forwards(trace.steps)
     own = trace.summary.forwards - drafted
     cost = f"{own} pass{'' if own == 1 else 'es'}" + (f" + {drafted} of the drafter" if drafted else "")
-    if trace.canvas.kind == "video" and trace.output.video:
-        video = trace.output.video
+    video = trace.output.video if trace.canvas.kind == "video" else ()
+    image, still, text = final_picture(trace) or "", "", (trace.output.text or "")[:_TEXT]
+    if video:
         shown = min(_FRAMES, len(video))
         frames = [picture_of(video[number * len(video) // shown]) for number in range(shown)]
         small = [ImageOps.contain(frame, (_EDGE, _EDGE)) for frame in frames]
-        still = data_url(small[shown // 2])
-        return {"image": moving_url(small), "still": still, "length": len(video), "cost": cost}
-    return {"image": final_picture(trace) or "", "text": (trace.output.text or "")[:_TEXT], "cost": cost}
+        image, still, text = moving_url(small), data_url(small[shown // 2]), ""
+        cost += f", clip of {len(video)} frames"
+    return Card(column.title, column.note, image=image, still=still, text=text, group=row, badge=cost)
 
 
 _LEAD: Final = (
@@ -185,7 +104,7 @@ class GridPanel:
             self.buttons = StartStop(site, "grid-run", "grid-stop", "Decode the grid")
         self.plan = notice_box(elem_id="grid-plan")
         self.problem = notice_box(elem_id="grid-problem")
-        self.box = grid_box(elem_id="grid")
+        self.box = card_wall((), _STYLE, elem_id="grid")
         self.kept = gr.State(Shown())
         self.files = Panel(site, "grid-figure", files_alone=True)
         self.export = ExportPanel(site, "grid", self.kept)
@@ -249,19 +168,20 @@ class GridPanel:
     def conduct(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Decode the grid and show every cell as soon as it is whole; these are kept, however it ends."""
         visitor = self.site.visitor(request)
-        grid, cells, traces = Grid(*self._asked(values)), [], list[Trace]()
+        grid, cells, traces = Grid(*self._asked(values)), list[Card](), list[Trace]()
+        heads = _heads(grid.rows)
         for now in fill(grid.columns, grid.rows, visitor.stopped):
             update: Update = {self.problem: progress(now, f"{now.done} of {now.total} runs are whole and are kept.")}
             if now.trace is not None:
                 traces.append(now.trace)
-                cells.append(preview(now.trace))
+                row, column = divmod(len(cells), len(grid.columns))
+                cells.append(preview(now.trace, grid.columns[column], heads[row]))
                 update[self.grid] = grid = replace(grid, paths=(*grid.paths, *visitor.keep([now.trace], "").paths))
             if not now.share:
                 update |= self.export.offered(there=False)
-            yield {**update, self.box: grid_value(grid.columns, grid.rows, cells, decoding=not now.ended)}
+            yield {**update, self.box: values_of(cells)}
         if traces:  # where the page is busy, gradio shows the last of several messages alone: it has to hold all
-            box = grid_value(grid.columns, grid.rows, cells, decoding=False)
-            yield {self.box: box, self.grid: grid, **self._result(grid, traces, values, request)}
+            yield {self.box: values_of(cells), self.grid: grid, **self._result(grid, traces, values, request)}
 
     def _result(self, grid: Grid, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """The files of what was decoded."""
@@ -287,6 +207,14 @@ class GridPanel:
         columns = columns_of(tray.chosen)
         first = next((entry.request.seed for entry in tray.chosen if entry.request), 0)
         return columns, rows_of(values[self.prompts] or "", values[self.seeds], first, columns)
+
+
+def _heads(rows: Sequence[Row]) -> list[str]:
+    """What stands over the rows: their prompts, and their seeds where these differ."""
+    seeds = len({row.seed for row in rows}) > 1
+    return [
+        ", ".join(filter(None, (row.prompt, f"seed {row.seed}" if seeds or not row.prompt else ""))) for row in rows
+    ]
 
 
 def _examples(model: ModelInfo) -> tuple[str, ...]:

@@ -115,8 +115,9 @@ h3 { margin: 0 0 8px; font-size: 15px; font-weight: 650; color: var(--body-text-
 """
 
 _CARDS_JS = """
-const head = ({ image, text }) => {
-  if (PICTURE.test(image)) return build('img', { src: image, alt: '' });
+const head = ({ image, still, text }) => {
+  const src = (matchMedia('(prefers-reduced-motion: reduce)').matches && still) || image;
+  if (PICTURE.test(src)) return build('img', { src, alt: '' });
   return text ? build('span', { class: 'excerpt' }, text) : build('span', { class: 'blank', 'aria-hidden': 'true' });
 };
 const one = (card, index) => {
@@ -213,6 +214,8 @@ class Card(NamedTuple):
     """Cards of one group stand together, below its name."""
     badge: str = ""
     """A few words over the picture."""
+    still: str = ""
+    """What stands in place of a picture that moves, where the visitor wants none that do."""
 
 
 def component(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
@@ -258,9 +261,9 @@ def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
     return component(values_of(value), _FACTS_JS, _FACTS_CSS, **options)
 
 
-def card_wall(value: Sequence[Card] = (), **options: Any) -> gr.HTML:
-    """Buttons with a picture; the event `choose` carries the index."""
-    return component(values_of(value), _CARDS_JS, _CARDS_CSS, **options)
+def card_wall(value: Sequence[Card] = (), style: str = "", **options: Any) -> gr.HTML:
+    """Buttons with a picture, in a strip unless the style says otherwise; the event `choose` carries the index."""
+    return component(values_of(value), _CARDS_JS, _CARDS_CSS + style, **options)
 
 
 def values_of(values: Sequence[Fact | Card]) -> list[dict[str, str]]:

@@ -12,7 +12,7 @@ from support.parts import Parts
 from support.raster import decoded
 
 from demo.panels import grid as grid_panel
-from demo.panels.grid import grid_value, preview
+from demo.panels.grid import _heads, preview
 from demo.runs.grid import Row, columns_of, fill, planned, rows_of
 from demo.runs.series import Progress
 from demo.runs.tray import Entry, Tray, entries_of, entry_of
@@ -89,15 +89,14 @@ def test_cells_come_one_by_one_and_equal_runs_of_their_own() -> None:
 def test_a_cell_shows_a_picture_or_a_text_with_its_passes() -> None:
     text = handmade.s2d2()
     text = replace(text, output=replace(text.output, text="<b>10</b>"))
-    assert str(preview(SHORT)["image"]).startswith("data:image/png;base64,")
-    assert preview(SHORT)["cost"] == f"{SHORT.summary.forwards} passes"
-    assert preview(text)["text"] == "<b>10</b>" and not preview(text)["image"]
-    clip = preview(film(3, 5, given=9))
-    assert clip["length"] == 33 and str(clip["image"]).startswith("data:image/webp;base64,")
-    assert str(clip["still"]).startswith("data:image/png;base64,")
-    value = grid_value(columns(SHORT, LONG), (Row("", 0), Row("", 1)), [preview(SHORT)] * 3, decoding=True)
-    assert len(value["cells"]) == 3 == value["now"]
-    assert [row["seed"] for row in value["rows"]] == ["seed 0", "seed 1"]
+    (column,) = columns(SHORT)
+    picture, words, clip = (preview(trace, column, "a row") for trace in (SHORT, text, film(3, 5, given=9)))
+    assert picture.image.startswith("data:image/png;base64,")
+    assert (picture.title, picture.group, picture.badge) == (column.title, "a row", f"{SHORT.summary.forwards} passes")
+    assert words.text == "<b>10</b>" and not words.image
+    assert clip.badge.endswith("clip of 33 frames") and clip.image.startswith("data:image/webp;base64,")
+    assert clip.still.startswith("data:image/png;base64,")
+    assert _heads((Row("", 0), Row("", 1))) == ["seed 0", "seed 1"] and _heads((Row("a", 0), Row("b", 0))) == ["a", "b"]
 
 
 @pytest.mark.slow
@@ -117,8 +116,8 @@ def test_a_cell_plays_its_row_and_changes_no_column(parts: Parts, monkeypatch: p
     ticked = entries_of(site.visitor(request).keep([SHORT, LONG], "").paths, "yours")
     values = parts.values(tray=Tray(ticked, ticked)) | {panel.prompts: "", panel.seeds: 2}
     updates = list(panel.conduct(values, request))
-    there = [len(update[panel.box]["cells"]) for update in updates if panel.box in update]
-    assert there == [0, 1, 2, 3, 4, 4] and updates[-1][panel.box]["now"] == -1  # gradio may show the last one alone
+    there = [len(update[panel.box]) for update in updates if panel.box in update]
+    assert there == [0, 1, 2, 3, 4, 4]  # gradio may show the last one alone
     kept = updates[-1][panel.kept].traces()
     assert [(trace.config["window"], trace.seed) for trace in kept] == [(8, 0), (16, 0), (8, 1), (16, 1)]
     values |= {panel.grid: updates[-1][panel.grid]}
