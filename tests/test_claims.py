@@ -5,8 +5,8 @@ import math
 
 import pytest
 
-from benchmarks.claims import cspd, scd
-from benchmarks.claims.__main__ import PAPERS
+from benchmarks.claims import cspd
+from benchmarks.claims.__main__ import conclusions
 from benchmarks.claims.conclusion import RESULTS, Conclusion, Effect, difference, runs
 from traces.pairing import Estimate
 
@@ -35,7 +35,7 @@ def test_what_has_no_error_decides_only_where_it_is_the_same_each_time() -> None
 @pytest.mark.slow
 def test_what_ships_is_what_the_shipped_sweeps_say() -> None:
     rows = json.loads((RESULTS / "claims.json").read_text())["rows"]
-    read = [each.row(paper) for paper in ("S2D2", "PSD", "SimSD") for each in PAPERS[paper](2)]
+    read = [each.row(paper) for paper in ("S2D2", "PSD", "SimSD") for each in conclusions(paper, 2)]
     shipped = [row for row in rows if row["method"] in ("s2d2", "psd", "simsd")]
     anew = [(row["method"], row["place"]) for row, own in zip(shipped, read, strict=True) if row != own]
     assert anew == [("s2d2", "Table 4"), ("s2d2", "Figs. 2, 5, 6"), ("psd", "Fig. 6")]
@@ -51,7 +51,7 @@ def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) 
         return [trace.summary.accepted / trace.summary.judged for trace in made]
 
     monkeypatch.setattr(cspd, "_patches", in_the_plane)
-    found = [conclusion for paper in (scd, cspd) for conclusion in paper.conclusions(3)]
+    found = [conclusion for paper in ("SCD", "CSpD") for conclusion in conclusions(paper, 3)]
     rows = json.loads((RESULTS / "claims.json").read_text())["rows"]
     masked = next(conclusion for conclusion in found if conclusion.place == "Table 9")
     assert masked.row("CSpD") in rows and masked.verdict == "partly", "read from the shipped result"

@@ -2,63 +2,37 @@
 
 import json
 
-from benchmarks.claims.conclusion import RESULTS, Conclusion, Effect, difference, runs
+from benchmarks.claims.conclusion import RESULTS, Effect, difference, runs
 from engines.models.catalog import MODELS
 from traces.pairing import Estimate
 from traces.schema import Trace
 
 
-def conclusions(seeds: int) -> list[Conclusion]:
-    """Runs with and without one setting, on the field whose distribution is known and on patches of pictures."""
+def effects(seeds: int) -> dict[str, list[Effect]]:
+    """Of runs with and without one setting, on the field whose distribution is known and on patches of pictures."""
     wide = {"tied": 0, "last": 100}  # a last step as wide as MAR's; nothing is tied but the noise
     aligned, apart = (_acceptance(_field(seeds, align=align, **wide)) for align in (True, False))
     pictures = max(seeds // 8, 2)
     paper, loose = (_patches("cspd", pictures, mode="paper", align=align) for align in (True, False))
     whole = _patches("cspd-block", pictures)
-    return [
-        Conclusion(
-            "Table 4",
-            "Aligned noise makes more drafts pass",
-            [
-                difference("acceptance, closed-form field, γ = 4", aligned, apart),
-                difference("patches, γ = 4", paper, loose),
-            ],
-        ),
-        Conclusion(
-            "Table 6",
-            "Ratios of whole paths accept next to nothing, those of two aligned paths most",
-            [
-                difference("acceptance of patches, two aligned paths over whole paths", paper, whole),
-                difference("over two paths that are not aligned", paper, loose),
-            ],
-        ),
-        Conclusion(
-            "Table 1, acceptance",
-            "The paper's rule accepts a quarter to a third of drafts",
-            [difference("acceptance of patches, over 0.1", paper, [0.1] * len(paper))],
-        ),
-        Conclusion(
-            "Fig. 8",
-            "The share of drafts that is accepted falls with γ",
-            [
-                difference(
-                    "share, γ = 2 over 8",
-                    _shares(_field(seeds, gamma=2)),
-                    _shares(_field(seeds, gamma=8)),
-                )
-            ],
-        ),
-        Conclusion(
-            "Table 9",
-            "Masked generation with more tokens per step costs quality",
-            [
-                _masked("pictures as asked, %, one token per step over 64", "as_asked", 64),
-                _masked("Fréchet-like distance, 64 tokens per step over one", "frechet_like", 64),
-                _masked("16 over one", "frechet_like", 16),
-            ],
-        ),
-        Conclusion("Table 2", "Harmon gains 1.11 to 2.54 times", needs="Harmon-1.5B and a GPU"),
-    ]
+    few, many = (_shares(_field(seeds, gamma=gamma)) for gamma in (2, 8))
+    return {
+        "Table 4": [
+            difference("acceptance, closed-form field, γ = 4", aligned, apart),
+            difference("patches, γ = 4", paper, loose),
+        ],
+        "Table 6": [
+            difference("acceptance of patches, two aligned paths over whole paths", paper, whole),
+            difference("over two paths that are not aligned", paper, loose),
+        ],
+        "Table 1, acceptance": [difference("acceptance of patches, over 0.1", paper, [0.1] * len(paper))],
+        "Fig. 8": [difference("share, γ = 2 over 8", few, many)],
+        "Table 9": [
+            _masked("pictures as asked, %, one token per step over 64", "as_asked", 64),
+            _masked("Fréchet-like distance, 64 tokens per step over one", "frechet_like", 64),
+            _masked("16 over one", "frechet_like", 16),
+        ],
+    }
 
 
 def _masked(of: str, mark: str, per_step: int) -> Effect:
