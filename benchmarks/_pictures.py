@@ -4,7 +4,7 @@ import functools
 import math
 import re
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -126,12 +126,15 @@ def frechet(own: Float[Tensor, "N F"], real: Reference) -> float:
 
 
 def frechet_error(own: Float[Tensor, "N F"], other: Float[Tensor, "N F"], real: Reference) -> float:
-    """Standard error of how much further own pictures lie than others of the same prompts.
+    """Standard error of how much further own pictures lie than others of the same prompts."""
+    return jackknife(lambda one, beside: frechet(one, real) - frechet(beside, real), own, other, parts=PARTS)
 
-    By the jackknife over `PARTS` parts of the prompts.
-    """
-    kept = [torch.arange(len(own)) % PARTS != part for part in range(PARTS)]
-    return statistics.pstdev([frechet(own[k], real) - frechet(other[k], real) for k in kept]) * math.sqrt(PARTS - 1)
+
+def jackknife(figure: Callable[..., float], *sets: Tensor, parts: int | None = None) -> float:
+    """Standard error of a figure of sets in one order, by leaving out one of their parts at a time, or one entry."""
+    place = torch.arange(len(sets[0])) % (count := parts or len(sets[0]))
+    values = [figure(*(each[place != part] for each in sets)) for part in range(count)]
+    return statistics.pstdev(values) * math.sqrt(count - 1)
 
 
 def sheet(path: Path, prompts: Sequence[str], columns: Mapping[str, Float[Tensor, "N 3 S S"]]) -> None:

@@ -9,14 +9,14 @@ are processor seconds of one thread, decoders taking turns.
 
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
-from benchmarks._pictures import Reference, features, frechet
+from benchmarks._pictures import Reference, features, frechet, jackknife
 from benchmarks._results import Claim, Options, Row, at_least, finish, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
 from engines.models.bundled.video import load
@@ -134,14 +134,6 @@ def distance(own: Float[Tensor, "N F D"], real: Float[Tensor, "N F D"]) -> float
 def off(own: Tensor, real: Tensor, ordinary: Tensor) -> float:
     """How much further from the real clips than ordinary decoding."""
     return distance(own, real) - distance(ordinary, real)
-
-
-def jackknife(figure: Callable[..., float], *sets: Tensor) -> float:
-    """Standard error of a figure that is computed from sets of clips, by leaving out one clip at a time."""
-    count = len(sets[0])
-    every = torch.arange(count)
-    values = [figure(*(each[every != left_out] for each in sets)) for left_out in range(count)]
-    return float(((count - 1) * statistics.pvariance(values)) ** 0.5)
 
 
 def row(kind: str, decoder: str, window: int, made: Sequences) -> Row:

@@ -302,14 +302,15 @@ def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> dict[str, Any]:
     """The value of a data table; `note` stands below it. Under `files`, texts by their names can be taken away."""
-    cells = [[_cell(value) for value in row] for row in rows[:_MOST_ROWS]]
+    cells = [[in_words(value) for value in row] for row in rows[:_MOST_ROWS]]
     more = f"The first {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else note
     return {"heads": list(heads), "rows": cells, "more": more}
 
 
-def _cell(value: object) -> str:
+def in_words(value: object) -> str:
+    """A value as a cell shows it."""
     if value is None:
         return ""
     if isinstance(value, tuple):
-        return ", ".join(map(_cell, value))
+        return ", ".join(map(in_words, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -19,10 +19,6 @@ Columns: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Number], str]
 """Numbers of a run, those of which the baseline's is over the run's, and what is said of computed ones."""
 
 
-def _yield(trace: Trace) -> float | None:
-    return trace.summary.tokens / own if (own := target_forwards(trace)) else None
-
-
 _SAVED: Final = "Saved at best (%)"
 _BEST: Final = (
     f" {_SAVED[:-4]}: passes, drafts or rows that the best choice of every pass, as it is known afterwards, would not "
@@ -30,19 +26,15 @@ _BEST: Final = (
 )
 
 
-def _saved(trace: Trace) -> float | None:
-    return 100 * made.saved if (made := hindsight(trace)) else None
-
-
 _NUMBERS: Final[Mapping[str, Number]] = {
     "Tokens": lambda trace: float(trace.summary.tokens),
     "Target passes": target_forwards,
     "Draft passes": lambda trace: float(draft_forwards(trace.steps)),
-    "Tokens per target pass": _yield,
+    "Tokens per target pass": lambda trace: trace.summary.tokens / own if (own := target_forwards(trace)) else None,
     "Query tokens": lambda trace: float(trace.summary.query_tokens),
     "Acceptance": lambda trace: trace.summary.acceptance,
     "Seconds": seconds,
-    _SAVED: _saved,
+    _SAVED: lambda trace: 100 * made.saved if (made := hindsight(trace)) else None,
 }
 _RATIOS: Final = {"Times fewer target passes": target_forwards, "Times as fast": seconds}
 """Of the baseline's number over the run's."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Final
 
+from demo.panels.widgets import in_words
 from traces.speculating import MeasuredSpeeds
 
 FOLDER: Final = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -91,16 +92,10 @@ def _cell(row: Mapping[str, Any], name: str) -> str:
     bare, base = name.removesuffix("_percent"), name.removesuffix(_MEDIAN)
     if isinstance(words := row.get(name), str):
         return words
-    text = _text(words)
+    text = in_words(words)
     error = next((row[bare + ending] for ending in _ERRORS if bare + ending in row), None)
     if error is not None:
         text += f" ± {error:.2g}"
     if name.endswith(_MEDIAN) and row.get(base + _LOW) is not None and row.get(base + _HIGH) is not None:
-        text += f" ({_text(row[base + _LOW])} to {_text(row[base + _HIGH])})"
+        text += f" ({in_words(row[base + _LOW])} to {in_words(row[base + _HIGH])})"
     return text.replace(" ", _TIGHT)
-
-
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
