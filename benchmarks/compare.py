@@ -6,6 +6,7 @@ by problem: both solved the same ones, so the standard error is that of the diff
 
 import statistics
 import sys
+import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,29 +31,15 @@ class Pair:
     baseline: str
     target: float | None = None
     """Tokens per forward pass over the baseline's, at least."""
-    task: str = ""
-    """What is solved, where it is not the grade-school maths."""
+
+    @property
+    def task(self) -> str:
+        """What is solved, where it is not the grade-school maths."""
+        return "Tally: " if self.sweep == "tally" else ""
 
 
-_TALLY: Final = "Tally: "
-PAIRS: Final = (
-    Pair("psd", "PSD (Confidence), depth 3", "Confidence"),
-    Pair("psd", "PSD (Confidence), block 32, tau 0.9", "Confidence, block 32, threshold 0.9"),
-    Pair("psd", "PSD (Confidence), block 32, tau 0.99", "Confidence, block 32, threshold 0.99", 1.25),
-    Pair("psd", "PSD (LocalLeap), depth 3", "LocalLeap"),
-    Pair("psd", "Spiffy, depth 3", "Greedy"),
-    Pair("psd", "LoPA, k 3", "Confidence"),
-    Pair("psd", "ETE-style, k 3", "Confidence"),
-    Pair("psd", "FDM-style, k 3", "Confidence"),
-    Pair("tally", "confidence, block 4, threshold 0.3", "ordinary", task=_TALLY),
-    Pair("tally", "confidence, block 8, threshold 0.9", "ordinary", task=_TALLY),
-    Pair("tally", "S2D2, always, block 16", "confidence, block 4, threshold 0.3", task=_TALLY),
-    Pair("tally", "S2D2, always, block 32", "confidence, block 4, threshold 0.3", task=_TALLY),
-    Pair("tally", "PSD, block 16, tau 0.9", "confidence, block 16, threshold 0.9", 1.3, task=_TALLY),
-    Pair("tally", "PSD, block 32, tau 0.99", "confidence, block 32, threshold 0.99", task=_TALLY),
-    Pair("tally", "SimSD, gamma 8", "ordinary", task=_TALLY),
-    Pair("tally", "drawn: S2D2, always, block 16", "drawn: confidence, threshold 0.7", task=_TALLY),
-)
+_FILE: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+PAIRS: Final = tuple(Pair(sweep, *pair) for sweep, pairs in _FILE.items() for pair in pairs)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

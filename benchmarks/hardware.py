@@ -6,6 +6,7 @@ counted. Runs no model. Prints the tables of docs/hardware.md.
 """
 
 import json
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -16,8 +17,7 @@ from typing import Any, Final
 from benchmarks.report import table
 from traces.hardware import DEVICES, ENGINES, SHIPPED, SIZES, Engine, Size, Work, pass_cost
 
-Row = tuple[str, int, float, float]
-"""Decoder, window L (1 for ordinary decoding), passes, seconds."""
+_PUBLISHED: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,31 +32,11 @@ class Table:
     tokens: int
     verification: float
     """Seconds a verifying pass adds."""
-    published: tuple[Row, ...]
+    published: Sequence[tuple[str, int, float, float]]
+    """Decoder, window L (1 for ordinary decoding), passes, seconds."""
 
 
-TABLES: Final = (
-    Table("Table 1, Lumina-mGPT, MS-COCO", "Lumina-mGPT 7B", "A100 80GB", 2, 2390, 0.0, (
-        ("ordinary", 1, 2390, 102.03), ("SJD", 16, 1058.6, 43.02), ("MC", 16, 814.5, 32.75), ("GS", 16, 819.4, 32.89),
-        ("SJD", 32, 1031.2, 42.99), ("MC", 32, 666.0, 26.77), ("GS", 32, 652.3, 26.44), ("SJD", 64, 1035.9, 42.98),
-        ("MC", 64, 567.7, 24.41), ("GS", 64, 568.0, 24.24),
-    )),
-    Table("Table 2, Cosmos 4B, real-state-10k", "Cosmos 4B", "A100 80GB", 1, 7680, 4.1e-3, (
-        ("ordinary", 1, 7680, 157.25), ("SJD", 16, 2272.8, 54.12), ("MC", 16, 1990.5, 48.93), ("GS", 16, 1940.6, 47.97),
-        ("SJD", 32, 1886.4, 48.43), ("MC", 32, 1293.7, 32.36), ("GS", 32, 1267.3, 32.01), ("SJD", 64, 1802.3, 48.19),
-        ("MC", 64, 835.9, 22.38), ("GS", 64, 810.7, 21.58), ("SJD", 128, 1789.9, 47.73), ("MC", 128, 577.8, 15.87),
-        ("GS", 128, 564.4, 13.60),
-    )),
-    Table("Table 5, Lumina-mGPT, Parti-Prompt", "Lumina-mGPT 7B", "A100 80GB", 2, 2392, 0.0, (
-        ("ordinary", 1, 2392, 112.29), ("SJD", 16, 1035.3, 42.07), ("MC", 16, 817.29, 32.86),
-        ("GS", 16, 820.12, 32.92), ("SJD", 32, 1038.2, 43.27), ("MC", 32, 647.08, 26.01), ("GS", 32, 649.54, 26.33),
-        ("SJD", 64, 1036.2, 42.99), ("MC", 64, 548.26, 23.58), ("GS", 64, 548.75, 23.42),
-    )),
-    Table("Table 6, Janus-Pro, Parti-Prompt", "Janus-Pro 7B", "RTX 3090", 2, 576, 4.1e-3, (
-        ("ordinary", 1, 576, 16.84), ("SJD", 16, 312.0, 9.96), ("MC", 16, 186.48, 6.22), ("GS", 16, 189.99, 6.336),
-        ("SJD", 32, 308.17, 10.25), ("MC", 32, 149.53, 5.471), ("GS", 32, 154.42, 5.388),
-    )),
-)  # fmt: skip
+TABLES: Final = tuple(Table(**entry) for entry in _PUBLISHED["tables"])
 
 
 def fitted(table: Table) -> Engine:
@@ -110,10 +90,7 @@ def markdown() -> str:
     return table(["table", "L", "reported: SJD, MC, GS", "computed", "mean error"], rows)
 
 
-CSPD: Final[Mapping[int, tuple[float, ...]]] = {
-    32: (1.44, 1.61, 2.17, 2.33), 16: (1.37, 1.51, 2.07, 2.20), 8: (1.26, 1.44, 1.88, 1.96),
-    4: (1.11, 1.20, 1.56, 1.62),
-}  # fmt: skip
+CSPD: Final[Mapping[int, Sequence[float]]] = {int(gamma): row for gamma, row in _PUBLISHED["cspd"].items()}
 """CSpD's Table 1, MAR-H with drafts of MAR-B on an A100: speed-up by draft length, in batches of `CSPD_BATCHES`."""
 CSPD_BATCHES: Final = (1, 8, 128, 256)
 _ORDINARY: Final = 72.0
