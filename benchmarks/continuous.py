@@ -1,15 +1,12 @@
 """Continuous speculative decoding against ordinary decoding: acceptance, calls, wall-clock time and quality.
 
-Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths.
+Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths. Runs take turns
+with ordinary ones of the same batch; calls and acceptance come from a recorded run with the same seeds, which takes the
+same decisions. Batches are timed once, single pictures `--repeats` times.
 
-Every timed run is paired with an ordinary one of the same batch, in alternating order, and nothing is recorded while it
-is timed. Calls and acceptance come from a recorded run with the same seeds, which takes the same decisions. Batches are
-timed once, single pictures `--repeats` times.
-
-Quality is measured, too. Of the closed-form field: the spread of what its cells leave to chance, over what it should
-be, 1 where the distribution is right. Of pictures: how many show what was asked, and a distance of the whole batch
-from real ones, as FID's but on the features of a small classifier (benchmarks/_pictures.py); it depends on the number
-of pictures, so rows of one batch size alone can be compared.
+Quality is, of the closed-form field, the spread of what its cells leave to chance over what it should be; of pictures,
+how many show what was asked, and a Fréchet-like distance from real ones (benchmarks/_pictures.py), to be compared for
+one batch size alone.
 """
 
 import statistics

@@ -1,9 +1,7 @@
 """Speculative decoding with a draft model: time and passes against ordinary decoding, on pictures and on text.
 
-Every run is timed next to an ordinary one of the same prompt, in alternating order; ratios are formed within such a
-pair, and nothing is recorded while it is timed. Acceptance and the number of calls come from the same runs, recorded
-apart. The ratio that Leviathan et al. predict (arXiv 2211.17192, Theorem 3.8) is reported, too, from the
-measured acceptance and the cost of a drafter's pass over a target's.
+Runs are timed in pairs and recorded apart. Beside the ratio stands what Leviathan et al. predict (arXiv 2211.17192,
+Theorem 3.8) from the measured acceptance and the cost of a drafter's pass over a target's.
 """
 
 import statistics

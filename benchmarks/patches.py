@@ -1,9 +1,7 @@
 """How good the pictures of the patch models are, decoded the ordinary way and by each kind of CSpD.
 
-Without guidance, or with the scales that are asked for. The marks are those of benchmarks.continuous: how many
-pictures show what was asked, by a classifier, and a distance of all of them from real pictures on its features, as
-FID's (benchmarks/_pictures.py). As many real pictures have a distance, too, by chance; it stands beside. All decoders
-get the same prompts.
+Without guidance, or with the scales that are asked for; all decoders get the same prompts. The marks are those of
+benchmarks.continuous, and beside a distance stands that of as many real pictures, by chance.
 """
 
 import sys

@@ -1,9 +1,8 @@
 """Whether accelerated pictures are as good: prompt agreement and likelihood under the model, against ordinary decoding.
 
-A classifier that was trained apart from the model reads thing and scene off every picture. The second
-figure is the mean number of bits per token that the model itself gives to what was decoded: for a lossless method it is
-the same as for ordinary decoding, and a method that sharpens the distribution shows in it first. All decoders get the
-same prompts; differences from ordinary decoding are given in standard errors of the difference.
+Agreement is what a classifier trained apart reads off a picture. Likelihood is the mean number of bits per token that
+the model itself gives to what was decoded: a method that sharpens the distribution shows in it first. All decoders get
+the same prompts; differences are in standard errors of the difference.
 """
 
 import math

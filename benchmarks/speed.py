@@ -1,9 +1,6 @@
-"""Forward passes and wall-clock time against ordinary decoding, side by side on the same machine.
+"""Forward passes and time of pictures against ordinary decoding, in pairs on the same machine.
 
-Every accelerated run is timed next to an ordinary one of the same prompt, so that whatever else the machine does falls
-on both; ratios are formed within such a pair. The order within pairs alternates. Nothing is recorded while a pair is
-timed. With guidance the model's other default settings apply, too, such as top-k. A further part measures decoding in
-lockstep.
+With guidance the model's other default settings apply, too, such as top-k. A last part measures decoding in lockstep.
 """
 
 import statistics

@@ -1,8 +1,4 @@
-"""Accuracy and speed of the text methods against ordinary decoding, block size 1, on the same problems.
-
-Every run is timed next to one at block size 1 on the same problem, in alternating order; ratios are formed within such
-a pair. Nothing is recorded while a pair is timed.
-"""
+"""Accuracy and speed of the text methods against ordinary decoding, block size 1, in pairs on the same problems."""
 
 import statistics
 import sys
