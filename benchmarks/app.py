@@ -4,28 +4,22 @@ Starts app.py in a process of its own, decodes through its API, then opens it in
 passes over 2,400 tokens has to be scrubbed without stutter. Without Chromium the page is left out.
 """
 
-import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from gradio_client import Client
 
 from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, spread
+from tests.support.apps import served
 from traces.streams import piped
 
-ROOT: Final = Path(__file__).parents[1]
 MODEL: Final = "studio-image"
 """The page opens with it."""
-MOST_SECONDS_TO_START: Final = 240.0
 LEAST_FRAMES_A_SECOND: Final = 50.0
 READY_SECONDS: Final = 5.0
 FIRST_STEP_MILLISECONDS: Final = 150.0
@@ -96,55 +90,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 claims += [opening(browser, address), clicking(browser.new_page(), address)]
                 claims.append(scrubbing(browser.new_page()))
     finish(chosen, "The app", claims, rows)
-
-
-@contextmanager
-def served(
-    variables: Mapping[str, str] | None = None,
-    errors: IO[bytes] | None = None,
-    command: Sequence[str] = ("app.py",),
-) -> Iterator[tuple[str, float, subprocess.Popen[bytes]]]:
-    """The running app: its address, the seconds until it was ready, its process.
-
-    Args:
-        variables: Environment variables in addition to ours.
-        errors: Where its standard error goes; ours when left out.
-        command: What Python is started with.
-    """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    place = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port), **(variables or {})}
-    address, start = f"http://127.0.0.1:{port}", time.monotonic()
-    process = subprocess.Popen(
-        [sys.executable, *command], cwd=ROOT, env={**os.environ, **place}, stdout=subprocess.DEVNULL, stderr=errors
-    )
-    try:
-        while not answers(f"{address}/healthz"):
-            if process.poll() is not None:
-                raise RuntimeError(f"the app ended with code {process.returncode} before it was ready")
-            if time.monotonic() - start > MOST_SECONDS_TO_START:
-                raise RuntimeError(f"the app was not ready after {MOST_SECONDS_TO_START:.0f} s")
-            time.sleep(0.02)
-        yield address, time.monotonic() - start, process
-    finally:
-        process.terminate()
-        try:
-            process.wait(60)  # a busy machine is slow, not wrong
-        except subprocess.TimeoutExpired:
-            process.kill()
-
-
-def answers(url: str) -> bool:
-    """Whether a GET gives 200."""
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except urllib.error.HTTPError as error:
-        error.close()
-    except OSError:
-        pass
-    return False
 
 
 def decoded(address: str, runs: int) -> Row:

@@ -17,8 +17,8 @@ from gradio_client import Client
 from gradio_client.utils import Status
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from support.apps import served
 
-from benchmarks.app import served
 from traces import loads
 
 ROOT = Path(__file__).parents[1]

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from support.apps import served
 from support.parts import Parts
 from support.raster import decoded
 
-from benchmarks.app import served
 from demo.runs.recordings import FOLDER, Recording, recordings
 from traces import write
 

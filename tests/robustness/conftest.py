@@ -7,8 +7,7 @@ from pathlib import Path
 
 import orjson
 import pytest
-
-from benchmarks.app import served
+from support.apps import served
 
 SECRET = "draftscope-secret-that-nobody-may-read"
 """Stands in a file and in the environment of the app; no answer may hold it."""

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from gradio_client import Client, handle_file
 from robustness.strategies import FULL
+from support.apps import served
 
-from benchmarks.app import resident_megabytes, served
+from benchmarks.app import resident_megabytes
 
 TRACE = Path(__file__).parents[2] / "assets" / "traces" / "ar-juice.json.gz"
 VISITORS, RUNS, ROUNDS = (50, 200, 3) if FULL else (3, 6, 1)
