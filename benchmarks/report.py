@@ -1,7 +1,5 @@
 """Write what was measured into README.md, docs/measured.md, docs/reproduction.md and docs/training.md.
 
-    python -m benchmarks.report [--root FOLDER]
-
 README's table has a line for each method. docs/measured.md has for each result in benchmarks/results the most important
 columns of its rows, and its claims: the figure, its target, whether it is met and where it comes from.
 docs/reproduction.md has the verdicts on the papers' conclusions, docs/training.md a line for each model in
@@ -52,22 +50,20 @@ class Headline:
 HEADLINES: Final = tuple(Headline(**line) for line in _SHOWN["methods"])
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Fill all tables; 1 when that cannot be done."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--root", type=Path, default=ROOT, help="the checkout to write into")
-    root: Path = options.parse_args(arguments).root
-    manifest = json.loads((root / "assets" / "models" / "MANIFEST.json").read_text(encoding="utf-8"))
-    paths = sorted((root / "benchmarks" / "results").glob("*.json"))
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    manifest = json.loads((ROOT / "assets" / "models" / "MANIFEST.json").read_text(encoding="utf-8"))
+    paths = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
     results = {path.stem: read(path) for path in paths}
     try:
-        rewrite(root / "docs" / "training.md", "models", models_table(manifest))
+        rewrite(ROOT / "docs" / "training.md", "models", models_table(manifest))
         if not results:
             raise ValueError("benchmarks/results: there is no *.json in it; run a benchmark with --json first")
         if "claims" in results:
-            rewrite(root / "docs" / "reproduction.md", "claims", verdicts(results["claims"]))
-        rewrite(root / "docs" / "measured.md", "benchmarks", tables(results))
-        rewrite(root / "README.md", "methods", headlines(results))
+            rewrite(ROOT / "docs" / "reproduction.md", "claims", verdicts(results["claims"]))
+        rewrite(ROOT / "docs" / "measured.md", "benchmarks", tables(results))
+        rewrite(ROOT / "README.md", "methods", headlines(results))
     except ValueError as error:
         print(error, file=sys.stderr)
         return 1

@@ -20,7 +20,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m demo", description="Look after the gallery.")
     parser.add_argument("action", choices=["record", "cards"], help="decode what gallery.json lists, or cards of clips")
     parser.add_argument("file", nargs="*", help="names of gallery.json; all of them when left out")
-    parser.add_argument("--missing", action="store_true", help="leave the traces that are there alone")
     options = parser.parse_args(arguments)
     if options.action == "cards":
         for model in (name for name, info in MODELS.items() if info.clips and ships(name)):
@@ -30,8 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in options.file if name not in entries]:
         parser.error(f"file: {unknown[0]!r} is not in {LIST}; use {', '.join(entries)}.")
     for entry in (entries[name] for name in options.file or entries):
-        if options.missing and (FOLDER / entry["file"]).exists():
-            continue
         made = record(entry, FOLDER).summary
         print(
             f"{entry['file']}: {made.tokens} tokens, {made.forwards} forward passes, {made.seconds:.2f} s", flush=True
