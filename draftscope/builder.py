@@ -118,7 +118,9 @@ class TraceBuilder:
             TraceError: For steps that contradict each other, with what to do.
         """
         # A run that was stopped has at least one position that it did not come to.
-        canvas = self._canvas or Canvas(kind="text", shape=(self._length() + (complete is False),))
+        ends = [position + 1 for step in self._steps for position in step.position]
+        length = max([1, sum(map(counted, self._steps)), *ends])
+        canvas = self._canvas or Canvas(kind="text", shape=(length + (complete is False),))
         size, legend = canvas_size(canvas), rest.get("legend", Legend())
         ids_known = any(step.token for step in self._steps)
         size = size if size <= limits.POSITIONS else 0  # The checks refuse what is larger.
@@ -139,11 +141,6 @@ class TraceBuilder:
         made = replace(made, summary=summary_of(made.steps, canvas, legend.ends, complete=complete))
         traces.check(made)
         return displayable(made)
-
-    def _length(self) -> int:
-        """Positions that the steps speak of."""
-        ends = [position + 1 for step in self._steps for position in step.position]
-        return max([1, sum(map(counted, self._steps)), *ends])
 
 
 def _card(model: str | ModelCard) -> ModelCard:

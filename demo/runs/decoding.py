@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain, islice
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from pydantic_core import to_jsonable_python
+
 from demo.server.limits import CANNOT_FIT, TRIED_SECONDS, TRIED_TURNS, Deadline
 from engines.config import ConfigError
 from engines.runtime.driver import Job, Run, mentioned
@@ -174,10 +176,4 @@ Turn: TypeAlias = tuple[Advance, ...]
 
 def plain(record: Any) -> Any:
     """A record of the schema as JSON data, without what is absent."""
-    return _present(asdict(record))
-
-
-def _present(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(name): _present(part) for name, part in value.items() if part is not None}
-    return value
+    return to_jsonable_python(record, exclude_none=True)

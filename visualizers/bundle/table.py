@@ -37,11 +37,13 @@ def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
         place = _place(trace)
         head = {"panel": panels[axes.index(place)] if len(axes) > 1 else None, "series": worded(trace.name)}
         if trace.meta:  # names of the data that a text stands for
-            yield from (head | dict(zip(trace.meta, map(_unescaped, row), strict=True)) for row in trace.customdata)
+            rows = [[worded(value) if isinstance(value, str) else value for value in row] for row in trace.customdata]
+            yield from (head | dict(zip(trace.meta, row, strict=True)) for row in rows)
             continue
         names = [_title(figure, axis) or axis[0] for axis in place]
         names = names if names[0] != names[1] else ["x", "y"]
-        ticks = [_ticks(_axis(figure, axis)) for axis in place]
+        shown = [_axis(figure, axis) for axis in place]
+        ticks = [dict(zip(_listed(one.tickvals), map(worded, _listed(one.ticktext)), strict=False)) for one in shown]
         for row in _cells(trace) if trace.type in ("heatmap", "contour") else _points(trace):
             told = {name: ticks[k].get(row[at], row[at]) for k, (name, at) in enumerate(zip(names, "xy", strict=True))}
             told |= {f"{name} ±": row.get(f"{at}_error") for name, at in zip(names, "xy", strict=True)}
@@ -60,19 +62,10 @@ def _title(figure: go.Figure, name: str) -> str | None:
     return worded(_axis(figure, name).title.text) or (titles.pop() if len(titles) == 1 else None)
 
 
-def _ticks(axis: Any) -> dict[Any, str | None]:
-    """The names of an axis that has names in place of numbers."""
-    return dict(zip(_listed(axis.tickvals), map(worded, _listed(axis.ticktext)), strict=False))
-
-
 def _shade(figure: go.Figure, trace: Any) -> str:
     """What the colours of a heat map stand for."""
     bar = figure.layout[trace.coloraxis].colorbar if trace.coloraxis else trace.colorbar
     return worded(bar.title.text) or "value"
-
-
-def _unescaped(value: Any) -> Any:
-    return worded(value) if isinstance(value, str) else value
 
 
 def _place(trace: Any) -> tuple[str, str]:

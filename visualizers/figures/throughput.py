@@ -5,7 +5,7 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.schema import Fate, Step, Trace
+from traces.schema import Fate, Step
 from visualizers.figure import Figure, Traces, grouped
 from visualizers.plot import axes, curve, dots
 
@@ -59,11 +59,6 @@ def _seconds(steps: list[Step]) -> float:
     return sum(step.call.milliseconds.total for step in steps) / 1000
 
 
-def _timed(trace: Trace) -> bool:
-    pair = rates([trace])
-    return pair is not None and min(pair.draft_seconds, pair.verify_seconds) > 0
-
-
 @Figure(
     name="throughput",
     title="Tokens a second by the number of drafts",
@@ -71,7 +66,7 @@ def _timed(trace: Trace) -> bool:
     caption="Lines: the expected throughput with gamma drafts a verification, (1 - a^gamma) / (1 - a) tokens in gamma "
     "T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of judged drafts that "
     "were accepted. Marks: what the run reached, at its mean number of drafts.",
-    needs=_timed,
+    needs=lambda trace: (pair := rates([trace])) is not None and min(pair.draft_seconds, pair.verify_seconds) > 0,
     needed="timed passes of a drafter and of its judge",
     at_most="groups",
 )
