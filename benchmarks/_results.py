@@ -112,7 +112,6 @@ _HELP: Final = {
     "sheet": "also draw a few pictures of every decoder into this PNG",
     "guidance": "scales, 1 for none; a sheet has pictures of the last",
     "timed": "clips that are decoded one by one and timed",
-    "short": "only whether a ratio has fallen by a quarter",
     "tiny": "small networks of the same form",
     "runs": "five times as many follow, for the memory they leave",
 }

@@ -19,7 +19,6 @@ from benchmarks._results import Claim, Options, Row, at_most, finish, spread
 from benchmarks._runs import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY
 from benchmarks.text import job as text_job
-from engines.models.bundled.networks import Transformer
 from engines.models.catalog import load_model
 from engines.runtime.driver import Job
 from engines.runtime.request import Request
@@ -34,31 +33,18 @@ WINDOWS: Final = (4, 8, 16, 32, 64, 128)
 RECORDED: Final = (8, 32, 64)
 VOCABULARIES: Final = (16_384, 65_536)
 CUTS: Final[tuple[dict[str, Any], ...]] = ({}, {"top_k": 2000}, {"top_p": 0.8})
-FALLEN: Final = 1.25
-USUAL: Final = {
-    "Ordinary decoding over a loop": 1.15,
-    "The lean form over transformers' own": 0.55,
-    "Verification, none, over the plain form": 0.36,
-    "Verification, maximal, over the plain form": 0.43,
-    "Verification, gumbel, over the plain form": 0.44,
-}
-"""Values measured when these bounds were written."""
 
 Pair = tuple[float, float]
 """Seconds of two runs, the one that is measured first."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure and report; 1 where a ratio has fallen, if only that is asked."""
-    chosen = Options("lean", __doc__, images=4, repeats=5, short=False).read(arguments)
-    rows, count = list[Row](), chosen.images
-    if chosen.short:
-        claims = short()
-    else:
-        rows = [row for size in VOCABULARIES for window in (16, 32, 128) for row in verification(size, window)]
-        claims = [*against_loops(count, chosen.repeats), *outside_network(count), *worst_cases(rows), *recording(count)]
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    chosen = Options("lean", __doc__, images=4, repeats=5).read(arguments)
+    count = chosen.images
+    rows = [row for size in VOCABULARIES for window in (16, 32, 128) for row in verification(size, window)]
+    claims = [*against_loops(count, chosen.repeats), *outside_network(count), *worst_cases(rows), *recording(count)]
     finish(chosen, "What the engine costs", claims, rows)
-    return int(chosen.short and not all(claim.met for claim in claims))
 
 
 def turns(one: Callable[[], object], other: Callable[[], object], repeats: int) -> list[Pair]:
@@ -79,28 +65,6 @@ def turns(one: Callable[[], object], other: Callable[[], object], repeats: int) 
 def ratios(pairs: Sequence[Pair]) -> list[float]:
     """Time of the one over that of the other."""
     return [own / theirs for own, theirs in pairs]
-
-
-def short() -> list[Claim]:
-    """A few ratios, each with a bound a quarter above its usual value; takes seconds."""
-    model: Any = load_model("studio-image")
-    ordinary = job("ar", model, prompts("studio-image", 1)[0], 0)
-    by_hand = partial(_by_hand.picture, model, ordinary.prompt, 0)
-    networks = [partial(_by_hand.passes, network, 10) for network in (model._network, Transformer().eval())]
-    decode([ordinary])
-    for once in networks:
-        once()
-    measured = {
-        "Ordinary decoding over a loop": ratios(turns(partial(decode, [ordinary]), by_hand, 5)),
-        "The lean form over transformers' own": ratios(turns(networks[0], networks[1], 7)),
-    }
-    for coupling in COUPLINGS:
-        case = Case(coupling, 16_384, 32)
-        session = FixedLogits(case)
-        measured[f"Verification, {coupling}, over the plain form"] = [
-            verified(case, session, 3) / verified_plainly(case, session, 3) for _ in range(3)
-        ]
-    return [_claim(name, values, FALLEN * USUAL[name]) for name, values in measured.items()]
 
 
 def against_loops(count: int, repeats: int) -> list[Claim]:

@@ -1,0 +1,53 @@
+"""A few ratios of processor time, each beside a quarter above its usual value: `python -m tests.support.ratios`."""
+
+import sys
+from functools import partial
+from statistics import median
+from typing import Any, Final
+
+from benchmarks import _by_hand
+from benchmarks._by_hand import Case, FixedLogits, verified, verified_plainly
+from benchmarks._runs import decode, job, prompts
+from benchmarks.lean import ratios, turns
+from engines.models.bundled.networks import Transformer
+from engines.models.catalog import load_model
+from traces.naming import COUPLINGS
+
+FALLEN: Final = 1.25
+USUAL: Final = {
+    "Ordinary decoding over a loop": 1.15,
+    "The lean form over transformers' own": 0.55,
+    "Verification, none, over the plain form": 0.36,
+    "Verification, maximal, over the plain form": 0.43,
+    "Verification, gumbel, over the plain form": 0.44,
+}
+"""Values measured when these bounds were written."""
+
+
+def measured() -> dict[str, float]:
+    """The ratios; takes seconds."""
+    model: Any = load_model("studio-image")
+    ordinary = job("ar", model, prompts("studio-image", 1)[0], 0)
+    by_hand = partial(_by_hand.picture, model, ordinary.prompt, 0)
+    networks = [partial(_by_hand.passes, network, 10) for network in (model._network, Transformer().eval())]
+    decode([ordinary])
+    for once in networks:
+        once()
+    found = {
+        "Ordinary decoding over a loop": median(ratios(turns(partial(decode, [ordinary]), by_hand, 5))),
+        "The lean form over transformers' own": median(ratios(turns(networks[0], networks[1], 7))),
+    }
+    for coupling in COUPLINGS:
+        case = Case(coupling, 16_384, 32)
+        session = FixedLogits(case)
+        found[f"Verification, {coupling}, over the plain form"] = median(
+            verified(case, session, 3) / verified_plainly(case, session, 3) for _ in range(3)
+        )
+    return found
+
+
+if __name__ == "__main__":
+    found = measured()
+    for name, ratio in found.items():
+        print(f"{name}: {ratio:.2f}, usually {USUAL[name]}")
+    sys.exit(any(ratio > FALLEN * USUAL[name] for name, ratio in found.items()))
