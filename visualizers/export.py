@@ -67,19 +67,14 @@ def printed(wanted: Sequence[Print], report: Callable[[int], None] = lambda done
     """
     kinds = " and ".join(dict.fromkeys(one.kind.upper() for one in wanted))
     try:
-        _try_browser()
+        browser = Chromium.find_browser(skip_local=False)
+        if browser and Path(browser).is_file():  # kaleido does not always notice that one ends at once
+            subprocess.run([browser, "--version"], check=True, capture_output=True, timeout=_START_SECONDS)
         return asyncio.run(_printed(wanted, report))
     except ChromeNotFoundError:
         raise BrowserMissing(f"{kinds} files are printed by a browser and none was found: {_REMEDY}") from None
     except _FAILURES:
         raise BrowserMissing(f"{kinds} files are printed by a browser and it did not start: {_REMEDY}") from None
-
-
-def _try_browser() -> None:
-    """Ask the browser for its version: kaleido does not always notice that one ends at once."""
-    browser = Chromium.find_browser(skip_local=False)
-    if browser and Path(browser).is_file():
-        subprocess.run([browser, "--version"], check=True, capture_output=True, timeout=_START_SECONDS)
 
 
 async def _printed(wanted: Sequence[Print], report: Callable[[int], None]) -> list[bytes]:

@@ -68,6 +68,13 @@ def compose(tiles: Tiles, canvas: Canvas, state: State, *, opaque: bool = False)
     return picture
 
 
+def recorded_picture(trace: Trace, state: State) -> str | None:
+    """Return the last picture that was recorded up to a state, the whole run's at its end, as a data: URL."""
+    if state.step == len(trace.steps) and trace.output.image:
+        return trace.output.image
+    return next((frame.image for frame in reversed(trace.legend.frames) if frame.step <= state.step), None)
+
+
 def final_picture(trace: Trace) -> str | None:
     """Return the picture that a whole run drew, as a data: URL; None for texts and for runs that were stopped."""
     if trace.canvas.kind != "image" or not trace.summary.complete:

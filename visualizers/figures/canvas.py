@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from traces.replay import PENDING, State, outcomes, state_after
+from traces.replay import PENDING, outcomes, state_after
 from traces.schema import FATES, Fate, Step, Trace
 from traces.video import frame_count, frame_names
 from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, panels_at
 from visualizers.palette import CIVIDIS, REJECTED, WHITE
-from visualizers.picture import cells, compose, data_url, grid
+from visualizers.picture import cells, compose, data_url, grid, recorded_picture
 from visualizers.plot import add_once, fate_mark, side_by_side
 from visualizers.style import NEUTRAL, fate_marker
 
@@ -60,14 +60,6 @@ def _name_frames(figure: go.Figure, trace: Trace, panel: int) -> None:
         figure.add_vline(x=frame * columns - 0.5, line=line, row=1, col=panel, exclude_empty_subplots=False)
 
 
-def _background(trace: Trace, state: State) -> str | None:
-    """Return the picture behind the marks: tiles, else the last recorded frame, else the result when it is reached."""
-    if trace.legend.tiles is not None:
-        return data_url(compose(trace.legend.tiles, trace.canvas, state))
-    frames = [frame.image for frame in trace.legend.frames if frame.step <= state.step]
-    return frames[-1] if frames else trace.output.image if state.step == len(trace.steps) else None
-
-
 @Figure(
     name="canvas",
     title="The canvas during decoding",
@@ -86,7 +78,8 @@ def _canvas(traces: Traces, step: int | None) -> go.Figure:
         rows, columns = grid(trace.canvas)
         _square_axes(figure, (rows, columns), 1, panel)
         _name_frames(figure, trace, panel)
-        if picture := _background(trace, state_after(trace, moment)):
+        state, tiles = state_after(trace, moment), trace.legend.tiles
+        if picture := data_url(compose(tiles, trace.canvas, state)) if tiles else recorded_picture(trace, state):
             place = {"x": -0.5, "y": -0.5, "sizex": columns, "sizey": rows, "sizing": "stretch", "layer": "below"}
             figure.add_layout_image(source=picture, **place, row=1, col=panel)
         for mark in _marks(trace, trace.steps[moment - 1], _mark_size(columns, len(traces))) if moment else ():

@@ -99,7 +99,10 @@ def _comparison(traces: Traces, step: int | None) -> go.Figure:
         "Forward passes": [_gain(row.trace.summary.forwards, row.forwards_ratio) for row in rows],
         "Time (ms)": [_gain(1000 * row.trace.summary.seconds, row.time_ratio) for row in rows],
         "Query tokens": [_gain(row.trace.summary.query_tokens, row.query_tokens_ratio) for row in rows],
-        "Drafts accepted (%)": [_accepted(row.trace) for row in rows],
+        "Drafts accepted (%)": [
+            (0.0, "no drafts") if (rate := row.trace.summary.acceptance) is None else (100 * rate, f"{100 * rate:,.0f}")
+            for row in rows
+        ],
     }
     figure = make_subplots(rows=1, cols=len(columns), shared_yaxes=True, horizontal_spacing=0.03)
     for panel, (head, values) in enumerate(columns.items(), start=1):
@@ -116,11 +119,6 @@ def _comparison(traces: Traces, step: int | None) -> go.Figure:
 
 def _gain(value: float, ratio: float | None) -> tuple[float, str]:
     return value, f"{value:,.0f}" if ratio is None else f"{value:,.0f} ({ratio:.2f}×)"
-
-
-def _accepted(trace: Trace) -> tuple[float, str]:
-    rate = trace.summary.acceptance
-    return (0.0, "no drafts") if rate is None else (100 * rate, f"{100 * rate:,.0f}")
 
 
 @Figure(

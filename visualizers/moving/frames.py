@@ -20,7 +20,7 @@ from traces.schema import Fate, Trace
 from traces.video import frame_count
 from visualizers.moving.look import Look, Moment, MovingError, pass_ends
 from visualizers.palette import DARK, LIGHT, MARKS, REJECTED, Surface, ink
-from visualizers.picture import cells, compose, grid, picture_of
+from visualizers.picture import cells, compose, grid, picture_of, recorded_picture
 
 MOST_HEIGHT: Final = 2400
 """Pixels of a frame."""
@@ -104,11 +104,8 @@ class GridCanvas:
         if legend.tiles is not None:
             tiles = compose(legend.tiles, self._trace.canvas, state, opaque=True)
             return tiles.convert("RGB").resize(size, Image.Resampling.BOX)
-        recorded = [frame.image for frame in legend.frames if frame.step <= state.step]
-        if self._trace.output.image and state.step == len(self._trace.steps):
-            recorded.append(self._trace.output.image)
-        if recorded:
-            picture = picture_of(recorded[-1])
+        if recorded := recorded_picture(self._trace, state):
+            picture = picture_of(recorded)
             smaller = picture.width > self.width
             return picture.resize(size, Image.Resampling.LANCZOS if smaller else Image.Resampling.NEAREST)
         image = Image.new("RGB", size, self._surface.panel)
