@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from benchmarks._results import Options, finish
 from benchmarks.claims import cspd, psd, s2d2, scd
-from benchmarks.claims.conclusion import Conclusion, Effect, against, per_pass, per_second, solved
+from benchmarks.claims.conclusion import Conclusion, Effect, against
 from traces.streams import piped
 
 SEEDS: Final = 64
@@ -27,7 +27,6 @@ _ANEW: Final[Mapping[str, Callable[[int], Mapping[str, Sequence[Effect]]]]] = {
     "CSpD": cspd.effects,
 }
 """Paper -> effects by their place in it, of runs that are decoded here with so many seeds."""
-_NUMBERS: Final = {"solved": solved, "per_pass": per_pass, "per_second": per_second}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -43,15 +42,11 @@ def conclusions(paper: str, seeds: int) -> list[Conclusion]:
     found = []
     for entry in PAPERS[paper]:
         place, needs = entry["place"], entry.get("needs", "")
-        effects: Sequence[Effect] = [_swept(*effect) for effect in entry.get("effects", ())]
+        effects: Sequence[Effect] = [against(*effect) for effect in entry.get("effects", ())]
         if not (effects or needs):
             effects = anew[place]
         found.append(Conclusion(place, entry["says"], effects, needs))
     return found
-
-
-def _swept(name: str, label: str, other: str, number: str, what: str, margin: float = 0.0) -> Effect:
-    return against(name, label, other, _NUMBERS[number], what, margin)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,12 @@ from traces.results import ResultRow, read_results
 from traces.schema import Trace
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
+NUMBERS: Final[Mapping[str, Callable[[ResultRow], float]]] = {
+    "solved": lambda row: float(bool(row.correct)),
+    "per_pass": lambda row: row.tokens / row.forwards,
+    "per_second": lambda row: row.tokens / row.seconds,
+}
+"""What runs of a sweep are compared by: a right answer, tokens a pass of either model, and a second."""
 ERRORS: Final = 3
 """Standard errors that an effect must be from zero."""
 
@@ -76,21 +82,6 @@ def sweep(name: str) -> Mapping[str, Mapping[int, ResultRow]]:
     return found
 
 
-def solved(row: ResultRow) -> float:
-    """1 where the answer is right."""
-    return float(bool(row.correct))
-
-
-def per_pass(row: ResultRow) -> float:
-    """Tokens a pass of either model."""
-    return row.tokens / row.forwards
-
-
-def per_second(row: ResultRow) -> float:
-    """Tokens a second."""
-    return row.tokens / row.seconds
-
-
 def runs(method: str, model_id: str, prompts: Iterable[str | None], **settings: object) -> list[Trace]:
     """Prompts decoded by a bundled model, each with another seed; None is the model's example."""
     model = load_model(model_id)
@@ -103,10 +94,8 @@ def texts(method: str, count: int, model_id: str = "text-target", **settings: ob
     return runs(method, model_id, [problem.question for problem in exam(model_id).problems[:count]], **settings)
 
 
-def against(
-    name: str, label: str, other: str, of: Callable[[ResultRow], float], what: str, margin: float = 0.0
-) -> Effect:
-    """A setting of a sweep over another one, problem by problem; see `difference`."""
-    mine, theirs = sweep(name)[label], sweep(name)[other]
+def against(name: str, label: str, other: str, number: str, what: str, margin: float = 0.0) -> Effect:
+    """A setting of a sweep over another one in one of `NUMBERS`, problem by problem; see `difference`."""
+    mine, theirs, of = sweep(name)[label], sweep(name)[other], NUMBERS[number]
     both = sorted(mine.keys() & theirs.keys())
     return difference(what, [of(mine[each]) for each in both], [of(theirs[each]) for each in both], margin)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks.claims.conclusion import Effect, difference, per_pass, sweep, texts
+from benchmarks.claims.conclusion import NUMBERS, Effect, difference, sweep, texts
 from traces.foresight import contributions
 from traces.schema import Trace
 
@@ -14,7 +14,7 @@ def effects(seeds: int) -> dict[str, list[Effect]]:
     """Of depths in a sweep that ships, and of `seeds` problems that are decoded here."""
     depths = [sweep("psd")[f"PSD (Confidence), depth {depth}"] for depth in (1, 3, 7)]
     problems = sorted(set.intersection(*(set(rows) for rows in depths)))
-    first, third, seventh = ([per_pass(rows[problem]) for problem in problems] for rows in depths)
+    first, third, seventh = ([NUMBERS["per_pass"](rows[problem]) for problem in problems] for rows in depths)
     gained = [b - a for a, b in zip(first, third, strict=True)]
     more = [b - a for a, b in zip(third, seventh, strict=True)]
     return {
