@@ -120,7 +120,8 @@ class ComparePage:
         self.fetching.connect("run", self.decode, {self.wanted, *self.inputs}, shows, self.problem)
         self.out.save_after(self.export.click(self.zip, {self.set, self.on}, self.out.parts, **QUIET))
         self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
-        played = self.grid.box.choose(self.play_row, {self.grid.grid, *self.inputs}, [self.views, *changes], **IN_TURN)
+        row = {self.grid.kept, self.grid.wide, *self.inputs}
+        played = self.grid.box.choose(self.play_row, row, [self.views, *changes], **IN_TURN)
         played.success(None, js=scroll_to("compare-viewer"), **QUIET)
 
     def connect_again(self, tabs: gr.Tabs) -> None:

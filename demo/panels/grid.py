@@ -1,7 +1,6 @@
 """A grid of pictures, clips or texts: a row a prompt, a column a setting of the runs that are ticked."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,20 +64,11 @@ _LEAD: Final = (
 _CLIPS: Final = tuple(f"clip {number}" for number in (2, 5, 9, 14, 23, 31))
 _OFFERED: Final = 3
 """Prompts that the form opens with."""
+_ORIGIN: Final = "a grid of prompts and settings"
 _FIGURE: Final = "pictures"
 """The figure that files hold."""
 _NAME: Final = "(link) => document.getElementById('grid-run')?.checkVisibility() && draftscopeAddress.grid(link)"
 """Script that puts the form into the page's address."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grid:
-    """What was asked for, and what is decoded of it."""
-
-    columns: tuple[Entry, ...] = ()
-    rows: tuple[Row, ...] = ()
-    paths: tuple[Path, ...] = ()
-    """Of the cells that are whole, row by row."""
 
 
 class GridPanel:
@@ -87,7 +77,10 @@ class GridPanel:
     def __init__(self, site: Site, tray: gr.State) -> None:
         """Lay it out and wire it; columns are what is ticked in `tray`."""
         self.site, self.tray = site, tray
-        self.grid = gr.State(Grid())
+        self.kept = gr.State(Shown())
+        """The cells that are whole, row by row."""
+        self.wide = gr.State(1)
+        """Columns of the grid."""
         self.model = gr.State("")
         """The model whose examples are offered."""
         gr.Markdown(_LEAD, elem_classes="lead")
@@ -105,7 +98,6 @@ class GridPanel:
         self.plan = notice_box(elem_id="grid-plan")
         self.problem = notice_box(elem_id="grid-problem")
         self.box = card_wall((), _STYLE, elem_id="grid")
-        self.kept = gr.State(Shown())
         self.files = Panel(site, "grid-figure", files_alone=True)
         self.export = ExportPanel(site, "grid", self.kept)
         self.link = gr.Textbox(visible=False)
@@ -119,7 +111,7 @@ class GridPanel:
         said = gr.on([self.prompts.change, self.seeds.input], self.say, form, says, **AT_ONCE_LATEST)
         said.then(None, self.link, None, js=_NAME, **AT_ONCE)
         self.examples.select(self.add, form, [self.prompts, *says], **AT_ONCE)
-        shows = [self.problem, self.box, self.grid, self.kept, *self.files.parts, *self.export.parts]
+        shows = [self.problem, self.box, self.wide, self.kept, *self.files.parts, *self.export.parts]
         self.buttons.connect("grid", self.conduct, {*form, self.site.look}, shows, self.problem)
         self.export.connect(set(), lambda values: (_FIGURE, None), lambda values: files(values[self.kept].traces()))
 
@@ -168,36 +160,32 @@ class GridPanel:
     def conduct(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Decode the grid and show every cell as soon as it is whole; these are kept, however it ends."""
         visitor = self.site.visitor(request)
-        grid, cells, traces = Grid(*self._asked(values)), list[Card](), list[Trace]()
-        heads = _heads(grid.rows)
-        for now in fill(grid.columns, grid.rows, visitor.stopped):
+        (columns, rows), cells, traces, kept = self._asked(values), list[Card](), list[Trace](), Shown((), _ORIGIN)
+        heads = _heads(rows)
+        for now in fill(columns, rows, visitor.stopped):
             update: Update = {self.problem: progress(now, f"{now.done} of {now.total} runs are whole and are kept.")}
             if now.trace is not None:
                 traces.append(now.trace)
-                row, column = divmod(len(cells), len(grid.columns))
-                cells.append(preview(now.trace, grid.columns[column], heads[row]))
-                update[self.grid] = grid = replace(grid, paths=(*grid.paths, *visitor.keep([now.trace], "").paths))
+                row, column = divmod(len(cells), len(columns))
+                cells.append(preview(now.trace, columns[column], heads[row]))
+                update[self.kept] = kept = Shown((*kept.paths, *visitor.keep([now.trace], "").paths), _ORIGIN)
             if not now.share:
-                update |= self.export.offered(there=False)
+                update |= {self.wide: len(columns), self.kept: kept, **self.export.offered(there=False)}
             yield {**update, self.box: values_of(cells)}
         if traces:  # where the page is busy, gradio shows the last of several messages alone: it has to hold all
-            yield {self.box: values_of(cells), self.grid: grid, **self._result(grid, traces, values, request)}
-
-    def _result(self, grid: Grid, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
-        """The files of what was decoded."""
-        figure = FIGURES[_FIGURE]
-        drawn = self.files.show(figure, figure.draw(traces), values[self.site.look], request)
-        kept = Shown(grid.paths, "a grid of prompts and settings")
-        return {self.kept: kept, **drawn, **self.export.offered(there=True)}
+            figure = FIGURES[_FIGURE]
+            drawn = self.files.show(figure, figure.draw(traces), values[self.site.look], request)
+            state = {self.box: values_of(cells), self.wide: len(columns), self.kept: kept}
+            yield {**state, **drawn, **self.export.offered(there=True)}
 
     def opened(self, values: Update, event: gr.EventData) -> tuple[Entry, ...]:
         """The runs of the row whose cell was pressed, that one included.
 
         Raises gr.Error for a cell that is not there, or not any more.
         """
-        grid: Grid = values[self.grid]
-        cell, wide = chosen_index(event, len(grid.paths), "cell"), len(grid.columns)
-        paths = grid.paths[cell // wide * wide :][:wide]
+        every: tuple[Path, ...] = values[self.kept].paths
+        cell, wide = chosen_index(event, len(every), "cell"), values[self.wide]
+        paths = every[cell // wide * wide :][:wide]
         if not all(path.exists() for path in paths):
             raise gr.Error("cell: its run is no longer here; decode the grid again.")
         return entries_of(paths, "yours")

@@ -120,7 +120,7 @@ def test_a_cell_plays_its_row_and_changes_no_column(parts: Parts, monkeypatch: p
     assert there == [0, 1, 2, 3, 4, 4]  # gradio may show the last one alone
     kept = updates[-1][panel.kept].traces()
     assert [(trace.config["window"], trace.seed) for trace in kept] == [(8, 0), (16, 0), (8, 1), (16, 1)]
-    values |= {panel.grid: updates[-1][panel.grid]}
+    values |= {part: updates[-1][part] for part in (panel.kept, panel.wide)}
     update = page.play_row(values, request, gr.EventData(None, {"index": 3}))
     chosen = update[page.tray].chosen
     assert [trace.seed for trace in update[site.shown].traces()] == [1, 1]
