@@ -1,10 +1,4 @@
-"""Grids: which methods and settings a sweep runs, on how many problems, read from JSON and checked as a whole.
-
-A grid is an object with `model`, `problems` (the first so many held-out ones) and `configurations`, a list of objects
-with `label`, `method` and, where wanted, `preset`, `config` and `curve`. `seeds` and `length` may be left out. A list
-in place of a value, in `config` or as `preset`, stands for one configuration an entry; several lists, for all
-combinations.
-"""
+"""Grids of docs/benchmarks.md: which methods and settings a sweep runs, on how many problems, checked as a whole."""
 
 import itertools
 import json

@@ -1,9 +1,4 @@
-"""What an address of the page asks for: a run, by method, model, settings, prompt and seed, or a recording.
-
-    #method=scd&model=studio-image&prompt=a%20red%20boot&seed=3&set.window=16&step=12
-    #gallery=scd-picture&step=12
-    #compare=scd-picture&compare=method%3Dscd%26model%3Dstudio-image%26seed%3D3
-    #plan.device=H200&plan.drafts=6
+"""What an address of the page asks for, as docs/page.md lists it: a run, recordings, runs to compare, a plan.
 
 A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `plan` is the
 calculator's; `step`, `ms`, `clock`, `on` and `token` are the player's, `tour` is the tour's. An address comes from

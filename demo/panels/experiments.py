@@ -13,7 +13,6 @@ from demo.runs.experiments import EXPERIMENTS, Experiment, conduct
 from demo.server.limits import EXPERIMENT_RUNS, Deadline, current
 from demo.site import AT_ONCE, Site, Update
 from engines.models.catalog import MODELS, load_model
-from engines.models.model_info import ModelInfo
 from visualizers import FIGURES
 
 _LEAD: Final = (
@@ -72,7 +71,10 @@ class ExperimentsPanel:
         seeds = min(int(values[self.seeds]), _most_seeds(experiment))
         sampling = self.watch.sampling[experiment.family].values(values)
         stopped = Deadline(current().run_seconds, self.site.visitor(request).stopped)
-        info, prompt = _fitting(experiment, values[self.watch.model], values[self.watch.prompt] or "")
+        info, prompt = MODELS[values[self.watch.model]], values[self.watch.prompt] or ""
+        if experiment.family not in info.families:
+            info = MODELS[experiment.model]
+            prompt = info.default_prompt
         done, total = 0, len(experiment.arms) * seeds
         for traces in conduct(experiment, load_model(info.id), prompt, seeds, sampling, stopped):
             done = len(traces)
@@ -87,9 +89,3 @@ class ExperimentsPanel:
 
 def _most_seeds(experiment: Experiment) -> int:
     return EXPERIMENT_RUNS // len(experiment.arms)
-
-
-def _fitting(experiment: Experiment, model: str, prompt: str) -> tuple[ModelInfo, str]:
-    """The model of Watch and its prompt, or the experiment's own where that one is of another family."""
-    chosen, own = MODELS[model], MODELS[experiment.model]
-    return (chosen, prompt) if experiment.family in chosen.families else (own, own.default_prompt)

@@ -1,10 +1,4 @@
-"""Figures to take away: one zip with PDF, SVG, PNG and CSV of each, the traces, a caption and the commands.
-
-    from visualizers.bundle import Options, write_zip
-    write_zip([first, second], "window.zip", figures=["churn", "race"], options=Options(width="column"))
-
-`python -m visualizers RUN ... -o window.zip --figure churn --figure race --preset column` does the same.
-"""
+"""Figures to take away: one zip with PDF, SVG, PNG and CSV of each, the traces, a caption and the commands."""
 
 import os
 import zipfile
