@@ -1,7 +1,5 @@
 """All benchmarks, one command and one table each.
 
-    python -m benchmarks [NAME ...] [-o FOLDER] [--full] [--jobs N]
-
 Without `--full` each measures as little as still tells a ratio, in under twenty minutes on two cores, into build/bench.
 `--full` measures what docs/measured.md and README show, for hours. Several go side by side, a thread each, as they
 count processor time; those that watch the clock, or start processes, follow one by one. Every result is one file of

@@ -169,11 +169,7 @@ def patch_markdown() -> str:
     return table(head, [[row["drafter"], row["verdict"], str(row["gamma"]), *each] for row, each in speeds])
 
 
-def cspd_markdown() -> str:
-    """The table of docs/hardware.md on CSpD's Table 1: a row a draft length."""
-    batches = ", ".join(map(str, CSPD_BATCHES))
-    return table(["γ", f"reported, in batches of {batches}", "computed", "mean error"], _lines(cspd_pairs()))
-
-
 if __name__ == "__main__":
-    print(markdown(), cspd_markdown(), patch_markdown(), sep="\n\n")
+    reported = f"reported, in batches of {', '.join(map(str, CSPD_BATCHES))}"
+    by_length = table(["γ", reported, "computed", "mean error"], _lines(cspd_pairs()))
+    print(markdown(), by_length, patch_markdown(), sep="\n\n")

@@ -1,7 +1,5 @@
 """Many runs on problems with known answers: every configuration of a grid, one row a run, in a process for each core.
 
-    python -m benchmarks.sweep GRID -o RESULTS.jsonl[.gz] [--jobs N] [--batch B]
-
 Rows are appended as they come. The same command resumes a sweep that was interrupted, or whose grid grew; a line that
 was cut off by the interruption is dropped and its problem solved again. - is standard input for GRID, and standard
 output for RESULTS, which cannot be resumed. docs/benchmarks.md says what a grid and a row are.

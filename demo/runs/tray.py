@@ -107,13 +107,17 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
     seed = "no seed" if trace.seed is None else f"seed {trace.seed}"
     count = len(trace.steps)
+    method = METHODS.get(trace.method)
+    usual = as_values(method.config()) if method else {}
+    told = settings_of(trace).items()
+    unusual = [words for name, words in told if name in usual and trace.config[name] != usual[name]]
     request = request_of(trace)
     own = FILE if request is None else fragment_of(request, beside=True)
     return Entry(
         id=digest([*what, *sizes])[:16],
         source=source,
         path=path,
-        title=", ".join([name_of(trace), *_unusual(trace)]),
+        title=", ".join([name_of(trace), *unusual[:_SETTINGS_SAID], *["..."] * (len(unusual) > _SETTINGS_SAID)]),
         note=f"{seed}: {count} pass{'' if count == 1 else 'es'}{stopped}",
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
@@ -123,15 +127,6 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
         seconds=trace.summary.seconds,
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
     )
-
-
-def _unusual(trace: Trace) -> list[str]:
-    """The settings in which a run differs from its method's defaults, as far as there is room."""
-    method = METHODS.get(trace.method)
-    usual = as_values(method.config()) if method else {}
-    told = settings_of(trace).items()
-    unusual = [words for name, words in told if name in usual and trace.config[name] != usual[name]]
-    return unusual if len(unusual) <= _SETTINGS_SAID else [*unusual[:_SETTINGS_SAID], "..."]
 
 
 def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[Entry, ...]]:

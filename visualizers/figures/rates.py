@@ -138,11 +138,6 @@ def correlation(verdicts: list[PlaceTally]) -> float | None:
     return float(np.corrcoef(detail, passed)[0, 1])
 
 
-def _has_detail(trace: Trace) -> bool:
-    drawn = trace.legend.tiles is not None or trace.output.image is not None
-    return drawn and trace.canvas.kind == "image" and trace.summary.complete and bool(trace.summary.judged)
-
-
 @Figure(
     name="detail",
     title="Drafts accepted by local detail",
@@ -150,7 +145,11 @@ def _has_detail(trace: Trace) -> bool:
     caption="Local detail is how much the brightness of the finished picture varies within the cell of a token. Judged "
     "drafts are divided into 5 equal groups by it; a falling curve means that detail is hard to draft. The legend has "
     "the correlation of detail and verdict; error bars are standard errors.",
-    needs=_has_detail,
+    needs=lambda trace: (
+        trace.canvas.kind == "image"
+        and trace.summary.complete
+        and bool(trace.summary.judged and (trace.legend.tiles or trace.output.image))
+    ),
     needed="a whole picture with judged drafts",
     at_most="groups",
 )

@@ -55,14 +55,11 @@ def swept(traces: Traces) -> tuple[str, Mapping[str, Sweep]] | None:
     return most, sweeps[most]
 
 
-def _needs(setting: str) -> Callable[[Traces], str | None]:
-    def refuses(traces: Traces) -> str | None:
-        groups = len(by_value(traces, setting, numbers=True))
-        if not groups:
-            return f"needs complete runs that differ in the setting `{setting}`"
-        return f"draws up to {MOST_GROUPS} groups of runs, {groups} given" if groups > MOST_GROUPS else None
-
-    return refuses
+def _too_few_or_many(traces: Traces, setting: str) -> str | None:
+    groups = len(by_value(traces, setting, numbers=True))
+    if not groups:
+        return f"needs complete runs that differ in the setting `{setting}`"
+    return f"draws up to {MOST_GROUPS} groups of runs, {groups} given" if groups > MOST_GROUPS else None
 
 
 def _draw_means(
@@ -147,7 +144,7 @@ def _hamming(traces: Traces, step: int | None) -> go.Figure:
     paper="SCD, Fig. 5",
     caption="Each redraft is coupled to the old draft with probability α and independent otherwise; α = 0 is plain "
     "speculative Jacobi decoding. Means over runs, error bars one standard deviation.",
-    refuses=_needs("alpha"),
+    refuses=partial(_too_few_or_many, setting="alpha"),
 )
 def _strength(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(["By share of drafts that changed", "By coupling strength"], horizontal_spacing=0.1)
@@ -175,7 +172,7 @@ def _strength(traces: Traces, step: int | None) -> go.Figure:
     paper="SCD, Table 1 (window L)",
     caption="Forward passes to the last token by the length of the window; level lines are runs without a window. "
     "Means over runs, error bars one standard deviation.",
-    refuses=_needs("window"),
+    refuses=partial(_too_few_or_many, setting="window"),
 )
 def _window(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side([""])
@@ -196,7 +193,7 @@ def _window(traces: Traces, step: int | None) -> go.Figure:
     paper="PSD, section 4.2",
     caption="Left: tokens per forward pass by depth of the drafts. Right: tokens fed to the model for each token "
     "decoded, over all rows of a pass. Means over runs, error bars one standard deviation.",
-    refuses=_needs("depth"),
+    refuses=partial(_too_few_or_many, setting="depth"),
 )
 def _depth(traces: Traces, step: int | None) -> go.Figure:
     figure = side_by_side(["Tokens per forward pass", "Query tokens per token"], horizontal_spacing=0.1)
