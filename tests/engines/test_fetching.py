@@ -188,4 +188,4 @@ def test_a_folder_with_a_gguf_file_is_a_model(tmp_path: Path, monkeypatch: pytes
 
 def test_the_model_stands_before_other_texts() -> None:
     names = [info.id for info in MODELS.values() if "discrete-ar" in info.families and info.text]
-    assert names[0] == "smollm2" and MODELS["smollm2"].opens == (("drafter", "lookup"),)
+    assert names[0] == "smollm2" and MODELS["smollm2"].opens == (("drafter", "lookup-eagle"), ("gamma", 3))
