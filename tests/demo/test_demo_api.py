@@ -54,9 +54,6 @@ def check(answer: str, field: str) -> None:
     assert sentence.startswith(f"{field}: ") and sentence.endswith("."), sentence
 
 
-# ---------------------------------------------------------------- without a server
-
-
 @pytest.mark.slow
 def test_a_summary_and_the_trace_are_those_of_the_same_run_anywhere() -> None:
     trace = decoded("scd", seed=3, **SETTINGS)
@@ -94,9 +91,6 @@ def test_validate_says_what_is_wrong() -> None:
     verdict = validate(json.dumps(document).encode())
     assert (verdict["valid"], verdict["field"]) == (False, "steps[0].fate[0]") and "eaten" in verdict["problem"]
     assert validate(None)["problem"] == "none was given"
-
-
-# ---------------------------------------------------------------- over HTTP
 
 
 @pytest.fixture(scope="module")
@@ -178,9 +172,6 @@ def test_the_server_is_ready_knows_defaults_and_hands_out_nothing_else(server: s
         caught.value.close()
     large = httpx.post(f"{server}/gradio_api/upload", files={"files": b"0" * (UPLOAD_BYTES + 1)}, timeout=60)
     assert large.status_code == 413
-
-
-# ---------------------------------------------------------------- as tools
 
 
 def in_session(server: str, ask: Any) -> Any:

@@ -32,9 +32,6 @@ ONE, TWO, THREE = (Asker(name, "203.0.113.7") for name in ("one", "two", "three"
 ALONE = "The model decodes for one visitor at a time."
 
 
-# ---------------------------------------------------------------- the line
-
-
 def test_the_line_is_first_come_first_served_and_says_place_and_wait() -> None:
     clock = SimpleNamespace(now=100.0)
     line = Line(LAPTOP, lambda: clock.now)
@@ -102,9 +99,6 @@ def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: 
     assert not line.places
 
 
-# ---------------------------------------------------------------- a run's time
-
-
 def asked(method: str, **settings: Any) -> Request:
     return Request(method, "toy-field" if "cspd" in method else "toy-raster", "", METHODS[method].config(**settings))
 
@@ -131,9 +125,6 @@ def test_a_message_for_visitors_says_nothing_of_where_things_lie() -> None:
     root = Path(__file__).parents[2]
     said = f"text-target: config.json is missing in {root}/assets/models/text-target. {Path.home()}/x"
     assert for_visitors(said) == "text-target: config.json is missing in assets/models/text-target. x"
-
-
-# ---------------------------------------------------------------- a small public server
 
 
 def posted(server: str, name: str, data: list[Any], **headers: str) -> dict[str, Any]:

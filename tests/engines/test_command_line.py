@@ -112,8 +112,6 @@ def test_an_interrupted_run_keeps_what_it_has(
     assert capsys.readouterr().out.rstrip().endswith("incomplete")
 
 
-# ---------------------------------------------------------------- check
-
 MINE = """
 from dataclasses import replace
 from engines.methods import METHODS
@@ -192,8 +190,6 @@ def test_what_cannot_be_checked_is_named(
     assert len(printed.err.splitlines()) == 1
     assert printed.out == ""
 
-
-# ---------------------------------------------------------------- streams
 
 ROOT = Path(__file__).parents[2]
 TOY = ["run", "ar", "--model", "toy-raster", "--prompt", ""]

@@ -69,9 +69,6 @@ def test_a_method_keeps_its_promises(name: str, preset: str) -> None:
     assert broken(METHODS[name], **ALL[name, preset]) == {}
 
 
-# ---------------------------------------------------------------- claims
-
-
 def mutant(method: str, decode: Any, **changed: Any) -> Method:
     """A method with another decoder that calls itself lossless."""
     return replace(METHODS[method], decode=decode, deviation=lossless, **changed)
@@ -275,9 +272,6 @@ def test_a_bias_that_shows_at_three_drafts_is_seen() -> None:
     assert not claims(METHODS["scd"], values)
     assert broken(METHODS["scd"], **values) == {}
     assert list(broken(replace(METHODS["scd"], deviation=lossless), **values)) == [CLAIM]
-
-
-# ---------------------------------------------------------------- the other promises
 
 
 def test_randomness_of_ones_own_is_caught() -> None:

@@ -61,8 +61,6 @@ def many(count: int, **values: object) -> Tensor:
     return torch.tensor(sample_tokens([changed(first, sample=i) for i in range(count)]), dtype=torch.float64)
 
 
-# ---------------------------------------------------------------- the distribution of sequences
-
 DRAFTS = {"gamma": 3, "prefill": 0, "steps": 3}
 SAMPLES = 400
 
@@ -122,9 +120,6 @@ def test_defects_are_caught(module: Any, name: str, defect: Any, monkeypatch: py
     assert misfit(many(SAMPLES, model=model, small=small, **values, **DRAFTS))[0] > 3
 
 
-# ---------------------------------------------------------------- limits
-
-
 @pytest.mark.parametrize("method", DRAFTING)
 @pytest.mark.parametrize(("values", "fate"), [({"gamma": 0}, Fate.SAMPLED), ({"prefill": 1.0}, Fate.PREFILLED)])
 def test_without_drafts_it_is_ordinary_decoding_bit_for_bit(values: dict[str, object], fate: Fate, method: str) -> None:
@@ -165,9 +160,6 @@ def test_draft_calls_and_fates_of_a_verification(method: str) -> None:
     assert {step.call.role for step in trace.steps} == {"draft", "target"}
     assert trace.draft_model is not None
     assert trace.draft_model.id == "small"
-
-
-# ---------------------------------------------------------------- paths
 
 
 def path_pairs(trace: Trace) -> list[tuple[Any, Any, int]]:
@@ -213,9 +205,6 @@ def test_the_plane_prefers_no_component(width: int) -> None:
     torch.testing.assert_close(onto[:, 0], torch.full((width,), width**-0.5, dtype=torch.float64))
 
 
-# ---------------------------------------------------------------- the release
-
-
 @pytest.mark.slow
 def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() -> None:
     """Regression: it rejects drafts of an equal model, neighbours stop depending on each other, calls stay the same."""
@@ -238,9 +227,6 @@ def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() ->
     assert release[1] == pytest.approx(0.55, abs=0.1)
     assert single[0] == pytest.approx(0.9, abs=0.05)  # with one draft a block there is nothing that could be unseen
     assert release[2] == {24 + 3}  # 24 drafts and 24 / 8 verifications, whatever they say
-
-
-# ---------------------------------------------------------------- batches and records
 
 
 def from_columns(step: Step, i: int) -> float:
@@ -326,9 +312,6 @@ def test_a_trace_from_before_the_methods_parted_still_opens(method: str, config:
     for name in drawn:
         assert FIGURES[name].draw([old]).data
     assert "whole" in standalone([old], "An old run")
-
-
-# ---------------------------------------------------------------- refusals
 
 
 def test_models_of_different_tokens_are_refused() -> None:

@@ -73,9 +73,6 @@ def test_the_device_elsewhere_refuses_and_counts() -> None:
         assert there.reads == {"_to_copy": 1, "_local_scalar_dense": 1}
 
 
-# ---------------------------------------------------------------- names
-
-
 @pytest.mark.parametrize(
     ("named", "variable", "gpu", "device"),
     [
@@ -128,9 +125,6 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 def test_several_devices_are_named_each_once(asked: str, problem: str) -> None:
     with pytest.raises((ConfigError, ModelError), match=f"^device: {problem}"):
         devices.resolve_several(asked)
-
-
-# ---------------------------------------------------------------- commands
 
 
 @pytest.mark.slow

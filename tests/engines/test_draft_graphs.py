@@ -89,9 +89,6 @@ def test_exactly_wants_all_of_it() -> None:
     assert result.accepted.tolist() == [True, False, True, True]
 
 
-# ---------------------------------------------------------------- policies
-
-
 def chosen(rule: str, confidence: list[float], position: list[int] | None = None, threshold: float = 0.9) -> list[int]:
     values = torch.tensor(confidence, dtype=torch.float64)
     place = torch.tensor(position or list(range(len(confidence))))
@@ -135,9 +132,6 @@ def test_many_rows_at_once_are_each_row_alone() -> None:
             assert result.equal(unmasking.at_least_one(rule(row, place, 0.8), row))
             assert not (result & (row == NOTHING)).any()
             assert result.any() or (row == NOTHING).all()
-
-
-# ---------------------------------------------------------------- calibration
 
 
 def test_what_comes_true_most_is_covered_first() -> None:

@@ -93,9 +93,6 @@ def randn(*shape: int, seed: int = 2, dtype: torch.dtype = torch.float64) -> Ten
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
 
 
-# ---------------------------------------------------------------- codes
-
-
 def native_logits(family: str, words: list[int], codes: Tensor) -> Tensor:
     """Logits [1 + N, K] of every code behind a prompt and N codes, by the classes of transformers."""
     tokenizer = drawing.tokenizer(family)
@@ -210,9 +207,6 @@ def test_a_vqgan_inside_a_checkpoint_is_anoles(home: Path, tmp_path: Path, monke
     assert (whole.tokens, whole.card.title) == (apart.tokens, "Anole: whole")
 
 
-# ---------------------------------------------------------------- latents
-
-
 @pytest.mark.one_quick
 @pytest.mark.parametrize("family", LATENT)
 @pytest.mark.parametrize("method", ["continuous", "cspd", "cspd-block", "cspd-release"])
@@ -313,9 +307,6 @@ def test_xar_draws_cells_or_tokens_and_takes_no_settings_of_diffusion_heads(home
     assert [fate.value for fate in trace.steps[-1].fate] == ["accepted"] * 3 + ["bonus"]
 
 
-# ---------------------------------------------------------------- Cosmos
-
-
 def test_cosmos_is_a_qwen3_whose_rotations_turn_with_time_row_and_column(home: Path) -> None:
     model, native = loading.load(home / "cosmos"), drawing.cosmos()
     assert (model.shape.latents, model.shape.rows, model.shape.columns) == (4, 2, 3)
@@ -387,9 +378,6 @@ def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsy
     assert main(["convert", "cosmos", str(files), str(files), str(place)]) == 3
     assert main(["convert", "rar", str(files), str(tmp_path / "no")]) == 2
     assert "KIND: 'rar' is none; use lumina-mgpt" in capsys.readouterr().err
-
-
-# ---------------------------------------------------------------- refusals
 
 
 def inside(section: str, **fields: object) -> Change:

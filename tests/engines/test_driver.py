@@ -88,9 +88,6 @@ def test_jobs_that_do_not_go_together_are_refused() -> None:
         run_batch([job("scd"), job("scd", window=8)])
 
 
-# ---------------------------------------------------------------- the cached transformer
-
-
 @pytest.mark.one_quick
 @pytest.mark.parametrize("guidance", [1.0, 2.5])
 def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:

@@ -105,9 +105,6 @@ def test_groups_change_the_distribution(ends: str, expected: float) -> None:
     assert total_variation("gsd", table, **values, ends=ends) == pytest.approx(expected, abs=1e-3)
 
 
-# ---------------------------------------------------------------- defects that must be caught
-
-
 def defect(**values: object) -> float:
     return error("scd", Table(4, 2, seed=6), **{"window": THREE_DRAFTS, "initial": "uniform", **values})
 

@@ -154,9 +154,6 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     assert not torch.equal(eps_c, eps_u)
 
 
-# ---------------------------------------------------------------- MAR
-
-
 @pytest.mark.parametrize("method", ["cspd", "cspd-block"])
 def test_a_mar_that_drafts_for_itself_keeps_everything(method: str) -> None:
     trace = finish(job(mar(0), "7", method, drafter="itself", gamma=2))
@@ -165,9 +162,6 @@ def test_a_mar_that_drafts_for_itself_keeps_everything(method: str) -> None:
     torch.testing.assert_close(
         torch.tensor(trace.output.tokens), torch.tensor(plain.output.tokens), atol=1e-3, rtol=1e-3
     )
-
-
-# ---------------------------------------------------------------- masked generation
 
 
 @pytest.mark.parametrize("parallel", [1, 5])

@@ -55,9 +55,6 @@ def counted(trace: Trace, like: Trace) -> bool:
     return same and order[: len(expected)] == expected
 
 
-# ---------------------------------------------------------------- the policy's own text
-
-
 @pytest.mark.one_quick
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("policy", POLICIES)
@@ -151,9 +148,6 @@ def test_spiffy_loses_nothing_whatever_the_model_says(graph: str, loop: str, acc
     assert gained > 0
 
 
-# ---------------------------------------------------------------- accounting
-
-
 @pytest.mark.one_quick
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("kind", KINDS)
@@ -193,9 +187,6 @@ def test_a_literal_loop_asks_once_more_and_rows_are_drafts_that_share_what_is_fi
     full = next(step for step in trace.steps if step.call.mode == "verify" and step.signals["open"] == 7)
     assert full.call.rows == 7
     assert full.call.query_tokens == 7 * 8
-
-
-# ---------------------------------------------------------------- what a pass says of its drafts
 
 
 def verifications(trace: Trace) -> list[Step]:
@@ -244,9 +235,6 @@ def test_what_is_left_open_is_ranked_by_confidence() -> None:
         ranks = [step.numbers["rank"][i] for i in left]
         by_confidence = sorted(left, key=lambda i: (-(step.numbers["confidence"][i] or 0), step.position[i]))
         assert [left[ranks.index(r)] for r in sorted(r for r in ranks if r is not None)] == by_confidence
-
-
-# ---------------------------------------------------------------- presets, calibration, refusals
 
 
 def test_presets_are_the_papers() -> None:

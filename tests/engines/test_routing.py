@@ -36,9 +36,6 @@ def view(confidence: Sequence[float], confident: int = 0, progress: float = 0.0,
     return View(probs.double(), chosen, torch.full_like(chosen, 0.5), torch.tensor(confident), progress)
 
 
-# ---------------------------------------------------------------- estimates
-
-
 def test_expected_drafts_have_their_limits() -> None:
     one, none = torch.ones(5), torch.tensor([0.0, 1.0, 1.0])
     assert expected_accepted(one) == 5
@@ -72,9 +69,6 @@ def test_a_margin_at_the_cut_passes_and_an_entropy_at_the_cut_does_not() -> None
     assert estimates(probs, probs[:, 0], probs[:, 0], 1.0, 0.5)["margin"] == 1
     uniform = torch.full((1, 2), 0.5, dtype=torch.float64)
     assert estimates(uniform, probs[:, 0], probs[:, 0], 1.0, 1.0)["hard_entropy"] == 0
-
-
-# ---------------------------------------------------------------- routers
 
 
 def decide(config: RouterSettings, seen: View, memory: Memory | None = None) -> bool:

@@ -41,9 +41,6 @@ def text(trace: Trace) -> list[int | None]:
     return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
-# ---------------------------------------------------------------- the verifier is block size 1
-
-
 def judged(model: TinyLM, *, causal: bool, layout: str) -> tuple[Tensor, Row, Tensor]:
     """Logits of a span whose first block is half written, on a cache of two blocks: logits, row, tokens of F."""
     config = make_config(Config, {"block": "4", "length": 16, "layout": layout})
@@ -120,9 +117,6 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
     assert all_probs(0).equal(all_probs(2))
 
 
-# ---------------------------------------------------------------- exact distributions
-
-
 def decoder(model: Depth, length: int, prompt: tuple[int, ...], **values: object) -> Callable[[Chance], Decoder]:
     config = make_config(Config, {"block": "2", "mode": "sample", "verdict": "ratio", **values})
     return lambda chance: decode(model.task(length, prompt), config, chance)
@@ -191,9 +185,6 @@ def test_a_verdict_commits_the_verifiers_distribution_for_drawn_drafts_only() ->
     assert float((committed(p, q, sampled=False) - p[0]).abs().max()) > 0.01
 
 
-# ---------------------------------------------------------------- what must be the same
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["aligned", "shift"])
 @pytest.mark.parametrize("block", ["2", "4", "8"])
@@ -249,9 +240,6 @@ def test_the_verifier_sees_edits() -> None:
     assert edited
     assert {step.call.mode for step in edited} <= {"draft", "edit"}
     assert loads(dumps(trace)).output.tokens == trace.output.tokens
-
-
-# ---------------------------------------------------------------- the release's schedule, the end, the trace
 
 
 def test_steps_that_gain_too_little_are_topped_up() -> None:

@@ -37,9 +37,6 @@ def job(model: Any = None, small: Any = None, seed: int = 0, **values: object) -
     return Job(METHODS["simsd"], cast(Any, model or tiny()), PROMPT, settings(**values), seed, small=draft)
 
 
-# ---------------------------------------------------------------- one pass against many
-
-
 def drafts_of(row: Row, order: list[int], tokens: list[int]) -> Drafts:
     return Drafts(torch.tensor(order) + row.block.start, torch.tensor(tokens), torch.empty(len(order), 0))
 
@@ -153,9 +150,6 @@ def test_copies_at_positions_of_their_own_are_further_off() -> None:
     assert (slots(model, row, drafts, "eq1", rope_copy=False) - replay(model, row, drafts)).abs().max() > 0.1
 
 
-# ---------------------------------------------------------------- the distribution
-
-
 def decoder(task: TextTask, **values: object) -> Callable[[Chance], Decoder]:
     config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
     return lambda chance: METHODS["simsd"].decode(task, config, chance)
@@ -237,9 +231,6 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
     assert "other places than these" in say(settings(rope_copy=False))
 
 
-# ---------------------------------------------------------------- on a model
-
-
 @pytest.mark.slow
 def test_who_drafts_for_itself_is_always_right_and_writes_its_own_greedy_text() -> None:
     """Self-drafting one token at a time is that text by definition, whatever is judged at once."""
@@ -289,9 +280,6 @@ def test_fewer_than_gamma_are_left_to_the_target() -> None:
     left = [step for step in trace.steps if step.call.mode == "fallback"]
     assert left
     assert all(step.call.role == "target" and step.fate == (Fate.FALLBACK,) for step in left)
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 @pytest.mark.parametrize(("kind", "word"), [("shift", "to its left"), ("full", "the whole text")])

@@ -100,9 +100,6 @@ def picture(address: str) -> Image.Image:
     return Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))
 
 
-# ---------------------------------------------------------------- prompts
-
-
 @pytest.mark.parametrize(
     ("said", "problem"),
     [

@@ -88,9 +88,6 @@ def test_every_method_takes_a_blocks_first_token_from_the_pass_that_stores_the_b
     assert met >= 2
 
 
-# ---------------------------------------------------------------- sub-blocks
-
-
 def test_a_row_says_what_may_be_filled_next() -> None:
     model: Any = tiny("shift")
     task = cast(TextTask, job(model, "abcdefg").task)

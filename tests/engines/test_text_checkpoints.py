@@ -35,9 +35,6 @@ from traces import read
 SHIFTED, FULL = ("Fast_dLLM_Qwen", "Dream", "PanguEmbedded"), ("llada", "Dream")
 
 
-# ---------------------------------------------------------------- diffusion language models
-
-
 def test_the_rows_of_the_table_load_the_families_that_are_built() -> None:
     rows = [kind for row in CHECKPOINTS if row.module == "diffusion_lm" for kind in row.types]
     assert sorted(rows) == sorted(diffusion_lm.FAMILIES) == sorted(DIFFUSION)
@@ -110,9 +107,6 @@ def test_the_head_of_a_tied_checkpoint_is_not_used(tmp_path: Path) -> None:
     assert decoded(job(load(folder), block="8")) == plain
 
 
-# ---------------------------------------------------------------- causal language models
-
-
 @pytest.mark.one_quick
 @pytest.mark.parametrize("family", CAUSAL)
 def test_a_causal_model_writes_what_transformers_generates(tmp_path: Path, family: str) -> None:
@@ -152,9 +146,6 @@ def test_a_special_token_and_another_block_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(ValueError, match=problem):
             open_session([job(model, **values)])
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 def cut(folder: Path) -> None:
@@ -207,9 +198,6 @@ def test_code_that_comes_along_is_not_run(tmp_path: Path, family: str) -> None:
     code = {"AutoConfig": "configuration_own.Own", "AutoModelForCausalLM": "modeling_own.Own"}
     configured(auto_map=code)(folder)
     assert load(folder)
-
-
-# ---------------------------------------------------------------- by name
 
 
 @pytest.fixture

@@ -89,9 +89,6 @@ def tokenizer(family: str) -> Tokenizer:
     return made
 
 
-# ---------------------------------------------------------------- networks
-
-
 def janus(seed: int = 0) -> Any:
     vq = {**VQ, "num_embeddings": CODES, "projection_dim": 32, "image_token_embed_dim": 32}
     sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 2 * SIDE}
@@ -157,9 +154,6 @@ def xar(seed: int = 0) -> XAR:
 def harmon(seed: int = 0) -> Harmon:
     qwen = Qwen2Model(Qwen2Config(**TEXT))
     return randomised(Harmon(MAR_SIZE, qwen), seed)
-
-
-# ---------------------------------------------------------------- published names
 
 
 def replaced(state: dict[str, Tensor], *names: tuple[str, str]) -> dict[str, Tensor]:
@@ -258,9 +252,6 @@ def scripted(state: dict[str, Tensor]) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch.jit is deprecated, and the release is in its format
         return torch.jit.script(root)
-
-
-# ---------------------------------------------------------------- folders
 
 
 def _pickled(file: Path, state: dict[str, Tensor]) -> Path:
