@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Route, expect
-from support import handmade, synthetic
+from support import handmade
 from support.browser import visit
+from support.hostile import HOSTILE, written
 
 import draftscope as ds
 import traces
@@ -30,7 +31,7 @@ def test_a_trace_to_show_equals_the_trace_and_says_itself_in_one_line() -> None:
 
 
 def test_the_player_is_framed_with_the_pages_policy() -> None:
-    frame = displayable(replace(handmade.scd(), prompt=synthetic.HOSTILE))._repr_html_()
+    frame = displayable(replace(handmade.scd(), prompt=HOSTILE))._repr_html_()
     assert re.fullmatch(r"<iframe [^<>]*></iframe>", frame, re.DOTALL)
     assert 'sandbox="allow-scripts"' in frame
     (inner,) = re.findall(r'srcdoc="([^"]*)"', frame)
@@ -39,7 +40,7 @@ def test_the_player_is_framed_with_the_pages_policy() -> None:
 
 def test_the_player_runs_in_the_frame(browser: Browser) -> None:
     asked: list[str] = []
-    frame = displayable(replace(synthetic.written(), prompt=synthetic.HOSTILE))._repr_html_()
+    frame = displayable(replace(written(), prompt=HOSTILE))._repr_html_()
 
     def answer(route: Route) -> None:
         asked.append(route.request.url)

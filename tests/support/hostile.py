@@ -1,9 +1,12 @@
 """Text that tries to become script, and traces that hold it wherever a trace holds free text."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from traces.schema import Environment, Mask, ModelCard, Step, Trace
+from traces.schema import Canvas, Environment, Legend, Mask, ModelCard, Step, Trace
+
+from .handmade import make, step
 
 RAN: Final = "globalThis.pwned"
 """What is defined once any of the texts ran."""
@@ -19,6 +22,21 @@ TEXTS: Final = (
 )
 """Short enough to stand in a message uncut, but for the quotes around them."""
 EVERY: Final = " ".join(TEXTS)
+HOSTILE: Final = '<img src=x onerror="globalThis.pwned = 1"></script><script>globalThis.pwned = 1</script>'
+
+
+def written(words: Sequence[str] = ("The", " draft", " holds", HOSTILE, ".")) -> Trace:
+    """A text drafted whole, of which a verifier keeps all but the second token."""
+    ids = tuple(range(len(words)))
+    drafts, rest = (
+        " ".join(f"{i}:{i}={fate}" for i in ids[first:]) for first, fate in ((0, "drafted"), (2, "discarded"))
+    )
+    drafted = step(drafts, role="draft", mode="diffusion", query_tokens=len(words))
+    untested = (None,) * (len(words) - 2)
+    verdict = {"draft": ids, "accept_prob": (0.9, 0.2, *untested), "coin": (0.1, 0.6, *untested)}
+    verified = step(f"0:0=accepted 1:1=resampled {rest}", mode="verify", query_tokens=len(words), **verdict)
+    canvas, legend = Canvas(kind="text", shape=(len(words),)), Legend(vocabulary=dict(enumerate(words)))
+    return make("s2d2", canvas, (drafted, verified), legend=legend, prompt=HOSTILE)
 
 
 def hostile(trace: Trace, text: str) -> Trace:
@@ -37,17 +55,17 @@ def hostile(trace: Trace, text: str) -> Trace:
         config={**trace.config, text: text},
         environment=place,
         legend=replace(trace.legend, vocabulary=words or None),
-        steps=tuple(_step(step, text) for step in trace.steps),
+        steps=tuple(_step(each, text) for each in trace.steps),
         output=replace(trace.output, text=text if trace.canvas.kind == "text" else None),
     )
 
 
-def _step(step: Step, text: str) -> Step:
+def _step(made: Step, text: str) -> Step:
     name = f"x_{text}"
     return replace(
-        step,
-        call=replace(step.call, mode=text),
-        numbers={**step.numbers, name: (0.5,) * len(step.position)},
-        signals={**step.signals, name: 0.5},
+        made,
+        call=replace(made.call, mode=text),
+        numbers={**made.numbers, name: (0.5,) * len(made.position)},
+        signals={**made.signals, name: 0.5},
         mask=Mask(queries=(text, text), keys=(text, text), runs=((1, 1), (0, 2))),
     )

@@ -1,18 +1,16 @@
 """A page with the player in a browser, and how to ask it what it shows."""
 
-import base64
-import io
 import json
 from typing import Any
 
 from PIL import Image
 from playwright.sync_api import Locator, Page, Route
-from support.synthetic import tiles
 
 from traces.io import dumps
 from traces.schema import Trace
 from visualizers import player
 from visualizers.page import standalone
+from visualizers.picture import picture_of
 
 SITE = "http://player.test/"
 HARNESS = '<!doctype html><html lang="en"><title>t</title><body><main><div id="root"></div></main></body></html>'
@@ -81,18 +79,8 @@ def snapshot(page: Page) -> Any:
     return page.evaluate("player.snapshot()")
 
 
-def picture(url: str) -> Image.Image:
-    return Image.open(io.BytesIO(base64.b64decode(url.split(",", 1)[1]))).convert("RGB")
-
-
 def pixels(canvas: Locator) -> Image.Image:
-    return picture(canvas.evaluate("canvas => canvas.toDataURL()"))
-
-
-def tile_color(token: object) -> tuple[int, int, int]:
-    """The colour of a tile of `support.synthetic.tiles`."""
-    assert isinstance(token, int)
-    return picture(tiles().png).getpixel((token % 32 * 4 + 1, token // 32 * 4 + 1))  # type: ignore[return-value]
+    return picture_of(canvas.evaluate("canvas => canvas.toDataURL()"))
 
 
 def chips(page: Page, *classes: str) -> list[int]:

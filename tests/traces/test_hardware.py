@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
-from support.synthetic import Size, jacobi, ordinary
+from support.raster import jacobi, ordinary
 
 import draftscope as ds
 from benchmarks import calibrated
@@ -106,8 +106,8 @@ def test_drafts_of_a_mixture_pay_on_a_gpu_and_those_of_the_small_patch_model_do_
 
 @pytest.mark.timed
 @pytest.mark.parametrize("decoded", [ordinary, jacobi])
-def test_a_clip_of_7680_tokens_is_computed_in_fifty_milliseconds(decoded: Callable[[Size], Trace]) -> None:
-    trace = decoded(Size(80, 96))
+def test_a_clip_of_7680_tokens_is_computed_in_fifty_milliseconds(decoded: Callable[[int, int], Trace]) -> None:
+    trace = decoded(80, 96)
     assert trace.summary.tokens == 7680
     machine, seconds = Machine(device=H100, engine=EAGER, target=SIZES["Cosmos 4B"]), []
     for _ in range(5):  # the best of them: whatever else the machine does must not decide

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from support.synthetic import jacobi
+from support.raster import jacobi
 
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS

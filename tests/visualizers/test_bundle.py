@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.jacobi import Raster, decode, ordinary
+from support.raster import jacobi, ordinary
 
 import visualizers.bundle as bundle
 from traces import loads
@@ -20,8 +20,7 @@ from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
 from visualizers.bundle.table import as_csv
 from visualizers.export import Print
 
-RASTER = Raster(side=6, codes=16)
-RUNS = [ordinary(raster=RASTER), decode(window=6, raster=RASTER), decode(window=12, raster=RASTER)]
+RUNS = [ordinary(6, 6), jacobi(6, 6, 6), jacobi(6, 6, 12)]
 
 
 @pytest.fixture
@@ -48,8 +47,8 @@ def test_a_zip_holds_figures_numbers_traces_words_and_commands(tmp_path: Path) -
     write_zip(RUNS[1:], target, figures=["churn", "race"])
     files = contents(target)
     kinds = ("csv", "pdf", "png", "svg")
-    names = [f"jacobi-{figure}-seed0.{kind}" for figure in ("churn", "race") for kind in kinds]
-    traces = ["traces/jacobi-seed0.json.gz", "traces/jacobi-seed0-2.json.gz"]
+    names = [f"scd-{figure}-seed0.{kind}" for figure in ("churn", "race") for kind in kinds]
+    traces = ["traces/scd-seed0.json.gz", "traces/scd-seed0-2.json.gz"]
     assert sorted(files) == sorted([*names, *traces, "caption.txt", "commands.sh"])
     assert [loads(files[name]) for name in traces] == RUNS[1:]
     caption = files["caption.txt"].decode()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from support.browser import chromium
-from support.jacobi import Raster, decode, ordinary
+from support.raster import jacobi, ordinary
 
 from traces.io import write
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
@@ -20,9 +20,9 @@ from visualizers.__main__ import main
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Paths of an ordinary and a speculative run."""
-    folder, raster = tmp_path_factory.mktemp("traces"), Raster(side=6, codes=16)
+    folder = tmp_path_factory.mktemp("traces")
     paths = [folder / "ordinary.json", folder / "jacobi.json.gz"]
-    for path, trace in zip(paths, (ordinary(raster=raster), decode(window=12, raster=raster)), strict=True):
+    for path, trace in zip(paths, (ordinary(6, 6), jacobi(6, 6, 12)), strict=True):
         write(trace, path)
     return [str(path) for path in paths]
 
@@ -86,7 +86,7 @@ def test_figure_files(traces: list[str], tmp_path: Path, ending: str, head: byte
     assert main([*traces, "--figure", "race", "-o", str(target)]) == 0
     data = target.read_bytes()
     assert data.startswith(head)
-    assert ending != "svg" or (b"Tokens decoded" in data and b"jacobi" in data)
+    assert ending != "svg" or (b"Tokens decoded" in data and b"SJD" in data)
     assert ending != "png" or struct.unpack(">II", data[16:24]) == (1920, 880)
 
 

@@ -12,7 +12,8 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from support.film import EACH, film
 from support.handmade import ALL
-from support.synthetic import Size, jacobi, ordinary, written
+from support.hostile import written
+from support.raster import jacobi, ordinary
 
 from traces import states
 from traces.hardware import predict, read_machine
@@ -23,8 +24,7 @@ from visualizers.moving.frames import ascii_text, fitted_text, positions_of
 from visualizers.palette import DARK, LIGHT, MARKS
 from visualizers.picture import picture_of
 
-RECORDED = Path(__file__).parents[2] / "assets" / "traces"
-SMALL, RUN = Look(width=360), jacobi(Size(4, 4, 6))
+SMALL, RUN = Look(width=360), jacobi(4, 4, 6)
 
 
 def rgb(color: str) -> tuple[int, ...]:
@@ -44,7 +44,7 @@ def drawn(traces: Sequence[Trace], look: Look) -> tuple[Film, list[Image.Image]]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("trace", [jacobi(Size(5, 7, 6)), film(2, 5)], ids=["picture", "video"])
+@pytest.mark.parametrize("trace", [jacobi(5, 7, 6), film(2, 5)], ids=["picture", "video"])
 def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: str) -> None:
     film_, frames = drawn([trace], Look(width=480, theme=theme))  # type: ignore[arg-type]
     panel = rgb((LIGHT if theme == "light" else DARK).panel)
@@ -63,14 +63,14 @@ def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_key_and_the_marks_have_the_colours_and_words_of_the_players_key(theme: str) -> None:
-    film_, frames = drawn([RUN, ordinary(Size(4, 4))], Look(width=720, theme=theme))  # type: ignore[arg-type]
+    film_, frames = drawn([RUN, ordinary(4, 4)], Look(width=720, theme=theme))  # type: ignore[arg-type]
     assert [fate.value for fate in film_._key] == ["sampled", "accepted", "resampled"]
     for number, fate in enumerate(film_._key):
         color = rgb(getattr(MARKS[fate], theme))
         shown = {frame.getpixel((x, frame.height - 36)) for frame in frames for x in range(14, 300)}
         assert color in shown, fate
         first = next(k for k, step in enumerate(RUN.steps) if fate in step.fate) if number else 0
-        entry = (RUN if number else ordinary(Size(4, 4))).steps[first]
+        entry = (RUN if number else ordinary(4, 4)).steps[first]
         left, top = film_.corner(0 if number else 1)
         box = film_.canvases[0 if number else 1].boxes[entry.position[entry.fate.index(fate)]]
         assert frames[first + 1].getpixel((left + box[0], top + box[1])) == color
@@ -78,7 +78,7 @@ def test_the_key_and_the_marks_have_the_colours_and_words_of_the_players_key(the
 
 @pytest.mark.slow
 def test_runs_of_different_length_wait_for_one_another() -> None:
-    slow, fast = ordinary(Size(6, 6)), jacobi(Size(6, 6, 12))
+    slow, fast = ordinary(6, 6), jacobi(6, 6, 12)
     shown = moments([slow, fast], SMALL)
     assert [moment.counts for moment in shown] == [(n, min(n, len(fast.steps))) for n in range(len(slow.steps) + 1)]
     film_, frames = drawn([slow, fast], SMALL)
@@ -88,7 +88,7 @@ def test_runs_of_different_length_wait_for_one_another() -> None:
 
 
 def test_on_the_clock_of_milliseconds_every_pass_ends_when_it_did() -> None:
-    traces = [ordinary(Size(3, 4)), jacobi(Size(3, 4, 4))]
+    traces = [ordinary(3, 4), jacobi(3, 4, 4)]
     look = Look(width=360, clock="milliseconds", slow=8, fps=25)
     shown = moments(traces, look)
     for number, moment in enumerate(shown[:-1]):
@@ -126,7 +126,7 @@ def decoded(path: Path, size: tuple[int, int]) -> list[Image.Image]:
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", ["gif", "webp", "mp4"])
 def test_what_is_read_back_is_what_was_drawn(tmp_path: Path, ending: str) -> None:
-    traces = [ordinary(Size(4, 4)), jacobi(Size(4, 4, 6))]
+    traces = [ordinary(4, 4), jacobi(4, 4, 6)]
     look, target = Look(width=480, fps=10, hold=0.5), tmp_path / f"race.{ending}"
     reported: list[tuple[int, int]] = []
     write_moving(traces, target, look, report=lambda *progress: reported.append(progress))
@@ -146,7 +146,7 @@ def test_what_is_out_of_range_or_too_long_says_what_to_do() -> None:
     for name, value in (("fps", math.nan), ("width", 10), ("every", 0), ("slow", 0.0)):
         with pytest.raises(MovingError, match=f"^{name} .*: choose a number from"):
             replace(SMALL, **{name: value})
-    trace, look = ordinary(Size(30, 30)), Look(fps=20)
+    trace, look = ordinary(30, 30), Look(fps=20)
     with pytest.raises(MovingError, match=r"901 frames are more than 600: set every to 2"):
         moments([trace], look)
     assert len(moments([trace], fitting([trace], look))) == 451

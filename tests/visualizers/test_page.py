@@ -4,7 +4,8 @@ import json
 import re
 
 import pytest
-from support.synthetic import HOSTILE, jacobi, written
+from support.hostile import HOSTILE, written
+from support.raster import jacobi
 
 from traces.io import loads
 from traces.measures import MEASURES

@@ -7,13 +7,12 @@ from itertools import product
 
 from PIL import Image
 from support import handmade
-from support.jacobi import Raster, decode, ordinary
+from support.raster import jacobi, ordinary
 
 from visualizers import FIGURES
 from visualizers.picture import data_url
 
-RASTER = Raster(side=4, codes=8)
-ORDINARY, RUN = ordinary(raster=RASTER), decode(window=6, raster=RASTER)
+ORDINARY, RUN = ordinary(4, 4), jacobi(4, 4, 6)
 PLACES = tuple(product(range(3), repeat=2))
 PICTURES, SEEDS = FIGURES["pictures"], FIGURES["seeds"]
 

@@ -11,23 +11,23 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 from support import handmade
-from support.playing import go, harness, pixels, plain, push, settle, show, snapshot, start, tile_color
-from support.synthetic import HOSTILE, Size, jacobi, ordinary, written
+from support.hostile import HOSTILE, written
+from support.playing import go, harness, pixels, plain, push, settle, show, snapshot, start
+from support.raster import jacobi, ordinary, tile_color
 
 from traces.hardware import predict, read_machine
 from traces.io import dumps, read
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Frame, Legend, Trace
 
-SMALL = Size()
 TRACES = Path(__file__).parents[2] / "assets" / "traces"
 
 
-def cell_colors(canvas: Locator, position: int, size: Size = SMALL) -> set[tuple[int, int, int]]:
+def cell_colors(canvas: Locator, position: int, columns: int = 12) -> set[tuple[int, int, int]]:
     """The colours inside the cell of a position, away from its edge."""
     image = pixels(canvas)
-    side = image.width / size.columns
-    row, column = divmod(position, size.columns)
+    side = image.width / columns
+    row, column = divmod(position, columns)
     box = (int(column * side) + 3, int(row * side) + 3, int((column + 1) * side) - 3, int((row + 1) * side) - 3)
     return {color for _, color in image.crop(box).getcolors(100_000)}
 
@@ -41,7 +41,7 @@ def several_rows() -> Trace:
     return handmade.make("elsewhere", Canvas(kind="image", shape=(1, 2)), steps)
 
 
-@pytest.mark.parametrize("trace", [jacobi(), jacobi(Size(7, 9, 5, seed=3)), written(), several_rows()])
+@pytest.mark.parametrize("trace", [jacobi(), jacobi(7, 9, 5, seed=3), written(), several_rows()])
 def test_every_state_is_the_one_that_python_replays(page: Page, trace: Trace) -> None:
     show(page, trace)
     visited = [*range(len(trace.steps) + 1), *range(len(trace.steps), -1, -7)]
@@ -81,13 +81,13 @@ def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
     show(page, replace(several_rows(), legend=Legend(frames=frames)))
     for step, color in colors.items():
         go(page, step)
-        assert color in cell_colors(page.locator(".ds-picture canvas"), 0, Size(1, 2))
+        assert color in cell_colors(page.locator(".ds-picture canvas"), 0, columns=2)
     run = read(TRACES / "scd-picture.json.gz")
     show(page, run)
     go(page, 5)
     state = state_after(run, 5)
     for position in (state.final.index(True), state.tokens.index(None)):  # a filler is not shown
-        colors_there = cell_colors(page.locator(".ds-picture canvas"), position, Size(12, 12))
+        colors_there = cell_colors(page.locator(".ds-picture canvas"), position)
         assert (len(colors_there) == 1) == (state.tokens[position] is None)
 
 
@@ -131,7 +131,7 @@ def test_the_keyboard_moves_through_the_run_and_in_a_view_from_token_to_token(pa
     settle(page)
     assert snapshot(page)["now"] == last - 1
     words = page.locator(".ds-slider").get_attribute("aria-valuetext")
-    assert words.startswith(f"Forward pass {last - 1} of {last}. GS-SJD: ")
+    assert words.startswith(f"Forward pass {last - 1} of {last}. SJD: ")
 
     canvas = page.locator(".ds-picture canvas")
     canvas.focus()
@@ -249,7 +249,7 @@ def test_a_trace_without_query_tokens_has_no_computed_clock_and_says_so(page: Pa
 
 @pytest.mark.timed
 def test_the_player_computes_a_clip_of_7680_tokens_in_fifty_milliseconds(page: Page) -> None:
-    show(page, ordinary(Size(80, 96)))
+    show(page, ordinary(80, 96))
     page.evaluate("player.useClock('computed')")
     assert len(page.evaluate(_COMPUTED)) == 7681
     timed = "() => { const since = performance.now(); player.compute(); return performance.now() - since; }"
@@ -373,7 +373,7 @@ def test_nothing_plays_by_itself_where_motion_is_unwanted(browser: Browser, pref
 @pytest.mark.timed
 @pytest.mark.parametrize("visit", ["k => k", "k => (k * 251) % 600"], ids=["in order", "jumping"])
 def test_scrubbing_a_long_run_keeps_fifty_frames_a_second(page: Page, visit: str) -> None:
-    trace = jacobi(Size(50, 48, 64, 3.0, 1))
+    trace = jacobi(50, 48, 64, seed=1)
     assert len(trace.steps) >= 600 and max(len(step.position) for step in trace.steps) == 64
     show(page, trace)
     page.locator(".ds-picture canvas").hover()

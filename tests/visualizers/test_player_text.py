@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
 from support.handmade import make, step
+from support.hostile import written
 from support.playing import chips, every_view, go, harness, pixels, plain, settle, show, snapshot
-from support.synthetic import written
 
 from demo.runs.recordings import answers_to
 from traces.replay import PENDING, state_after

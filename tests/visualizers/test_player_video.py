@@ -6,7 +6,8 @@ import pytest
 from playwright.sync_api import Page
 from support.browser import still
 from support.film import EACH, film
-from support.playing import go, pixels, settle, show, snapshot, tile_color
+from support.playing import go, pixels, settle, show, snapshot
+from support.raster import tile_color
 
 from traces.replay import states
 from traces.schema import Trace

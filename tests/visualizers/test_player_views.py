@@ -9,9 +9,10 @@ from support import handmade
 from support.blocks import diffusion, s2d2, simsd
 from support.browser import accessible
 from support.film import film, plain_film
+from support.hostile import written
 from support.playing import every_view, push, settle, show, start
+from support.raster import jacobi, ordinary
 from support.speculation import Plan, speculated
-from support.synthetic import jacobi, ordinary, written
 
 from traces import Step, Trace, filled
 from traces.coarse import summary_of

@@ -6,8 +6,9 @@ import pytest
 from playwright.sync_api import Page, expect
 from support import handmade
 from support.browser import accessible
+from support.hostile import HOSTILE
 from support.playing import harness, plain, settle
-from support.synthetic import HOSTILE, Size, ordinary
+from support.raster import ordinary
 
 from traces import read
 from traces.schema import Canvas, Fate, Rule, Trace
@@ -37,7 +38,7 @@ def worked() -> Trace:
 
 def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 720})
-    page.set_content(standalone([ordinary(Size(2, 2)), worked()], "A test"))
+    page.set_content(standalone([ordinary(2, 2), worked()], "A test"))
     page.evaluate("player.set(1)")
     page.get_by_role("button", name="Numbers", exact=True).click()
     settle(page)
@@ -119,7 +120,7 @@ def rejected(*accept_probs: float) -> Trace:
 def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) -> None:
     page.emulate_media(reduced_motion="reduce")
     harness(page)
-    usual = plain(ordinary(Size(1, 8)))
+    usual = plain(ordinary(1, 8))
     probabilities = (0.0, 0.0, 0.1, 0.0, 0.9, 0.5, 0.0, 0.2)
     page.evaluate(
         "traces => { player.useStage(true); player.load(traces, { loop: true }); }",

@@ -6,7 +6,7 @@ from math import sqrt
 import pytest
 from support.film import film
 from support.handmade import ALL, make, step
-from support.synthetic import Size, jacobi
+from support.raster import jacobi
 
 from traces.schema import Canvas
 from traces.stats import Tally
@@ -31,7 +31,7 @@ def test_judged_drafts_are_counted_by_what_stood_there_in_the_latent_frame_befor
 
 
 def test_the_bars_are_the_shares_of_all_runs_of_a_setting_with_their_errors() -> None:
-    runs = [film(3, SIDE, seed=seed) for seed in range(3)]
+    runs = [film(3, SIDE, seed=seed) for seed in range(4)]
     (bar,) = FIGURES["redundancy"].draw(runs).data
     for side in (0, 1):
         kept = [kept_by_change(trace)[side] for trace in runs]
@@ -58,7 +58,7 @@ def test_every_latent_frame_has_a_panel_and_its_end_a_line_in_the_timeline() -> 
     assert frame_ends(trace.canvas) == (SIDE * SIDE, 2 * SIDE * SIDE)
     lines = [shape.x0 for shape in FIGURES["churn"].draw([trace]).layout.shapes]
     assert lines == [SIDE * SIDE - 0.5, 2 * SIDE * SIDE - 0.5]
-    assert not FIGURES["churn"].draw([jacobi(Size(6, 6))]).layout.shapes
+    assert not FIGURES["churn"].draw([jacobi(6, 6)]).layout.shapes
 
 
 def test_names_follow_the_clip_and_what_was_given() -> None:

@@ -1,14 +1,13 @@
 """Many panels stand in rows, each with its title, axes and marks; on a phone one stands below the other."""
 
 import pytest
-from support.jacobi import Raster, decode
-from support.raster import decoded
+from support.raster import decoded, jacobi
 
 from visualizers import FIGURES, supported
 from visualizers.bundle.widths import narrowed
 from visualizers.wrapping import panels
 
-RUNS = [decode(window=4 + seed, seed=seed, raster=Raster(side=4, codes=8)) for seed in range(6)]
+RUNS = [jacobi(4, 4, 4 + seed, seed) for seed in range(6)]
 TRACES = [decoded("ar"), decoded("scd", window=16)]
 ACROSS = 46
 """Letters that a phone shows on one line."""
