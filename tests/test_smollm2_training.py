@@ -1,5 +1,6 @@
 """What smollm2's drafter learns from, and that it learns, on a tiny target."""
 
+from argparse import Namespace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -107,7 +108,7 @@ def test_it_learns_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert after[f"acceptance_{name}"] > before[f"acceptance_{name}"] + 0.1, (before, after)
     again = drafter(network)
     more = Run("tiny-eagle", again, muon(again, again, 5e-3), Preset(steps=150, batch=100, lr=5e-3))
-    more.resume(_options())
+    more.resume(Namespace(at=None, fresh=False, from_exported=False))
     assert more.step == 150 and torch.equal(again.ids, made.ids)
     assert acceptance(again.eval(), embedding, answers, range(24)) == after
 
@@ -117,9 +118,3 @@ def drafter(network: Any) -> Eagle:
     made = Eagle(network.config, EagleSize(TAPS, 24, 32))
     inherit(made, network)
     return made
-
-
-def _options() -> Any:
-    from argparse import Namespace
-
-    return Namespace(at=None, fresh=False, from_exported=False)

@@ -5,6 +5,7 @@ import io
 from typing import Any
 
 import gradio as gr
+import imageio.v3 as iio
 import numpy as np
 import pytest
 from PIL import Image, ImageSequence
@@ -19,11 +20,8 @@ MODEL = "studio-video"
 
 
 def gif(frames: int = 12, side: int = 60) -> bytes:
-    shades = np.linspace(0, 255, frames).astype(np.uint8)
-    pictures = [Image.fromarray(np.full((side, side, 3), shade, np.uint8)) for shade in shades]
-    buffer = io.BytesIO()
-    pictures[0].save(buffer, "GIF", save_all=True, append_images=pictures[1:])
-    return buffer.getvalue()
+    shades = np.linspace(0, 255, frames).astype(np.uint8)[:, None, None, None]
+    return bytes(iio.imwrite("<bytes>", np.broadcast_to(shades, (frames, side, side, 3)), extension=".gif"))
 
 
 class Chosen(gr.EventData):

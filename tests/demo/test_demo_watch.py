@@ -1,6 +1,5 @@
 """The handlers of Watch, without a browser."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from support.raster import MODEL
 from demo.addresses import Address
 from demo.pages.watch import WatchPage
 from demo.panels.controls import CUSTOM, DEFAULTS
-from demo.server.queue import queued
 from engines.methods import METHODS
 from engines.models.bundled.tally import EXAMPLE, LINE, read
 from engines.models.errors import ModelError
@@ -62,17 +60,6 @@ def test_a_model_that_is_not_fetched_says_how(page: WatchPage, monkeypatch: pyte
         "choices"
     ]
     assert page.choose_model(chosen)[page.model]["info"] is None
-
-
-def test_what_is_wrong_with_the_form_is_said(page: WatchPage) -> None:
-    handle = queued(page.site, page.problem, "run", page.decode)
-
-    async def told() -> Any:
-        return [one async for one in handle(form(page, model=MODEL, prompt="a boot"), gr.Request(session_hash="mine"))]
-
-    *_, last = asyncio.run(told())
-    assert last[page.problem]["kind"] == "error"
-    assert last[page.problem]["text"].startswith("prompt: toy-raster draws without a prompt")
 
 
 def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(page: WatchPage) -> None:

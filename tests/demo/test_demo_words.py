@@ -23,8 +23,6 @@ from engines.runtime.environment import device_name
 from traces import read, write
 from visualizers.bundle.words import command
 
-ROOT = Path(__file__).parents[2]
-
 
 def test_the_outcome_says_what_the_summaries_say() -> None:
     ordinary, coupled = decoded("ar"), decoded("scd", window=16)

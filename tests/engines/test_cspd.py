@@ -25,8 +25,6 @@ from engines.testing.fields import SMALL as OTHER
 from engines.testing.fields import TARGET as CHAIN
 from traces import dumps, loads
 from traces.schema import Fate, Step, Trace
-from visualizers import FIGURES
-from visualizers.page import standalone
 
 CPU = torch.device("cpu")
 QUICK = {"steps": 4, "last": 150}
@@ -287,31 +285,6 @@ def test_a_mixture_drafts_without_denoising_and_where_it_cannot_says_who_does() 
     ):
         with pytest.raises((ValueError, ModelError), match=said):
             Run(wrong)
-
-
-@pytest.mark.one_quick
-@pytest.mark.parametrize(
-    ("method", "config"),
-    [
-        ("cspd-block", {"mode": "exact", "whole": True, "align": True, "tied": 5}),
-        ("cspd-release", {"mode": "release", "whole": True, "align": True, "tied": 5}),
-    ],
-)
-def test_a_trace_from_before_the_methods_parted_still_opens(method: str, config: dict[str, Any]) -> None:
-    """It goes by the name cspd, with settings that are no more and without the columns that came since."""
-    new = finish(job(method, gamma=5, seed=1))
-    later = ("path_log_ratio", "path_log_ratio_highest", "soft_log_ratio", "noise_norm_target")
-    steps = tuple(
-        changed(step, numbers={name: values for name, values in step.numbers.items() if name not in later})
-        for step in new.steps
-    )
-    old = loads(dumps(changed(new, method="cspd", config={**new.config, **config}, steps=steps)))
-    assert old.config["whole"] is True
-    drawn = [figure.name for figure in FIGURES.values() if figure.supports([old]) is None]
-    assert {"ratios", "distances", "trajectories", "divergence", "along", "ratio-means"} <= set(drawn)
-    for name in drawn:
-        assert FIGURES[name].draw([old]).data
-    assert "whole" in standalone([old], "An old run")
 
 
 def test_models_of_different_tokens_are_refused() -> None:

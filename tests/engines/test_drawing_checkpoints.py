@@ -1,7 +1,5 @@
 """Published models that draw: compared with transformers' and diffusers' own classes, decoded to pixels, refused."""
 
-import base64
-import io
 import json
 import math
 import re
@@ -9,10 +7,10 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import imageio.v3 as iio
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from safetensors.torch import load_file, save_file
 from support import drawing
 from support.broken import Change, Evil, configured, copied, refused, removed, weighted
@@ -37,6 +35,7 @@ from engines.runtime.driver import Job
 from engines.sampling.distributions import GuidedSampling, Sampling
 from engines.testing.conformance import finish
 from traces import dumps, loads, read
+from visualizers.picture import picture_of
 
 CODED = ("janus", "emu3", "lumina-mgpt", "lumina-mgpt-2", "anole")
 LATENT = ("mar", "xar", "harmon")
@@ -76,7 +75,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def picture(address: str) -> np.ndarray[Any, Any]:
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))))
+    return np.asarray(picture_of(address))
 
 
 def as_picture(pixels: Tensor) -> np.ndarray[Any, Any]:
@@ -359,8 +358,7 @@ def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsy
     files, place, clip = drawing.pickles("cosmos", tmp_path / "files").source, tmp_path / "mine", tmp_path / "clip.gif"
     assert main(["convert", "cosmos", str(files), str(files), str(place)]) == 0
     assert f"run scd --model {place}" in capsys.readouterr().out
-    frames = [Image.fromarray(frame) for frame in np.random.default_rng(0).integers(0, 255, (12, 32, 48, 3), np.uint8)]
-    frames[0].save(clip, "GIF", save_all=True, append_images=frames[1:])
+    iio.imwrite(clip, np.random.default_rng(0).integers(0, 255, (12, 32, 48, 3), np.uint8))
     run = ["run", "scd", "--model", str(place), "--preset", "Cosmos", "-o", str(tmp_path / "x.json"), "--prompt"]
     assert main([*run, str(clip)]) == 0
     trace, model = read(tmp_path / "x.json"), loading.load(place)

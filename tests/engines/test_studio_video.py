@@ -1,13 +1,11 @@
 """The studio video model: it is causal, its cache changes nothing, and methods continue clips with it."""
 
-import base64
-import io
 from pathlib import Path
 
+import imageio.v3 as iio
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from engines.ar.request import Forward
 from engines.config import ConfigError
@@ -20,6 +18,7 @@ from engines.sampling.distributions import Sampling
 from engines.testing.conformance import finish
 from traces import dumps, loads
 from traces.schema import Trace
+from visualizers.picture import picture_of
 
 PLAIN = Sampling()
 
@@ -83,21 +82,16 @@ def test_methods_continue_a_clip(method: str, settings: dict[str, object]) -> No
     if method == "scd":
         assert len(trace.steps) < (LENGTH - GIVEN) / 2
     assert len(trace.legend.frames) == min(len(trace.steps), video.MOST_PICTURES)
-    assert picture(trace.legend.frames[-1].image).size == ((FRAMES - GIVEN_FRAMES) * SIZE, SIZE)
+    assert picture_of(trace.legend.frames[-1].image).size == ((FRAMES - GIVEN_FRAMES) * SIZE, SIZE)
     model = video.load()
     whole = model.continued("clip 3", [int(str(token)) for token in trace.output.tokens])
     assert whole.shape == (FRAMES, SIZE, SIZE, 3)
     assert whole.dtype == torch.uint8
-    shown = np.stack([np.asarray(picture(frame)) for frame in trace.output.video])
+    shown = np.stack([np.asarray(picture_of(frame)) for frame in trace.output.video])
     np.testing.assert_array_equal(shown, whole.numpy())
     np.testing.assert_array_equal(
         shown[:GIVEN_FRAMES], model.decode(model.held_out.codes[2:3])[0, :GIVEN_FRAMES].numpy()
     )
-
-
-def picture(address: str) -> Image.Image:
-    """The picture of a data URI."""
-    return Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2])))
 
 
 @pytest.mark.parametrize(
@@ -117,11 +111,7 @@ def test_what_names_no_clip_is_refused(said: str, problem: str) -> None:
 
 
 def gif(frames: np.ndarray) -> bytes:
-    """An animated GIF."""
-    pictures = [Image.fromarray(frame) for frame in frames]
-    buffer = io.BytesIO()
-    pictures[0].save(buffer, "GIF", save_all=True, append_images=pictures[1:])
-    return buffer.getvalue()
+    return bytes(iio.imwrite("<bytes>", frames, extension=".gif"))
 
 
 def test_ones_own_clip_becomes_a_prompt_that_says_it_all() -> None:

@@ -7,6 +7,7 @@ from support import handmade
 
 from traces import Fate, outcomes, read, state_after, states
 from visualizers import supported
+from visualizers.page import standalone
 
 OLD = sorted((Path(__file__).parents[1] / "data" / "traces").glob("*.json.gz"))
 
@@ -55,5 +56,9 @@ def test_an_old_trace_opens_replays_and_is_drawn(path: Path) -> None:
     assert state_after(trace, len(trace.steps)).tokens == trace.output.tokens
     figures = supported([trace])
     assert len(figures) > 5
+    if trace.method == "cspd":  # from before the methods parted: a setting that is no more, and fewer columns
+        assert trace.config["whole"] is True and "whole" in standalone([trace], "An old run")
+        wanted = {"ratios", "distances", "trajectories", "divergence", "along", "ratio-means"}
+        assert wanted <= {figure.name for figure in figures}
     for figure in figures:
         assert figure.draw([trace]).data

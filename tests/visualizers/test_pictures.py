@@ -1,7 +1,6 @@
 """The grid of pictures and the figure of many seeds: what stands where, and what is left out."""
 
 import base64
-import io
 from dataclasses import replace
 from itertools import product
 
@@ -10,7 +9,7 @@ from support import handmade
 from support.raster import jacobi, ordinary
 
 from visualizers import FIGURES
-from visualizers.picture import data_url
+from visualizers.picture import data_url, picture_of
 
 ORDINARY, RUN = ordinary(4, 4), jacobi(4, 4, 6)
 PLACES = tuple(product(range(3), repeat=2))
@@ -47,7 +46,7 @@ def test_a_text_stands_on_a_card_and_a_clip_as_frames_that_were_decoded() -> Non
     clip = replace(RUN, canvas=replace(RUN.canvas, kind="video", shape=(1, 4, 4)))
     clip = replace(clip, output=replace(clip.output, video=frames, given=3))
     (sheet,) = PICTURES.draw([clip]).layout.images
-    shown = Image.open(io.BytesIO(base64.b64decode(sheet.source.partition("base64,")[2]))).convert("RGB")
+    shown = picture_of(sheet.source)
     blues = [shown.getpixel((shown.width * (2 * x + 1) // 6, shown.height * (2 * y + 1) // 6))[2] for y, x in PLACES]
     assert blues == sorted(blues) and (blues[0], blues[-1]) == (30, 200)
 

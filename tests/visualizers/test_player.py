@@ -1,15 +1,13 @@
 """The player in a real browser: what it shows is what the trace says, live, replayed, by mouse and by keyboard."""
 
-import base64
 import gzip
-import io
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Locator, Page, expect
 from support import handmade
 from support.hostile import HOSTILE, written
 from support.playing import go, harness, pixels, plain, push, settle, show, snapshot, start
@@ -19,6 +17,7 @@ from traces.hardware import predict, read_machine
 from traces.io import dumps, read
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Frame, Legend, Trace
+from visualizers.picture import data_url
 
 TRACES = Path(__file__).parents[2] / "assets" / "traces"
 
@@ -71,13 +70,8 @@ def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
 
 
 def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
-    def flat(color: tuple[int, int, int]) -> str:
-        buffer = io.BytesIO()
-        Image.new("RGB", (2, 2), color).save(buffer, "PNG")
-        return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-
     colors = {1: (1, 200, 3), 2: (4, 5, 200)}
-    frames = tuple(Frame(step=step, image=flat(color)) for step, color in colors.items())
+    frames = tuple(Frame(step, data_url(Image.new("RGB", (2, 2), color))) for step, color in colors.items())
     show(page, replace(several_rows(), legend=Legend(frames=frames)))
     for step, color in colors.items():
         go(page, step)
@@ -359,15 +353,6 @@ def test_the_table_is_filled_when_it_is_opened(page: Page) -> None:
     cells = rows.nth(20).locator("td").all_inner_texts()
     assert cells[5] == str(state_after(trace, 21).decoded)
     assert cells[3] == str(trace.steps[20].fate.count(Fate.ACCEPTED))
-
-
-@pytest.mark.parametrize(("preference", "playing"), [("reduce", False), ("no-preference", True)])
-def test_nothing_plays_by_itself_where_motion_is_unwanted(browser: Browser, preference: str, playing: bool) -> None:
-    page = browser.new_page(reduced_motion=preference)  # type: ignore[arg-type]
-    harness(page)
-    page.evaluate("trace => player.load([trace], { loop: true })", plain(jacobi()))
-    assert snapshot(page)["playing"] is playing
-    page.close()
 
 
 @pytest.mark.timed

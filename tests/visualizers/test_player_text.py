@@ -8,12 +8,11 @@ import pytest
 from playwright.sync_api import Page, expect
 from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
 from support.handmade import make, step
-from support.hostile import written
 from support.playing import chips, every_view, go, harness, pixels, plain, settle, show, snapshot
 
 from demo.runs.recordings import answers_to
 from traces.replay import PENDING, state_after
-from traces.schema import Call, Canvas, Fate, Legend, Mask, Output, Step, Trace
+from traces.schema import Canvas, Fate, Legend, Mask, Output, Trace
 from traces.stats import summarise
 
 
@@ -252,22 +251,10 @@ def test_the_mask_is_drawn_and_the_router_is_told(page: Page) -> None:
 
 
 def test_a_text_that_ended_early_is_done_with_its_own_tokens_and_shows_no_empty_boxes(page: Page) -> None:
-    words = ["One", " two", "</s>", "", "", ""]
-    step = Step(
-        call=Call(role="target", mode="causal", query_tokens=3),
-        position=(0, 1, 2),
-        token=(0, 1, 2),
-        fate=(Fate.SAMPLED,) * 3,
-    )
-    legend = Legend(vocabulary=dict(enumerate(words)), ends=(2,))
-    trace = replace(
-        written(words),
-        steps=(step,),
-        legend=legend,
-        output=Output(tokens=(0, 1, 2, None, None, None)),
-        summary=summarise((step,), len(words), complete=True, ends=legend.ends),
-    )
-    show(page, trace)
+    legend = Legend(vocabulary={0: "One", 1: " two", 2: "</s>"}, ends=(2,))
+    steps = [step("0:0=sampled 1:1=sampled 2:2=sampled")]
+    made = summarise(steps, 6, complete=True, ends=legend.ends)
+    show(page, make("ar", Canvas(kind="text", shape=(6,)), steps, legend=legend, summary=made))
     go(page, 0)
     assert len(chips(page, "is-open")) == 6 and page.locator(".ds-token:visible").count() == 6
     go(page, 1)
