@@ -204,10 +204,6 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
     assert tokens != page.evaluate(SEEN)["lanes"][1]["tokens"]
 
     page.goto("about:blank")
-    page.goto(f"{server}#gallery=scd&step=3")
-    page.wait_for_function("globalThis.draftscopePlayers?.viewer?.snapshot().now === 3")
-    expect(page.locator("#viewer .ds-stage")).to_be_in_viewport()
-    page.goto("about:blank")
     page.goto(f"{server}#gallery=scd")
     page.wait_for_function(
         "globalThis.draftscopePlayers?.viewer?.called === 'gallery=scd' && draftscopePlayers.viewer.snapshot().now < 2"

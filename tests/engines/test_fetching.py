@@ -22,21 +22,6 @@ from engines.models.weights import sha256
 
 SPECIAL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 TOKENS = [*LETTERS, *map("".join, MERGES), *SPECIAL]
-NAMES = {
-    "model.embed_tokens": "token_embd",
-    "model.norm": "output_norm",
-    "lm_head": "output",
-    "model.layers.": "blk.",
-    "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm",
-    "self_attn.o_proj": "attn_output",
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-}
 
 
 def write_gguf(file: Path) -> Path:
@@ -58,10 +43,9 @@ def write_gguf(file: Path) -> Path:
     writer.add_token_merges([" ".join(pair) for pair in MERGES])
     writer.add_eos_token_id(TOKENS.index("<|im_end|>"))
     writer.add_chat_template(TEMPLATE)
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, config.num_hidden_layers)
     for name, part in network.state_dict().items():
-        for long, short in NAMES.items():
-            name = name.replace(long, short)
-        writer.add_tensor(name, part.numpy())
+        writer.add_tensor(names.get_name(name, (".weight", ".bias")), part.numpy())
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
