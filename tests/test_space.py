@@ -9,7 +9,6 @@ import urllib.error
 import urllib.request
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -27,14 +26,10 @@ MOST_DESCRIPTION = 60
 """Characters of `short_description` that the hub takes."""
 
 
-def front_matter() -> dict[str, Any]:
-    head, between, _ = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n", 2)
-    assert head == ""
-    return dict(yaml.safe_load(between))
-
-
 def test_the_front_matter_and_the_packages_of_the_system_are_what_the_hub_takes() -> None:
-    front = front_matter()
+    head, between, _ = (ROOT / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    front = yaml.safe_load(between)
+    assert head == ""
     assert front["sdk"] == "gradio"
     assert (ROOT / front["app_file"]).is_file()
     assert {front["colorFrom"], front["colorTo"]} <= set(COLOURS)

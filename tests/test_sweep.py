@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 from support.language import tiny
@@ -317,11 +317,6 @@ class TestCommandLine:
         assert len(self.lines(tmp_path)) == 2
 
 
-def started(command: list[str], said: IO[bytes]) -> subprocess.Popen[bytes]:
-    """A process whose group can be killed with it: the workers of one that is killed alone idle on for minutes."""
-    return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True)
-
-
 @pytest.mark.slow
 def test_a_killed_sweep_goes_on_without_loss_or_repeats(tmp_path: Path) -> None:
     """Two processes, the studio language model, and a kill that nothing can catch."""
@@ -330,7 +325,9 @@ def test_a_killed_sweep_goes_on_without_loss_or_repeats(tmp_path: Path) -> None:
     file.write_text(json.dumps(grid(problems=60, length=64, configurations=[blocks])))
     command = [sys.executable, "-m", "benchmarks.sweep", str(file), "-o", str(target), "--jobs", "2"]
     late = time.monotonic() + 120
-    with (tmp_path / "said.txt").open("wb") as said, started(command, said) as process:
+    # A group is killed: the workers of a process that is killed alone idle on for minutes.
+    where: dict[str, Any] = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "start_new_session": True}
+    with (tmp_path / "said.txt").open("wb") as said, subprocess.Popen(command, stderr=said, **where) as process:
         while not target.exists() or target.read_bytes().count(b"\n") < 5:
             assert process.poll() is None and time.monotonic() < late, (tmp_path / "said.txt").read_text()
             time.sleep(0.02)

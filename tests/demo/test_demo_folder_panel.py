@@ -24,7 +24,6 @@ def page() -> WatchPage:
 
 
 def asker(host: str = "127.0.0.1", **headers: str) -> Any:
-    """A request."""
     return SimpleNamespace(
         client=SimpleNamespace(host=host), headers={k.replace("_", "-"): v for k, v in headers.items()}
     )

@@ -29,16 +29,8 @@ def other(trace: Trace = RUN, **settings: object) -> Trace:
 SHORT, LONG = other(window=8), other(window=16)
 
 
-def entry(trace: Trace) -> Entry:
-    return entry_of(trace, Path("run.json.gz"), "yours")
-
-
 def columns(*traces: Trace) -> tuple[Entry, ...]:
-    return columns_of([entry(trace) for trace in traces])
-
-
-def never() -> bool:
-    return False
+    return columns_of([entry_of(trace, Path("run.json.gz"), "yours") for trace in traces])
 
 
 def test_columns_are_settings_and_each_stands_once() -> None:
@@ -76,7 +68,7 @@ def test_rows_are_prompts_by_seeds() -> None:
 
 @pytest.mark.slow
 def test_cells_come_one_by_one_and_equal_runs_of_their_own() -> None:
-    first, *rest = fill(columns(RUN, other(coupling="none")), (Row("", 3),), never)
+    first, *rest = fill(columns(RUN, other(coupling="none")), (Row("", 3),), lambda: False)
     assert (first.done, first.total, first.share) == (0, 2, 0.0) and first.seconds_left > 0
     whole = [one for one in rest if one.trace]
     assert [one.done for one in whole] == [1, 2] and whole[-1].share == 1.0

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from support.browser import SNAPSHOT, still, visit
 
 from traces import read
-from traces.schema import Fate, Step
+from traces.schema import Fate
 
 FASTER = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture-same.json.gz"
 """Of the race of pictures, the run that is faster."""
@@ -29,12 +29,6 @@ def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) 
         tokens = {"video": 1008}.get(race, 144)
         opened.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === {tokens} && {NOW} < 20")
         yield opened
-
-
-def rejection_odds(step: Step) -> list[float]:
-    """With which probability the rejected drafts of a pass would have been accepted."""
-    odds = zip(step.fate, step.accept_prob or (), strict=False)
-    return [odd for fate, odd in odds if fate is Fate.RESAMPLED and odd is not None]
 
 
 def counters(page: Page) -> list[int]:
@@ -200,10 +194,13 @@ def test_the_address_names_the_race_and_opens_it_at_the_same_pass(page: Page) ->
 def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 0")
     steps = read(FASTER).steps
-    near = min(
-        (count for count, step in enumerate(steps, 1) if any(0.3 <= odds <= 0.7 for odds in rejection_odds(step))),
-        key=lambda count: (abs(count - len(steps) // 2), count),
-    )
+    close = [
+        count
+        for count, step in enumerate(steps, 1)
+        for fate, odds in zip(step.fate, step.accept_prob or (), strict=False)
+        if fate is Fate.RESAMPLED and 0.3 <= (odds or 0) <= 0.7
+    ]
+    near = min(close, key=lambda count: (abs(count - len(steps) // 2), count))
     assert still(page, NOW) == near and not page.evaluate(f"{SNAPSHOT}.playing")
     assert counters(page)[0] == near
     expect(page.locator("#viewer .ds-caption")).to_contain_text("Another patch takes its place.")

@@ -30,13 +30,9 @@ def asked(*methods: str) -> list[Request]:
     return [Request(name, MODEL, "", make_config(METHODS[name].config, settings[name])) for name in methods]
 
 
-def never() -> bool:
-    return False
-
-
 @pytest.mark.slow
 def test_every_seed_is_decoded_both_ways_and_means_are_paired() -> None:
-    (first, *rest) = messages = list(repeat(asked("ar", "scd"), 3, never))
+    (first, *rest) = messages = list(repeat(asked("ar", "scd"), 3, lambda: False))
     traces = whole_seeds([one.trace for one in messages if one.trace], 2)
     assert (first.done, first.total, first.share) == (0, 6, 0.0) and first.seconds_left > 0
     assert [(trace.method, trace.seed) for trace in traces] == [(m, s) for s in range(3) for m in ("ar", "scd")]
@@ -75,7 +71,7 @@ def test_stop_and_time_that_runs_out_keep_whole_seeds(monkeypatch: pytest.Monkey
     whole = whole_seeds(decoded_runs, 2)
     assert 0 < len(whole) == len(decoded_runs) // 2 * 2 < 8
     assert all(trace.summary.complete for trace in whole)
-    running = repeat(asked("ar", "scd"), 8, never)
+    running = repeat(asked("ar", "scd"), 8, lambda: False)
     next(one for one in running if one.done == 2)
     monkeypatch.setattr(Deadline, "over", True)
     *_, last = running
@@ -85,14 +81,14 @@ def test_stop_and_time_that_runs_out_keep_whole_seeds(monkeypatch: pytest.Monkey
 def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(series, "tried", lambda job: 40.0)
     with pytest.raises(ConfigError, match=r"32 would take about 21 min here, .* gives 10 min; use at most 15"):
-        next(repeat(asked("scd"), 32, never))
+        next(repeat(asked("scd"), 32, lambda: False))
     monkeypatch.setattr(series, "tried", lambda job: 1000.0)
     with pytest.raises(ConfigError, match="choose a shorter text, a smaller model"):
-        next(repeat(asked("scd"), 2, never))
+        next(repeat(asked("scd"), 2, lambda: False))
     assert [duration(amount) for amount in (0.2, 42, 150, 1200)] == ["1 s", "42 s", "2.5 min", "20 min"]
     for seeds in (1, 33, -1, 2.5, "8", None, True):
         with pytest.raises(ConfigError, match=r"seeds: .* use a whole number from 2 to 32"):
-            next(repeat(asked("scd"), seeds, never))  # type: ignore[arg-type]
+            next(repeat(asked("scd"), seeds, lambda: False))  # type: ignore[arg-type]
 
 
 def test_what_is_repeated_are_the_ticked_runs_each_once_and_one_that_cannot_be_is_told() -> None:

@@ -32,11 +32,6 @@ def entry(trace: Trace) -> Entry:
     return entry_of(trace, Path("run.json.gz"), "yours")
 
 
-def untimed(trace: Trace) -> Trace:
-    steps = (replace(step, call=replace(step.call, milliseconds=Milliseconds())) for step in trace.steps)
-    return replace(trace, steps=tuple(steps))
-
-
 def test_two_settings_of_a_method_stand_beside_their_one_baseline() -> None:
     tray = Tray().with_run([entry(ORDINARY), entry(SHORT)]).with_run([entry(ORDINARY), entry(LONG)])
     assert [one.title for one in tray.chosen] == ["Ordinary decoding", "MC-SJD, window 8", "MC-SJD, window 16"]
@@ -56,7 +51,8 @@ def test_what_cannot_stand_together_or_is_to_be_minded_is_said() -> None:
     assert refusal([entry(SHORT)] * (MOST + 1)).startswith(f"{MOST + 1} runs are ticked and {MOST} fit")
     stopped = replace(SHORT, summary=replace(SHORT.summary, complete=False))
     assert remark([entry(SHORT), entry(LONG)]) == ""
-    assert "compare by forward passes" in remark([entry(LONG), entry(untimed(SHORT))])
+    untimed = [replace(step, call=replace(step.call, milliseconds=Milliseconds())) for step in SHORT.steps]
+    assert "compare by forward passes" in remark([entry(LONG), entry(replace(SHORT, steps=tuple(untimed)))])
     assert "A run was stopped" in remark([entry(LONG), entry(stopped)])
 
 

@@ -78,17 +78,13 @@ def test_missing_weights_are_said_with_their_folder(
     assert assets.VARIABLE == "DRAFTSCOPE_ASSETS"
 
 
-def imported(packages: tuple[str, ...]) -> set[str]:
-    paths = [path for package in packages for path in (ROOT / package).rglob("*.py")]
-    names = {name for p in paths for name in re.findall(r"^(?:from|import) (\w+)", p.read_text(), re.MULTILINE)}
-    return names - set(sys.stdlib_module_names) - set(PACKAGES)
-
-
 def test_what_reads_and_draws_imports_only_what_is_installed_with_it() -> None:
     core = {Requirement(line).name for line in PROJECT["project"]["dependencies"]}
     names = {"PIL": "pillow", "choreographer": "kaleido", "imageio_ffmpeg": "imageio-ffmpeg"}
     names |= {"pydantic_core": "pydantic"}  # which requires it
-    light = imported(("traces", "visualizers")) | {"plotly"}
+    paths = [path for package in ("traces", "visualizers") for path in (ROOT / package).rglob("*.py")]
+    light = {name for p in paths for name in re.findall(r"^(?:from|import) (\w+)", p.read_text(), re.MULTILINE)}
+    light = (light - set(sys.stdlib_module_names) - set(PACKAGES)) | {"plotly"}
     assert {names.get(name, name) for name in light} <= core
 
 

@@ -147,21 +147,15 @@ def test_a_network_that_cannot_leave_out_logits() -> None:
         recording.trace()
 
 
-def stops_at(network: Any, count: int, error: BaseException) -> Any:
-    """A hook that interrupts the network in its pass number `count`."""
-    passes = iter(range(1, 1000))
+def test_an_interrupted_generate_is_incomplete() -> None:
+    target, passes = noisy(llama(), 0.0), iter(range(1, 1000))
+    recording = ds.record(target)
 
     def interrupt(*_: Any) -> None:
-        if next(passes) == count:
-            raise error
+        if next(passes) == 6:
+            raise KeyboardInterrupt
 
-    return network.register_forward_pre_hook(interrupt)
-
-
-def test_an_interrupted_generate_is_incomplete() -> None:
-    target = noisy(llama(), 0.0)
-    recording = ds.record(target)
-    handle = stops_at(target, 6, KeyboardInterrupt())
+    handle = target.register_forward_pre_hook(interrupt)
     with pytest.raises(KeyboardInterrupt), recording:
         target.generate(**inputs(), max_new_tokens=20, do_sample=False)
     handle.remove()

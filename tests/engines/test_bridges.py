@@ -35,7 +35,6 @@ def mixture(weights: list[float], means: list[float], stds: list[float]) -> Gaus
 
 PLAIN = mixture([1.0], [0.3], [STD])
 MIXED = mixture([0.45, 0.35, 0.2], [-0.35, 0.25, 0.8], [0.4, 0.35, 0.5])
-
 APART = mixture([0.8, 0.2], [-0.5, 0.7], [0.35, 0.4])
 
 
@@ -48,10 +47,6 @@ def drafts(sampling: ContinuousSampling, tokens: Gaussians, count: int) -> tuple
     drawn = rows.walk(noise, pick)
     x = drawn.last.draw(CHANCE.normal(Draw("last", 0, position), 1), again)
     return rows, drawn, torch.cat([drawn.states, x[:, None]], 1)
-
-
-def log_p(states: Tensor, sampling: ContinuousSampling) -> Tensor:
-    return along(head, states, sampling).log_density(states[:, 1:].transpose(0, 1)).sum(0)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +131,8 @@ def test_tokens_of_paths_coupled_maximally_follow_the_target() -> None:
     own, end = (CHANCE.normal(Draw(name, 0, torch.arange(MANY)), n) for name, n in (("own", DDPM.steps), ("end", 1)))
     target = walk(head, own[..., None], DDPM, None)
     paths = torch.cat([target.states, target.last.draw(end, end[:, 0])[:, None]], 1)
-    shared = (bridge(APART, DDPM).log_density(paths) - log_p(paths, DDPM)).exp().clamp(max=1)
+    log_p = along(head, paths, DDPM).log_density(paths[:, 1:].transpose(0, 1)).sum(0)
+    shared = (bridge(APART, DDPM).log_density(paths) - log_p).exp().clamp(max=1)
     rate = float(kept.double().mean())
     assert rate == pytest.approx(float(shared.mean()), abs=4 * (rate * (1 - rate) / FEW) ** 0.5)
     assert 0.4 < rate < 0.9

@@ -17,18 +17,6 @@ MIXTURE = Gaussians(
 )
 
 
-def cdf(distribution: Gaussians, x: torch.Tensor) -> torch.Tensor:
-    """Distribution function of a mixture of one row over one component."""
-    return (distribution.log_weight[0].exp() * torch.special.ndtr(distribution.noise(x[:, None])[..., 0])).sum(-1)
-
-
-def draws(distribution: Gaussians, count: int = COUNT, seed: int = 0) -> torch.Tensor:
-    chance, position = SeededChance(seed), torch.arange(count)
-    width = distribution.mean.shape[-1]
-    normal = chance.normal(Draw("normal", 0, position), width)
-    return distribution.draw(normal, chance.uniform(Draw("pick", 0, position), 1)[:, 0])
-
-
 def test_a_density_falls_off_the_mean_and_integrates_to_one() -> None:
     for distribution in (
         plain(torch.tensor([[0.3]], dtype=torch.float64), torch.tensor([[0.7]], dtype=torch.float64)),
@@ -49,7 +37,13 @@ def test_densities_far_out_neither_under_nor_overflow() -> None:
 
 
 def test_draws_follow_their_density() -> None:
-    assert stats.kstest(cdf(MIXTURE, draws(MIXTURE)[:, 0]).numpy(), "uniform").pvalue > 1e-3
+    chance, position = SeededChance(0), torch.arange(COUNT)
+    normal, pick = (
+        draw(Draw(name, 0, position), 1) for draw, name in ((chance.normal, "normal"), (chance.uniform, "pick"))
+    )
+    x = MIXTURE.draw(normal, pick[:, 0])
+    cdf = (MIXTURE.log_weight[0].exp() * torch.special.ndtr(MIXTURE.noise(x)[..., 0])).sum(-1)
+    assert stats.kstest(cdf.numpy(), "uniform").pvalue > 1e-3
 
 
 def test_normal_numbers_are_named_and_normal() -> None:

@@ -85,13 +85,6 @@ def test_llada2_repairs_its_text_as_released(tmp_path: Path) -> None:
     assert sum(fate.value == "edited" for step in Run(asked) for fate in step.fate) > 1
 
 
-def pair(tmp_path: Path, family: str, *devices: str) -> tuple[Any, Any]:
-    """A target and a drafter of one tokenizer."""
-    folders = (write(tmp_path / role, family, seed=seed) for role, seed in SEEDS.items())
-    target, draft = (load(folder, device) for folder, device in zip(folders, devices, strict=True))
-    return target, draft
-
-
 def test_a_drafter_that_reads_a_text_otherwise_is_refused(tmp_path: Path) -> None:
     target = load(write(tmp_path / "sdar", "sdar"))
     folder = write(tmp_path / "shifted", "Fast_dLLM_Qwen")
@@ -113,7 +106,8 @@ def test_a_drafter_that_reads_a_text_otherwise_is_refused(tmp_path: Path) -> Non
 def test_a_drafter_may_live_on_another_device(tmp_path: Path, family: str, method: str, apart: tuple[str, str]) -> None:
     def tokens(*devices: str) -> Any:
         loading._LOADED.clear()
-        target, small = pair(tmp_path, family, *devices)
+        folders = (write(tmp_path / role, family, seed=seed) for role, seed in SEEDS.items())
+        target, small = (load(folder, device) for folder, device in zip(folders, devices, strict=True))
         run = Run(job(target, method, small=small, length=8, gamma=2, top_k=1))
         assert {step.call.role for step in islice(run, 60)} == {"target", "draft"}
         return run.trace().output.tokens

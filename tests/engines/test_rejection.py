@@ -108,13 +108,8 @@ def off(token: Tensor) -> float:
     return float(stats.kstest(token.numpy() / TARGET.std, "norm").pvalue)
 
 
-def distance(token: Tensor) -> float:
-    return float(stats.kstest(token.numpy() / TARGET.std, "norm").statistic)
-
-
 DDPM = ContinuousSampling(steps=6, last=150)
 DDIM = ContinuousSampling(steps=6, last=150, sampler="ddim")
-FEW = ContinuousSampling(steps=2, last=150)
 WIDE, NARROW, SHIFTED = HeadOf(0.0, factor=1.05), HeadOf(0.0, factor=0.95), HeadOf(0.08)
 
 
@@ -183,7 +178,8 @@ def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) 
 
     for defect in (summed, forgotten):
         monkeypatch.setattr(block_verification, "log_weights", defect)
-        assert distance(speculate_whole(SHIFTED, DDPM).token) > 0.015
+        token = speculate_whole(SHIFTED, DDPM).token.numpy()
+        assert float(stats.kstest(token / TARGET.std, "norm").statistic) > 0.015
 
 
 def test_the_sampler_with_fixed_variances_is_exact_too() -> None:
@@ -218,7 +214,7 @@ def test_the_release_turns_sigma_upside_down_and_softens() -> None:
 
 
 def test_acceptance_is_what_two_gaussians_share() -> None:
-    out = speculate(SHIFTED, FEW.__class__(steps=2, last=150, sampler="ddim"))
+    out = speculate(SHIFTED, ContinuousSampling(steps=2, last=150, sampler="ddim"))
     apart = (out.ratio.p.mean - out.ratio.q.mean).abs() / out.ratio.p.std
     shared = (2 * torch.special.ndtr(-apart / 2)).flatten()
     kept = out.kept.double()
@@ -258,7 +254,8 @@ def mixture(weights: list[float], means: list[float], stds: list[float]) -> Gaus
 def test_mixtures_need_no_path_and_are_exact() -> None:
     p = mixture([0.3, 0.4, 0.3], [-1.0, 0.2, 1.4], [0.3, 0.5, 0.4])
     q = mixture([0.5, 0.5], [-0.7, 0.9], [0.6, 0.6])
-    noise = Noise(torch.zeros(COUNT, 0, 1), *_last())
+    last, pick = CHANCE.normal(Draw("last", 0, POSITION), 1), CHANCE.uniform(Draw("pick", 0, POSITION), 1)[:, 0]
+    noise = Noise(torch.zeros(COUNT, 0, 1), last, pick)
     drawn, paths = (Paths(distribution[None], torch.zeros(COUNT, 0, 1, dtype=torch.float64)) for distribution in (q, p))
     ratio = DensityRatio("exact", p, q, drawn.log_std - paths.log_std)
     out = verify(ratio, noise.draw(q))
@@ -270,7 +267,3 @@ def test_mixtures_need_no_path_and_are_exact() -> None:
     cdf = (p.log_weight[0].exp() * torch.special.ndtr(p[:1].noise(out.token[:, None])[..., 0])).sum(-1)
     assert float(stats.kstest(cdf.numpy(), "uniform").statistic) * COUNT**0.5 < 1.95
     assert float(out.tries[~out.kept].mean()) == pytest.approx(1 / apart, rel=0.05)
-
-
-def _last() -> tuple[Tensor, Tensor]:
-    return CHANCE.normal(Draw("last", 0, POSITION), 1), CHANCE.uniform(Draw("pick", 0, POSITION), 1)[:, 0]

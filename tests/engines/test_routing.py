@@ -11,7 +11,6 @@ from engines.config import make_config
 from engines.diffusion_lm.routing import (
     TABLE,
     Memory,
-    Route,
     RouterSettings,
     View,
     estimates,
@@ -122,11 +121,6 @@ def test_hysteresis_switches_late_both_ways() -> None:
     assert verified == [False, True, True, True, False, False, True, False]
 
 
-def turn(config: RouterSettings, memory: Memory, seen: View, gained: int) -> tuple[Route, Memory]:
-    taken = route(config, seen, memory)
-    return taken, learn(taken, torch.tensor(gained))
-
-
 def test_the_bandit_takes_the_better_arm_unless_it_is_curious() -> None:
     table = torch.zeros(8, 2, dtype=torch.float64)
     visits, rewards = table.clone(), table.clone()
@@ -155,7 +149,8 @@ def test_the_bandit_decides_as_its_formula_written_out(beta: float) -> None:
         memory = fresh(config, CPU)
         for t in range(1, 31):
             gained = chance.randint(1, 4)
-            taken, memory = turn(config, memory, view([0.5]), gained)
+            taken = route(config, view([0.5]), memory)
+            memory = learn(taken, torch.tensor(gained))
             arm = plain_choice(rewards, t, beta)
             assert bool(taken.verify) == bool(arm)
             rewards[arm].append(gained / (1 + arm))

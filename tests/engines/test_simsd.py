@@ -188,11 +188,6 @@ def test_any_window_and_any_rest_keep_a_joint_distribution(gamma: int, rest: str
     assert largest_error(probs, {tuple(at.tolist()): float(table[tuple(at)]) for at in (table >= 0).nonzero()}) < EXACT
 
 
-def deep(seed: int) -> dict[str, Any]:
-    """Drafter and target of three layers, which tell every leak."""
-    return {"draft": Depth(2, seed=seed + 1), "target": Depth(2, seed=seed)}
-
-
 def surest_first(models: Mapping[str, Depth], length: int, block: int) -> dict[tuple[int, ...], float]:
     """The target's distribution, one token a pass at the position of which the drafter is surest."""
     probs = {}
@@ -212,7 +207,7 @@ def surest_first(models: Mapping[str, Depth], length: int, block: int) -> dict[t
 @pytest.mark.slow
 @pytest.mark.parametrize(("gamma", "exact"), [(1, True), (2, False)])
 def test_one_pass_verdicts_draw_the_targets_distribution_for_a_single_draft_only(gamma: int, exact: bool) -> None:
-    models = deep(4)
+    models: dict[str, Any] = {"draft": Depth(2, seed=5), "target": Depth(2, seed=4)}  # three layers tell every leak
     config = settings(block="4", length=8, mode="sample", verdict="ratio", verifier="eq1", gamma=gamma)
     assert (METHODS["simsd"].deviation(config) == ANY_ORDER) == exact
     task = models["target"].task(5)

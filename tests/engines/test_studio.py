@@ -8,8 +8,6 @@ import torch
 
 from benchmarks._pictures import as_asked
 from engines.ar.request import Forward
-from engines.config import make_config
-from engines.methods import METHODS
 from engines.models.bundled import image
 from engines.models.bundled import prompts as studio
 from engines.models.catalog import MODELS, default_model, drafter_of, load_model
@@ -49,16 +47,6 @@ def test_a_prompt_that_cannot_be_drawn_is_refused_before_any_work() -> None:
         Run(Request("ar", "studio-image", "an owl on the moon").job())
 
 
-def log_probs(model: Any, prompt: str, codes: torch.Tensor, chunk: int) -> torch.Tensor:
-    """Logits [144, 1024] of the codes of a picture, by cached passes of `chunk` codes."""
-    session = model.start([model.make_task(prompt, make_config(METHODS["ar"].config, {}))], guided=False)
-    logits = []
-    for done in range(0, 144, chunk):
-        request = Forward(codes[: min(done + chunk, 144) - 1], done, max(done - 1, 0))
-        logits.append(session.logits({0: request})[0, 0])
-    return torch.cat(logits).double()
-
-
 def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice() -> None:
     target, drafter = load_model("studio-image"), load_model("studio-image-draft")
     assert drafter_of("studio-image") == drafter.card.id == "studio-image-draft"
@@ -74,12 +62,12 @@ def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice()
 @pytest.mark.slow
 def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> None:
     target, drafter = load_model("studio-image"), load_model("studio-image-draft")
-    prompts = [str(p) for p in PROMPTS[:6]]
-    drawn = sample_tokens([Request("ar", target, p, seed=4_321, sample=i).job() for i, p in enumerate(prompts)])
+    jobs = [Request("ar", target, str(p), seed=4_321, sample=i).job() for i, p in enumerate(PROMPTS[:6])]
     accepted = []
-    for prompt, tokens in zip(prompts, drawn, strict=True):
-        codes = torch.tensor(tokens)
-        p, q = (log_probs(model, prompt, codes, 144).softmax(-1) for model in (target, drafter))
+    for one, tokens in zip(jobs, sample_tokens(jobs), strict=True):
+        whole = {0: Forward(torch.tensor(tokens)[:-1], 0, 0)}
+        sessions: list[Any] = [model.start([one.task], guided=False) for model in (target, drafter)]
+        p, q = (session.logits(whole)[0, 0].double().softmax(-1) for session in sessions)
         accepted.append(torch.minimum(p, q).sum(-1))
     manifest = json.loads((image.FOLDER / "MANIFEST.json").read_text())
     mean = float(torch.cat(accepted).mean())

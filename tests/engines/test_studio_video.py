@@ -61,7 +61,6 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int
 
 
 def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
-    """A finished run."""
     return finish(Request(method, video.ID, prompt, settings=settings).job())
 
 

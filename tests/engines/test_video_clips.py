@@ -35,13 +35,11 @@ def moving(frames: int, height: int = 40, width: int = 60) -> np.ndarray[Any, An
 
 @cache
 def gif(frames: int, **size: int) -> bytes:
-    """A GIF of `moving`."""
     return bytes(iio.imwrite("<bytes>", moving(frames, **size), extension=".gif", duration=80, loop=0))
 
 
 @cache
 def mp4(frames: int, fps: int = 12, **size: int) -> bytes:
-    """An MP4 of `moving`."""
     how = {"extension": ".mp4", "plugin": "FFMPEG", "fps": fps, "macro_block_size": 1}
     return bytes(iio.imwrite("<bytes>", moving(frames, **size), **how))
 
@@ -76,18 +74,13 @@ def enormous() -> bytes:
     return bytes(data)
 
 
-def foreign_codec() -> bytes:
-    """An MP4 whose codec is one that nobody has."""
-    return mp4(12).replace(b"avc1", b"zzz9")
-
-
 BROKEN: dict[str, tuple[Callable[[], bytes], str]] = {
     "nothing": (lambda: b"", "neither a GIF nor an MP4"),
     "a playlist": (lambda: b"#EXTM3U\n#EXTINF:1,\nfile:///etc/hostname\n", "neither a GIF nor an MP4"),
     "a GIF that is cut off": (lambda: gif(12)[:400], "broken|frames; give one"),
     "a GIF of junk": (lambda: b"GIF89a" + bytes(range(256)) * 8, "broken|pixels"),
     "an MP4 of junk": (lambda: b"\0\0\0\x18ftypisom" + bytes(range(256)) * 20, "broken"),
-    "a codec that is not known": (foreign_codec, "codec"),
+    "a codec that is not known": (lambda: mp4(12).replace(b"avc1", b"zzz9"), "codec"),
     "a short GIF": (lambda: gif(8), "has 8 frames; give one with at least 9"),
     "a picture": (lambda: gif(1), "has 1 frames"),
     "a long MP4": (lambda: mp4(70, fps=1), "lasts 70 s; cut it"),

@@ -85,12 +85,6 @@ def example(name: str) -> tuple[Trace, ...]:
     return tuple(EXAMPLES.get(name, lambda: [run()])())
 
 
-@cache
-def drawn_example(name: str) -> go.Figure:
-    """The figure of them, which nobody changes."""
-    return FIGURES[name].draw(example(name))
-
-
 def named(figure: go.Figure, name: str) -> list[go.Scatter]:
     return [mark for mark in figure.data if mark.name is not None and mark.name.startswith(name)]
 
@@ -98,7 +92,7 @@ def named(figure: go.Figure, name: str) -> list[go.Scatter]:
 @pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_has_words_axes_and_valid_json(name: str) -> None:
     figure = FIGURES[name]
-    drawn = drawn_example(name)
+    drawn = figure.draw(example(name))
     assert figure.name == name and len(figure.caption) > 60
     assert drawn.layout.title.text and drawn.layout.title.subtitle.text
     axes = [axis for axis in drawn.select_xaxes() if not axis.matches or axis.title.text]

@@ -4,12 +4,7 @@ from playwright.sync_api import Page
 from support.playing import chips, every_view, go, show
 from support.speculation import speculated
 
-from traces.schema import Fate, Trace
-
-
-def drafted(trace: Trace) -> list[int]:
-    """Numbers of the passes that looked at drafts, from 1."""
-    return [number for number, step in enumerate(trace.steps, start=1) if step.graph]
+from traces.schema import Fate
 
 
 def told(page: Page) -> str:
@@ -21,8 +16,7 @@ def test_every_draft_is_told_with_its_verdict_and_under_which(page: Page) -> Non
     show(page, trace, speculated(variant="Spiffy"))
     assert page.locator("h2").all_inner_texts()[:2] == ["PSD", "Spiffy"]
     show(page, trace)
-    number = drafted(trace)[0]
-    step = trace.steps[number - 1]
+    number, step = next((number, step) for number, step in enumerate(trace.steps, start=1) if step.graph)
     # What was put to the test is framed, and its depth told.
     go(page, number)
     assert set(chips(page, "is-framed")) == {p for p, fate in zip(step.position, step.fate, strict=True) if fate.judged}
