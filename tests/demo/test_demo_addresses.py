@@ -10,7 +10,6 @@ from support.parts import Parts
 from support.raster import MODEL
 
 from demo.addresses import FILE, Address, fragment_of, fragment_of_grid, fragment_of_tray, read_address
-from demo.app import Opening
 from demo.panels.gallery import _card, badge
 from demo.runs.tray import Tray
 from demo.site import Update
@@ -72,22 +71,17 @@ def test_a_place_that_cannot_be_is_no_place(step: str) -> None:
     assert read_address(f"gallery=a&step={step}") == Address(gallery="a")
 
 
-@pytest.fixture
-def opening(parts: Parts) -> Opening:
-    return parts.opening
-
-
-def opened(opening: Opening, fragment: str) -> Update:
-    return opening.open({opening.fragment: fragment})
+def opened(parts: Parts, fragment: str) -> Update:
+    return parts.opening.open({parts.opening.fragment: fragment})
 
 
 @pytest.mark.slow
-def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -> None:
-    compare = opening.compare
+def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
+    opening, compare = parts.opening, parts.compare
     own = asked("scd", MODEL, window=8)
     fragment = fragment_of_tray(["scd", fragment_of(own, beside=True), FILE])
     assert read_address(fragment) == Address(compare=("scd", own, FILE))
-    update = opened(opening, f"#{fragment}")
+    update = opened(parts, f"#{fragment}")
     assert update[opening.go] == "tray-fetch" and "1 run of this address" in update[compare.fetch]["value"]
     values = parts.values(wanted=update[compare.wanted], tray=Tray())
     request = gr.Request(session_hash="mine")
@@ -112,7 +106,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -
     prompts = ("a red boot & more", "x=1")
     fragment = f"{fragment_of_tray(['scd'])}&{fragment_of_grid(prompts, 2)}"
     assert read_address(fragment) == Address(compare=("scd",), grid=prompts, seeds=2)
-    update = opened(opening, f"#{fragment}")
+    update = opened(parts, f"#{fragment}")
     assert (update[compare.grid.prompts], update[compare.grid.seeds]) == ("\n".join(prompts), 2)
     offered = {compare.grid.prompts: "\n".join(prompts), compare.grid.seeds: 2, compare.grid.model: ""}
     update = compare.grid.offer(offered | {compare.grid.tray: last[compare.tray]})
@@ -124,9 +118,9 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts, opening: Opening) -
 
 
 @pytest.mark.slow
-def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(opening: Opening) -> None:
-    page = opening.watch
-    update = opened(opening, f"#method=scd&model={MODEL}&seed=5&set.window=8&step=7")
+def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(parts: Parts) -> None:
+    opening, page = parts.opening, parts.watch
+    update = opened(parts, f"#method=scd&model={MODEL}&seed=5&set.window=8&step=7")
     assert update[opening.go] == "run"
     values = {control: getattr(control, "value", None) for control in page.form}
     values |= {control: value.get("value") if isinstance(value, dict) else value for control, value in update.items()}
@@ -143,28 +137,28 @@ def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(open
 
 
 @pytest.mark.slow
-def test_an_address_shows_the_settings_of_its_method_and_no_others(opening: Opening) -> None:
-    groups = opening.watch.groups
-    update = opened(opening, "#method=s2d2&prompt=1")
+def test_an_address_shows_the_settings_of_its_method_and_no_others(parts: Parts) -> None:
+    groups = parts.watch.groups
+    update = opened(parts, "#method=s2d2&prompt=1")
     assert [name for name, group in groups.items() if update[group]["visible"]] == ["s2d2"]
-    families = opening.watch.samplings
+    families = parts.watch.samplings
     assert [family for family, group in families.items() if update[group]["visible"]] == [METHODS["s2d2"].family]
 
 
 @pytest.mark.parametrize(
     "fragment", ["#gallery=gone", "#gallery=../../etc/passwd", "#gallery=<img src=x>", "#method=x", "#compare=gone"]
 )
-def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(opening: Opening, fragment: str) -> None:
-    update = opened(opening, fragment)
-    assert set(update) == {opening.watch.problem}
-    said = update[opening.watch.problem]
+def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(parts: Parts, fragment: str) -> None:
+    update = opened(parts, fragment)
+    assert set(update) == {parts.watch.problem}
+    said = update[parts.watch.problem]
     assert said["kind"] == "error" and "is not here, or not any more" in said["text"]
 
 
-def test_gallery_cards_open_by_name_stand_by_method_and_say_what_was_saved(opening: Opening) -> None:
-    (entry, *_) = opening.watch.gallery.entries
-    assert opened(opening, f"#gallery={entry.name}")[opening.watch.site.shown].paths == entry.paths
-    (card, *_) = opening.watch.gallery.cards.value
+def test_gallery_cards_open_by_name_stand_by_method_and_say_what_was_saved(parts: Parts) -> None:
+    (entry, *_) = parts.watch.gallery.entries
+    assert opened(parts, f"#gallery={entry.name}")[parts.watch.site.shown].paths == entry.paths
+    (card, *_) = parts.watch.gallery.cards.value
     ordinary, made = (trace.summary.forwards for trace in entry.traces)
     assert card["group"] == METHODS[entry.method].title
     assert card["badge"] == f"{ordinary / made:.1f} × fewer target passes, exact"

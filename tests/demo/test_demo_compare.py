@@ -90,10 +90,6 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.locator("#compared-name label", has_text="Token churn").locator(".ds-term").first.click()
     churn = page.get_by_label("Token churn: what became of every draft, pass by pass")
     expect(churn).to_be_checked()  # a term in a label still chooses
-    page.locator("#masthead .ds-term", has_text="speculative decoding").focus()
-    expect(page.get_by_role("tooltip")).to_contain_text("A drafter proposes tokens ahead")
-    page.keyboard.press("Escape")
-    expect(page.get_by_role("tooltip")).to_be_hidden()
     page.locator("#tray .own input").focus()
     page.keyboard.press("Delete")
     expect(page.locator("#tray .own")).to_have_count(0)

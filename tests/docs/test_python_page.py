@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from support.llamas import Letters, llama, noisy
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, BatchEncoding
 
 import draftscope as ds
 from traces import check
@@ -19,19 +19,12 @@ SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 NOTEBOOKS = sorted((DOCS / "examples").glob("*.ipynb"))
 
 
-class Encoded(dict[str, torch.Tensor]):
-    """What a tokenizer returns: a mapping whose entries are attributes, too."""
-
-    def __getattr__(self, name: str) -> torch.Tensor:
-        return self[name]
-
-
 class Tokenizer(Letters):
     """Reads letters and blanks, as a tokenizer of the hub would be called."""
 
     def __call__(self, text: str, return_tensors: str = "") -> Any:
         ids = torch.tensor([[ord(letter) % 64 for letter in text]])
-        return Encoded(input_ids=ids, attention_mask=torch.ones_like(ids))
+        return BatchEncoding({"input_ids": ids, "attention_mask": torch.ones_like(ids)})
 
 
 @pytest.fixture

@@ -32,25 +32,7 @@ for (const path of paths) {
 }
 """
 
-COARSE: dict[str, Any] = {
-    "schema": "draftscope-trace",
-    "version": "1.1",
-    "method": "elsewhere",
-    "model": {"id": "a/b"},
-    "prompt": "",
-    "config": {},
-    "created": "2026-01-31T12:00:00+00:00",
-    "canvas": {"kind": "text", "shape": [7]},
-    "steps": [
-        {"call": {"role": "target", "mode": "verify", "query_tokens": 4}, "signals": signals}
-        for signals in (
-            {"accepted": 3, "window": 3, "committed": 4},
-            {"accepted": 1, "window": 3, "committed": 2},
-            {"accepted": 1},
-        )
-    ],
-    "output": {"tokens": [4, 5, 6, 7, 8, 9, 10]},
-}
+COUNTS = ({"accepted": 3, "window": 3, "committed": 4}, {"accepted": 1, "window": 3, "committed": 2}, {"accepted": 1})
 
 
 def expected(trace: Trace) -> dict[str, Any]:
@@ -70,7 +52,7 @@ def expected(trace: Trace) -> dict[str, Any]:
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """All recordings, traces of every kind, and a coarse one."""
     folder = tmp_path_factory.mktemp("traces")
-    (folder / "coarse.json").write_text(json.dumps(COARSE))
+    (folder / "coarse.json").write_bytes(handmade.coarse(COUNTS, 7, output={"tokens": [*range(4, 11)]}))
     for name, maker in handmade.ALL.items():
         write(maker(), folder / f"{name}.json")
     return RECORDED + sorted(folder.iterdir())

@@ -9,19 +9,7 @@ import torch
 from support.checkpoints import LETTERS, MERGES
 from support.llamas import Letters, greedy, llama
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
-from transformers import (
-    GemmaConfig,
-    GemmaForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    Phi3Config,
-    Phi3ForCausalLM,
-    PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 import draftscope as ds
 from engines.config import ConfigError
@@ -47,13 +35,14 @@ GEMMA = (
     "<end_of_turn>\n{% endfor %}<start_of_turn>model\n"
 )
 PHI = "{% for turn in messages %}<|{{ turn['role'] }}|>\n{{ turn['content'] }}<|end|>\n{% endfor %}<|assistant|>\n"
-KINDS: dict[str, tuple[Any, Any, str, list[str]]] = {
-    "llama": (LlamaForCausalLM, LlamaConfig, LLAMA3, ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]),
-    "qwen2": (Qwen2ForCausalLM, Qwen2Config, CHATML, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]),
-    "qwen3": (Qwen3ForCausalLM, Qwen3Config, CHATML, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]),
-    "gemma": (GemmaForCausalLM, GemmaConfig, GEMMA, ["<start_of_turn>", "<end_of_turn>"]),
-    "phi3": (Phi3ForCausalLM, Phi3Config, PHI, ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]),
+KINDS: dict[str, tuple[str, list[str]]] = {
+    "llama": (LLAMA3, ["<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"]),
+    "qwen2": (CHATML, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]),
+    "qwen3": (CHATML, ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]),
+    "gemma": (GEMMA, ["<start_of_turn>", "<end_of_turn>"]),
+    "phi3": (PHI, ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>"]),
 }
+"""By `model_type`: the chat template, and special tokens."""
 SIZES = {
     "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "head_dim": 8,
     "num_key_value_heads": 2, "max_position_embeddings": 256, "initializer_range": 0.4,
@@ -69,7 +58,7 @@ TURNS = [
 @cache
 def pair(kind: str) -> tuple[Any, Any]:
     """A random network with a tokenizer of letters, whose chat template is that of its family."""
-    network, config, template, special = KINDS[kind]
+    template, special = KINDS[kind]
     letters = sorted({*LETTERS, *map(chr, range(ord("a"), ord("z") + 1))})
     inner: Any = Tokenizer(models.BPE({piece: i for i, piece in enumerate([*letters, *map("".join, MERGES)])}, MERGES))
     inner.pre_tokenizer, inner.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
@@ -82,8 +71,8 @@ def pair(kind: str) -> tuple[Any, Any]:
         "eos_token_id": tokenizer.eos_token_id,
         "bos_token_id": tokenizer.bos_token_id,
     }
-    made = network(config(**SIZES, **sizes, pad_token_id=None)).eval().requires_grad_(False)
-    return made, tokenizer
+    network = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **SIZES, **sizes, pad_token_id=None))
+    return network.eval().requires_grad_(False), tokenizer
 
 
 def written(tmp_path: Path, kind: str) -> str:
@@ -200,8 +189,6 @@ def test_a_model_that_does_not_chat_says_so() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not at_hand("smollm2"), reason="python -m engines fetch smollm2 fetches it")
 def test_smollm2_is_asked_as_its_template_says_and_writes_what_generate_writes() -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     folder, length, prompt = folder_of("smollm2"), 24, "Rewrite in the past tense: The river rises every spring."
     network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)

@@ -8,45 +8,35 @@ import pytest
 import torch
 
 from engines.config import make_config
-from engines.diffusion_lm.routing import (
-    TABLE,
-    Memory,
-    RouterSettings,
-    View,
-    estimates,
-    expected_accepted,
-    fresh,
-    learn,
-    route,
-)
+from engines.diffusion_lm import routing
 
 CPU = torch.device("cpu")
 
 
-def settings(**values: object) -> RouterSettings:
-    return make_config(RouterSettings, {"block": "4", "estimator": "power", "cost": 0.0, **values})
+def settings(**values: object) -> routing.RouterSettings:
+    return make_config(routing.RouterSettings, {"block": "4", "estimator": "power", "cost": 0.0, **values})
 
 
-def view(confidence: Sequence[float], confident: int = 0, progress: float = 0.0, entropy: float = 0.0) -> View:
+def view(confidence: Sequence[float], confident: int = 0, progress: float = 0.0, entropy: float = 0.0) -> routing.View:
     """Drafts of these confidences; `entropy` 0 or 1 for distributions that are certain or uniform."""
     count = len(confidence)
     probs = torch.full((count, 4), 0.25) if entropy else torch.eye(4)[:1].expand(count, -1)
     chosen = torch.tensor(confidence, dtype=torch.float64)
-    return View(probs.double(), chosen, torch.full_like(chosen, 0.5), torch.tensor(confident), progress)
+    return routing.View(probs.double(), chosen, torch.full_like(chosen, 0.5), torch.tensor(confident), progress)
 
 
 def test_expected_drafts_have_their_limits() -> None:
     one, none = torch.ones(5), torch.tensor([0.0, 1.0, 1.0])
-    assert expected_accepted(one) == 5
-    assert expected_accepted(none) == 0
-    assert expected_accepted(torch.tensor([0.5, 0.5, 0.0, 1.0])) == 0.75
-    assert expected_accepted(torch.empty(0)) == 0
+    assert routing.expected_accepted(one) == 5
+    assert routing.expected_accepted(none) == 0
+    assert routing.expected_accepted(torch.tensor([0.5, 0.5, 0.0, 1.0])) == 0.75
+    assert routing.expected_accepted(torch.empty(0)) == 0
 
 
 def test_estimates_are_the_papers() -> None:
     probs = torch.tensor([[0.7, 0.2, 0.1, 0.0], [0.25, 0.25, 0.25, 0.25], [1.0, 0.0, 0.0, 0.0]], dtype=torch.float64)
     confidence, coin = torch.tensor([0.7, 0.25, 1.0]).double(), torch.tensor([0.1, 0.2, 0.3]).double()
-    estimated = estimates(probs, confidence, coin, exponent=0.5, cut=0.25)
+    estimated = routing.estimates(probs, confidence, coin, exponent=0.5, cut=0.25)
     share = -(0.7 * math.log(0.7) + 0.2 * math.log(0.2) + 0.1 * math.log(0.1)) / math.log(4)
     wanted = {
         "random": [0.1, 0.2, 0.3],
@@ -60,18 +50,18 @@ def test_estimates_are_the_papers() -> None:
     assert estimated.keys() == wanted.keys()
     for name, values in wanted.items():
         torch.testing.assert_close(estimated[name], torch.tensor(values, dtype=torch.float64))
-    assert set(TABLE) == estimated.keys() - {"clipped_margin"}
+    assert set(routing.TABLE) == estimated.keys() - {"clipped_margin"}
 
 
 def test_a_margin_at_the_cut_passes_and_an_entropy_at_the_cut_does_not() -> None:
     probs = torch.tensor([[0.75, 0.25]], dtype=torch.float64)
-    assert estimates(probs, probs[:, 0], probs[:, 0], 1.0, 0.5)["margin"] == 1
+    assert routing.estimates(probs, probs[:, 0], probs[:, 0], 1.0, 0.5)["margin"] == 1
     uniform = torch.full((1, 2), 0.5, dtype=torch.float64)
-    assert estimates(uniform, probs[:, 0], probs[:, 0], 1.0, 1.0)["hard_entropy"] == 0
+    assert routing.estimates(uniform, probs[:, 0], probs[:, 0], 1.0, 1.0)["hard_entropy"] == 0
 
 
-def decide(config: RouterSettings, seen: View, memory: Memory | None = None) -> bool:
-    return bool(route(config, seen, memory or fresh(config, CPU)).verify)
+def decide(config: routing.RouterSettings, seen: routing.View, memory: routing.Memory | None = None) -> bool:
+    return bool(routing.route(config, seen, memory or routing.fresh(config, CPU)).verify)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +85,7 @@ def test_a_router_decides_at_its_threshold(values: dict[str, object], confidence
 )
 def test_scores_are_expected_drafts_less_the_cost(scoring: str, cost: float, confident: int, score: float) -> None:
     seen = view([1.0, 0.5], confident)
-    taken = route(settings(router="score", scoring=scoring, cost=cost), seen, fresh(settings(), CPU))
+    taken = routing.route(settings(router="score", scoring=scoring, cost=cost), seen, routing.fresh(settings(), CPU))
     assert float(taken.signals["score"]) == score
     assert float(taken.signals["expected_accepted"]) == 1.5
     assert bool(taken.verify) == (score >= 0)
@@ -104,18 +94,18 @@ def test_scores_are_expected_drafts_less_the_cost(scoring: str, cost: float, con
 
 def test_nothing_is_decided_without_a_span() -> None:
     config = settings(router="bandit")
-    taken = route(config, view([]), fresh(config, CPU))
+    taken = routing.route(config, view([]), routing.fresh(config, CPU))
     assert not taken.verify
     assert not taken.signals
-    assert learn(taken, torch.tensor(1)) is taken.memory
+    assert routing.learn(taken, torch.tensor(1)) is taken.memory
 
 
 def test_hysteresis_switches_late_both_ways() -> None:
     config = settings(router="hysteresis", switch_on=1.0, switch_off=0.5)
-    memory, verified = fresh(config, CPU), []
+    memory, verified = routing.fresh(config, CPU), []
     for score in (0.9, 1.0, 0.6, 0.5, 0.4, 0.9, 1.2, 0.0):
-        taken = route(config, view([min(score, 1.0), max(score - 1.0, 0.0)]), memory)
-        memory = learn(taken, torch.tensor(1))
+        taken = routing.route(config, view([min(score, 1.0), max(score - 1.0, 0.0)]), memory)
+        memory = routing.learn(taken, torch.tensor(1))
         assert bool(memory.switch) == bool(taken.verify) == bool(taken.signals["switch"])
         verified.append(bool(taken.verify))
     assert verified == [False, True, True, True, False, False, True, False]
@@ -125,10 +115,10 @@ def test_the_bandit_takes_the_better_arm_unless_it_is_curious() -> None:
     table = torch.zeros(8, 2, dtype=torch.float64)
     visits, rewards = table.clone(), table.clone()
     visits[0], rewards[0] = torch.tensor([10.0, 2.0]), torch.tensor([20.0, 3.0])
-    memory = Memory(torch.tensor(False), visits, rewards)
+    memory = routing.Memory(torch.tensor(False), visits, rewards)
     calm, curious = settings(router="bandit", exploration=0.0), settings(router="bandit", exploration=2.0)
     assert not decide(calm, view([0.5]), memory)
-    taken = route(curious, view([0.5]), memory)
+    taken = routing.route(curious, view([0.5]), memory)
     assert taken.verify
     assert float(taken.signals["bucket_visits"]) == 12
     assert float(taken.signals["bandit_mean"]) == 1.5
@@ -146,11 +136,11 @@ def test_the_bandit_decides_as_its_formula_written_out(beta: float) -> None:
     config, chance = settings(router="bandit", exploration=beta), random.Random(3)
     for _ in range(12):
         rewards: list[list[float]] = [[], []]
-        memory = fresh(config, CPU)
+        memory = routing.fresh(config, CPU)
         for t in range(1, 31):
             gained = chance.randint(1, 4)
-            taken = route(config, view([0.5]), memory)
-            memory = learn(taken, torch.tensor(gained))
+            taken = routing.route(config, view([0.5]), memory)
+            memory = routing.learn(taken, torch.tensor(gained))
             arm = plain_choice(rewards, t, beta)
             assert bool(taken.verify) == bool(arm)
             rewards[arm].append(gained / (1 + arm))
@@ -171,6 +161,6 @@ def test_the_bandit_decides_as_its_formula_written_out(beta: float) -> None:
 )
 def test_buckets(bins: str, count: int, progress: float, entropy: float, bucket: int) -> None:
     config = settings(router="bandit", bins=bins)
-    taken = route(config, view([0.5] * count, progress=progress, entropy=entropy), fresh(config, CPU))
+    taken = routing.route(config, view([0.5] * count, progress=progress, entropy=entropy), routing.fresh(config, CPU))
     assert taken.signals["bucket"] == bucket
     assert len(taken.memory.visits) == math.prod(config.buckets)

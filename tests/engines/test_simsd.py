@@ -104,19 +104,11 @@ def test_whether_a_draft_reaches_its_own_verdict(verifier: str, layers: int) -> 
             assert moved.max() < 1e-5  # the last draft is seen by no copy
 
 
-@pytest.mark.parametrize("verifier", ["eq1", "2L"])
-def test_a_single_draft_is_judged_exactly(verifier: str) -> None:
-    model = tiny(layers=3)
-    row = begin(model, block=1)
-    drafts = drafts_of(row, [0], [5])
-    assert (slots(model, row, drafts, verifier) - replay(model, row, drafts)).abs().max() < 1e-4
-
-
 @pytest.mark.parametrize("given", [{}, {1: 6}, {0: 4, 3: 9}])
-@pytest.mark.parametrize("block", [2, 4, 8])
+@pytest.mark.parametrize(("verifier", "block"), [("2L", 1), *(("eq1", block) for block in (1, 2, 4, 8))])
 @pytest.mark.parametrize("layers", [2, 3, 4])
 def test_one_pass_judges_a_single_draft_exactly_in_a_block_of_any_size(
-    layers: int, block: int, given: dict[int, int]
+    layers: int, verifier: str, block: int, given: dict[int, int]
 ) -> None:
     """Among positions that nobody drafted, final or open, which are in the block when gamma is below its size."""
     model = tiny(layers=layers)
@@ -127,7 +119,7 @@ def test_one_pass_judges_a_single_draft_exactly_in_a_block_of_any_size(
     for place in (row.open - row.block.start).tolist():
         drafts = drafts_of(row, [place], [5])
         judged, wanted = (
-            logits[:, 3:].softmax(-1) for logits in (slots(model, row, drafts, "eq1"), replay(model, row, drafts))
+            logits[:, 3:].softmax(-1) for logits in (slots(model, row, drafts, verifier), replay(model, row, drafts))
         )
         torch.testing.assert_close(judged, wanted, rtol=0, atol=1e-5)
 

@@ -8,25 +8,13 @@ import torch
 
 from benchmarks._problems import exam
 from engines.methods import METHODS
+from engines.models.bundled import tally
 from engines.models.bundled.language import MASK
-from engines.models.bundled.tally import (
-    EXAMPLE,
-    FEWEST_EVENTS,
-    FIRST,
-    LAST,
-    LINE,
-    MOST_EVENTS,
-    Event,
-    Story,
-    draw,
-    held_out_stories,
-    read,
-)
 from engines.models.catalog import MODELS, load_model
 from training import tally_data
 from training.block_diffusion import BLOCK, Noise, Recipe, token_id
 
-STORY = Story(45, (Event("Ann", "+", 2), Event("Hal", "-", 3)))
+STORY = tally.Story(45, (tally.Event("Ann", "+", 2), tally.Event("Hal", "-", 3)))
 TOLD = "then Ann adds two more which makes four seven now\nlater Hal took 3 away and left 44 overall\n"
 
 
@@ -54,21 +42,21 @@ def test_the_parts_of_a_line_must_agree_and_totals_be_right(right: str, wrong: s
 def test_what_is_generated_is_right_varied_and_fits() -> None:
     encoder, told = tally_data.encoder(), set()
     for seed in range(200):
-        story = draw(Random(seed))
+        story = tally.draw(Random(seed))
         text = story.tell(Random(seed))
         tokens = encoder.encode(text).ids
         assert story.is_told_by(text) and not story.held_out
-        assert encoder.decode(tokens) == text and len(tokens) <= LINE * len(story.events)
+        assert encoder.decode(tokens) == text and len(tokens) <= tally.LINE * len(story.events)
         assert len(encoder.encode(f"{story.prompt}\n").ids) <= 32  # noise without a window
-        assert all(FIRST <= total <= LAST for _, total in story.totals())
+        assert all(tally.FIRST <= total <= tally.LAST for _, total in story.totals())
         told.add(STORY.tell(Random(seed)))
     assert len(told) > 20
 
 
 def test_training_never_meets_a_held_out_story_and_the_exam_asks_no_other() -> None:
-    stories = held_out_stories(600)
+    stories = tally.held_out_stories(600)
     assert len({story.prompt for story in stories}) == 600 and all(story.held_out for story in stories)
-    assert {len(story.events) for story in stories} == set(range(FEWEST_EVENTS, MOST_EVENTS + 1))
+    assert {len(story.events) for story in stories} == set(range(tally.FEWEST_EVENTS, tally.MOST_EVENTS + 1))
     asked = exam("tally-target")
     assert [one.question for one in asked.problems] == [story.prompt for story in stories]
     first, second = asked.problems[:2]
@@ -92,13 +80,13 @@ def test_training_never_meets_a_held_out_story_and_the_exam_asks_no_other() -> N
 )
 def test_an_impossible_prompt_is_one_sentence(prompt: str, told: str) -> None:
     with pytest.raises(ValueError, match=f"^prompt: {re.escape(told)}") as refused:
-        read(prompt)
+        tally.read(prompt)
     assert str(refused.value).count(". ") == 0 and "\n" not in str(refused.value)
 
 
 def test_a_prompt_may_be_written_loosely() -> None:
-    assert read(" 45 :ann + 2, HAL -3, Mia +1,Bob -4 kim +3 ").prompt == "45: Ann +2 Hal -3 Mia +1 Bob -4 Kim +3"
-    assert read(EXAMPLE).prompt == EXAMPLE and read(EXAMPLE).held_out
+    assert tally.read(" 45 :ann + 2, HAL -3, Mia +1,Bob -4 kim +3 ").prompt == "45: Ann +2 Hal -3 Mia +1 Bob -4 Kim +3"
+    assert tally.read(tally.EXAMPLE).prompt == tally.EXAMPLE and tally.read(tally.EXAMPLE).held_out
 
 
 def test_a_batch_holds_whole_stories_and_noise_hides_answers_alone() -> None:
@@ -107,7 +95,7 @@ def test_a_batch_holds_whole_stories_and_noise_hides_answers_alone() -> None:
     assert torch.equal(rows, again) and rows.shape[1] % BLOCK == 0 and len(set(lengths.tolist())) == 1
     tokenizer = tally_data.encoder()
     prompt, _, answer = tokenizer.decode(rows[0].tolist()).partition("\n")
-    assert read(prompt).is_told_by(answer)
+    assert tally.read(prompt).is_told_by(answer)
     noised = Noise(Recipe("", 32, 1, 32), tokenizer)(rows, lengths, torch.Generator().manual_seed(0))
     learnt = noised.weight > 0
     shown = noised.ids[:, rows.shape[1] :]

@@ -14,14 +14,7 @@ import torch
 from huggingface_hub import save_torch_state_dict
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from torch import Tensor
-from transformers import (
-    Glm4MoeForCausalLM,
-    GPT2LMHeadModel,
-    LlamaForCausalLM,
-    MistralForCausalLM,
-    Qwen2ForCausalLM,
-    Qwen3ForCausalLM,
-)
+from transformers import AutoConfig, AutoModelForCausalLM
 from transformers.cache_utils import Cache, DynamicLayer
 
 from engines.config import make_config
@@ -57,26 +50,26 @@ _EXPERTS = {
     "routed_scaling_factor": 2.5,
     "topk_group": 2,
 }
-NETWORKS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "sdar": (Qwen3ForCausalLM, {"head_dim": 16}),
-    "Fast_dLLM_Qwen": (Qwen2ForCausalLM, {}),
-    "Dream": (Qwen2ForCausalLM, {}),
-    "llada": (LlamaForCausalLM, {"rope_theta": 5e5}),
+NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "sdar": ("qwen3", {"head_dim": 16}),
+    "Fast_dLLM_Qwen": ("qwen2", {}),
+    "Dream": ("qwen2", {}),
+    "llada": ("llama", {"rope_theta": 5e5}),
     "llada2_moe": (
-        Glm4MoeForCausalLM,
+        "glm4_moe",
         _EXPERTS | {"n_routed_experts": 8, "n_shared_experts": 1, "use_qk_norm": True, "attention_bias": False},
     ),
-    "PanguEmbedded": (LlamaForCausalLM, {"attention_bias": True, "rope_theta": 1.6e7}),
-    "qwen2": (Qwen2ForCausalLM, {}),
-    "qwen3": (Qwen3ForCausalLM, {"head_dim": 16}),
+    "PanguEmbedded": ("llama", {"attention_bias": True, "rope_theta": 1.6e7}),
+    "qwen2": ("qwen2", {}),
+    "qwen3": ("qwen3", {"head_dim": 16}),
     "llama": (
-        LlamaForCausalLM,
+        "llama",
         {"rope_parameters": _LLAMA3 | {"rope_type": "llama3", "rope_theta": 5e5}, "rope_theta": 5e5},
     ),
-    "mistral": (MistralForCausalLM, {"head_dim": 16, "sliding_window": 8}),
-    "gpt2": (GPT2LMHeadModel, {"n_embd": 32, "n_layer": LAYERS, "n_head": 4, "n_positions": LONGEST}),
+    "mistral": ("mistral", {"head_dim": 16, "sliding_window": 8}),
+    "gpt2": ("gpt2", {"n_embd": 32, "n_layer": LAYERS, "n_head": 4, "n_positions": LONGEST}),
 }
-"""By `model_type`: the class, and its config where it differs from that of the others."""
+"""By `model_type`: that of transformers' network, and its config where it differs from that of the others."""
 CAUSAL = ("qwen2", "qwen3", "llama", "mistral", "gpt2")
 DIFFUSION = tuple(family for family in NETWORKS if family not in CAUSAL)
 TEMPLATE = "{% for turn in messages %}{{ turn['role'] }} {{ turn['content'] }}\n{% endfor %}"
@@ -137,9 +130,9 @@ def network_of(family: str, tied: bool = False, seed: int = SEED) -> Any:
     kind, own = NETWORKS[family]
     sizes = {"vocab_size": PADDED} if family == "gpt2" else _SIZES
     end = id_of(family, SPECIAL[family][-1])
-    config = kind.config_class(**sizes | {"tie_word_embeddings": tied, "eos_token_id": end} | own)
+    config = AutoConfig.for_model(kind, **sizes | {"tie_word_embeddings": tied, "eos_token_id": end} | own)
     made = torch.Generator().manual_seed(seed)
-    network = kind(config).eval().requires_grad_(False)
+    network = AutoModelForCausalLM.from_config(config).eval().requires_grad_(False)
     for name, part in network.state_dict().items():
         noise = torch.randn(part.shape, generator=made)
         if part.dim() > 1:

@@ -1,6 +1,7 @@
 """Small traces written by hand, one for every kind of method, to show that the records fit them all."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PIL import Image
@@ -8,6 +9,7 @@ from PIL import Image
 from engines.models.pictures import as_uri
 from traces.replay import canvas_size, replayed
 from traces.schema import (
+    VERSION,
     Call,
     Canvas,
     Environment,
@@ -271,6 +273,14 @@ def simsd() -> Trace:
         ),
     ]
     return make("simsd", Canvas(kind="text", shape=(4,), block=4), steps, note="Stopped by hand.")
+
+
+def coarse(counts: Sequence[Mapping[str, float]], length: int, **fields: Any) -> bytes:
+    """A file that says of its passes but how many tokens they accepted, drafted and made final."""
+    head = {"schema": "draftscope-trace", "version": VERSION, "method": "elsewhere", "model": {"id": "owner/model"}}
+    head |= {"prompt": "", "config": {}, "created": "2026-01-31T12:00:00+00:00", "output": {}}
+    steps = [{"call": {"role": "target", "mode": "verify", "query_tokens": 5}, "signals": each} for each in counts]
+    return json.dumps(head | {"canvas": {"kind": "text", "shape": [length]}, "steps": steps} | fields).encode()
 
 
 ALL = {maker.__name__: maker for maker in (ar, scd, jacobi, video, cspd, s2d2, psd, simsd)}

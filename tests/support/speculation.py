@@ -1,11 +1,11 @@
 """A made-up run of parallel speculative decoding whose every number is known: the right answer is drafted in order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from support.handmade import make
+from support.handmade import make, step
 
-from traces.schema import Call, Canvas, Fate, Legend, Milliseconds, ModelCard, Node, Output, Step, Trace
+from traces.schema import Canvas, Legend, ModelCard, Node, Output, Step, Trace
 from traces.stats import summarise
 
 WORDS = ("<mask>", *(f" w{i}" for i in range(1, 30)))
@@ -52,50 +52,37 @@ def _token(position: int) -> int:
 def _pass(plan: Plan, number: int, left: list[int], held: int, drafted: bool) -> Step:
     depth = min(plan.depth, len(left)) if drafted else 0
     held = min(held, depth)
-    fates = [Fate.ACCEPTED] * held + [Fate.REJECTED] * (depth > held) + [Fate.DISCARDED] * (depth - held - 1)
-    rest = left[held:]
-    kinds = [Fate.UNMASKED] * min(plan.revealed, len(rest))
-    kinds += [Fate.DRAFTED] * (len(rest) - len(kinds))
-    open_after = len(rest) - kinds.count(Fate.UNMASKED)
-    ranks = [None] * kinds.count(Fate.UNMASKED) + [float(i + 1) for i in range(open_after)]
-    judged = left[:depth]
+    rest, shown = left[held:], min(plan.revealed, len(left) - held)
+    judged, entries = left[:depth], [*left[:depth], *rest]
+    fates = ["accepted"] * held + ["rejected"] * (depth > held) + ["discarded"] * (depth - held - 1)
+    fates += ["unmasked"] * shown + ["drafted"] * (len(rest) - shown)
+    depths = [float(i + 1) for i in range(depth)]
+    made = step(
+        " ".join(f"{place}:{_token(place)}={fate}" for place, fate in zip(entries, fates, strict=True)),
+        role="self",
+        mode="verify" if drafted else "draft",
+        rows=depth + 1,
+        query_tokens=(depth + 1) * plan.block,
+        numbers={
+            "confidence": tuple(0.95 - 0.01 * place for place in entries),
+            "rank": (*depths, *[None] * shown, *[float(i + 1) for i in range(len(rest) - shown)]),
+            "level": (*depths, *[0.0] * len(rest)),
+        },
+        signals={"block": number, "open": len(left), "winner": held, "speculated": held, "unmasked": shown},
+    )
+    if not drafted:
+        return made
+    under = [(k - 1,) if 0 < k <= held else () for k in range(depth + 1)]
     graph = tuple(
-        Node(
-            row=k,
-            parents=tuple(range(k)),
-            positions=tuple(judged[:k]),
-            accepted=k <= held,
-            vouched_by=(k - 1,) if 0 < k <= held else (),
-        )
+        Node(row=k, parents=(*range(k),), positions=(*judged[:k],), accepted=k <= held, vouched_by=under[k])
         for k in range(depth + 1)
     )
-    rows = tuple(held if fate is Fate.ACCEPTED else k + 1 for k, fate in enumerate(fates)) + (held,) * len(rest)
-    return Step(
-        call=Call(
-            role="self",
-            mode="verify" if drafted else "draft",
-            rows=depth + 1,
-            query_tokens=(depth + 1) * plan.block,
-            milliseconds=Milliseconds(forward=2.0),
-        ),
-        position=(*judged, *rest),
-        token=tuple(map(_token, (*judged, *rest))),
-        fate=(*fates, *kinds),
-        row=rows if drafted else None,
-        draft=(*map(_token, judged), *[None] * len(rest)) if drafted else None,
-        p=(*[0.8] * depth, *[None] * len(rest)) if drafted else None,
-        q=(*[0.6] * depth, *[None] * len(rest)) if drafted else None,
-        numbers={
-            "confidence": tuple(0.95 - 0.01 * place for place in (*judged, *rest)),
-            "rank": (*[float(i + 1) for i in range(depth)], *ranks),
-            "level": (*[float(i + 1) for i in range(depth)], *[0.0] * len(rest)),
-        },
-        signals={
-            "block": number,
-            "open": len(left),
-            "winner": held,
-            "speculated": held,
-            "unmasked": kinds.count(Fate.UNMASKED),
-        },
-        graph=graph if drafted else None,
+    untested = [None] * len(rest)
+    return replace(
+        made,
+        row=(*[held if k < held else k + 1 for k in range(depth)], *[held] * len(rest)),
+        draft=(*map(_token, judged), *untested),
+        p=(*[0.8] * depth, *untested),
+        q=(*[0.6] * depth, *untested),
+        graph=graph,
     )

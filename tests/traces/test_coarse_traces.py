@@ -1,32 +1,12 @@
 """Traces that say less: counts in place of positions, no ids, no summary, no seed."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from support import handmade
+from support.handmade import coarse
 
-from traces import VERSION, Fate, check, dumps, filled, loads, state_after, states
+from traces import Fate, check, dumps, filled, loads, state_after, states
 from traces.replay import PENDING
-
-HEAD: dict[str, Any] = {
-    "schema": "draftscope-trace",
-    "version": VERSION,
-    "method": "somebody's engine",
-    "model": {"id": "owner/model"},
-    "prompt": "",
-    "config": {},
-    "created": "2026-01-31T12:00:00+00:00",
-    "output": {},
-}
-
-
-def coarse(counts: Sequence[dict[str, int]], length: int, **fields: Any) -> bytes:
-    steps = [{"call": {"role": "target", "mode": "verify", "query_tokens": 5}, "signals": each} for each in counts]
-    document = HEAD | {"canvas": {"kind": "text", "shape": [length]}, "steps": steps} | fields
-    return json.dumps(document).encode()
-
 
 COUNTS = [
     {"accepted": 3, "window": 4, "committed": 4},

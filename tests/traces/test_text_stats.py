@@ -6,16 +6,7 @@ import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.handmade import ALL, step
 
-from traces.text_stats import (
-    by_draft_step,
-    decisions,
-    decode_order,
-    decoded_by_step,
-    estimator_errors,
-    global_ar_ness,
-    local_ar_ness,
-    verifications,
-)
+from traces import text_stats
 
 
 class TestArNess:
@@ -33,12 +24,12 @@ class TestArNess:
         ],
     )
     def test_orders_counted_by_hand(self, order: tuple[int, ...], k: int, local: float, wide: float) -> None:
-        assert (local_ar_ness(order, k), global_ar_ness(order, k)) == (local, wide)
+        assert (text_stats.local_ar_ness(order, k), text_stats.global_ar_ness(order, k)) == (local, wide)
 
     def test_it_is_a_share_that_falls_with_k_locally_and_rises_globally(self) -> None:
         for order in itertools.permutations(range(5)):
-            local = [local_ar_ness(order, k) for k in (1, 2, 3, 4)]
-            wide = [global_ar_ness(order, k) for k in (1, 2, 3, 5)]
+            local = [text_stats.local_ar_ness(order, k) for k in (1, 2, 3, 4)]
+            wide = [text_stats.global_ar_ness(order, k) for k in (1, 2, 3, 5)]
             assert all(0 <= value <= 1 for value in local + wide)
             assert wide == sorted(wide)
             assert wide[-1] == 1
@@ -47,47 +38,49 @@ class TestArNess:
 class TestDecodeOrder:
     def test_tokens_come_by_confidence_or_as_they_were_judged_and_edits_decode_nothing_anew(self) -> None:
         one = step("0:1=unmasked 1:1=unmasked 2:1=unmasked 3:1=unmasked", numbers={"confidence": (0.5, 0.9, 0.9, 0.7)})
-        assert decode_order([one]) == (1, 2, 3, 0)
+        assert text_stats.decode_order([one]) == (1, 2, 3, 0)
         span = step("1:1=accepted 0:1=accepted 2:2=resampled", numbers={"confidence": (0.9, 0.1, 0.5)})
-        assert decode_order([span]) == (0, 1, 2)
+        assert text_stats.decode_order([span]) == (0, 1, 2)
         ordered = step("2:1=accepted 0:1=accepted 1:2=resampled", numbers={"order": (0, 1, 2)})
-        assert decode_order([ordered]) == (2, 0, 1)
+        assert text_stats.decode_order([ordered]) == (2, 0, 1)
         steps = [step("1:4=unmasked"), step("1:5=edited"), step("0:6=fallback")]
-        assert decode_order(steps) == (1, 0)
+        assert text_stats.decode_order(steps) == (1, 0)
 
     def test_every_decoded_position_once(self) -> None:
         for trace in (s2d2(), diffusion(), simsd()):
-            order = decode_order(trace.steps)
+            order = text_stats.decode_order(trace.steps)
             assert sorted(order) == [at for at, token in enumerate(trace.output.tokens) if token is not None]
-            assert sum(one.tokens for one in decoded_by_step(trace.steps)) == len(order)
+            assert sum(one.tokens for one in text_stats.decoded_by_step(trace.steps)) == len(order)
 
 
 class TestRouting:
     def test_a_decision_meets_the_verdict_of_the_next_pass_that_judges(self) -> None:
-        routed = decisions(ALL["s2d2"]().steps)
+        routed = text_stats.decisions(ALL["s2d2"]().steps)
         assert [(one.step, one.expected, one.score, one.verify, one.accepted) for one in routed] == [
             (0, 2.2, 1.2, True, 1),
             (2, None, None, False, None),
         ]
-        (one,) = decisions([step("0:1=accepted 1:2=resampled", signals={"expected_accepted": 1.5})])
+        (one,) = text_stats.decisions([step("0:1=accepted 1:2=resampled", signals={"expected_accepted": 1.5})])
         assert (one.expected, one.accepted, one.verify) == (1.5, 1, None)
         steps = [step("0:1=unmasked", signals={"verify": 0, "score": -1.0}), step("1:2=accepted")]
-        assert decisions(steps)[0].accepted is None
-        assert decisions(simsd().steps) == ()
-        assert estimator_errors([diffusion().steps]) == ()
+        assert text_stats.decisions(steps)[0].accepted is None
+        assert text_stats.decisions(simsd().steps) == ()
+        assert text_stats.estimator_errors([diffusion().steps]) == ()
 
     def test_errors_are_expected_less_accepted_estimator_by_estimator(self) -> None:
         signals = {"verify": 1.0, "expected_accepted": 9.0}
         steps = []
         for expected, words in ((2.0, "0:1=accepted 1:1=resampled"), (1.0, "0:1=accepted 1:1=accepted 2:1=accepted")):
             steps += [step(signals=signals | {"expected_accepted_margin": expected}), step(words)]
-        (error,) = estimator_errors([steps])
+        (error,) = text_stats.estimator_errors([steps])
         assert (error.name, error.count, error.mean, error.mean_absolute) == ("margin", 2, -0.5, 1.5)
         assert error.deviation == pytest.approx(4.5**0.5)
-        (error,) = estimator_errors([ALL["s2d2"]().steps])
+        (error,) = text_stats.estimator_errors([ALL["s2d2"]().steps])
         assert (error.name, error.count, error.deviation) == ("router", 1, 0)
         assert error.mean == pytest.approx(1.2)
-        names = [error.name for error in estimator_errors([s2d2(Blocks(seed=seed)).steps for seed in range(3)])]
+        names = [
+            error.name for error in text_stats.estimator_errors([s2d2(Blocks(seed=seed)).steps for seed in range(3)])
+        ]
         assert names == ["random", "entropy", "power", "renyi", "hard_entropy", "margin"]
 
 
@@ -100,23 +93,23 @@ class TestDecoded:
             step("3:6=edited", numbers={"confidence": (1.0,)}),
             step("4:1=accepted", q=(0.25,), draft=(1,), p=(0.5,)),
         ]
-        by_step = decoded_by_step(steps)
+        by_step = text_stats.decoded_by_step(steps)
         assert [(one.step, one.tokens) for one in by_step] == [(1, 2), (2, 2), (4, 1)]
         assert [one.confidence for one in by_step] == [0.9, pytest.approx(0.7), 0.25]
 
 
 class TestJudged:
     def test_verifications_count_drafts_and_those_that_passed(self) -> None:
-        (one,) = verifications([step("0:1=drafted"), step("0:1=accepted 1:2=resampled 2:1=discarded")])
+        (one,) = text_stats.verifications([step("0:1=drafted"), step("0:1=accepted 1:2=resampled 2:1=discarded")])
         assert (one.step, one.drafts, one.accepted) == (1, 3, 1)
-        assert sum(one.accepted for one in verifications(simsd().steps)) == simsd().summary.accepted
+        assert sum(one.accepted for one in text_stats.verifications(simsd().steps)) == simsd().summary.accepted
 
     def test_draft_steps_are_means_with_standard_errors(self) -> None:
         steps = [
             step("2:1=accepted 0:1=rejected", numbers={"order": (0, 1), "kl": (0.1, 0.4), "agrees": (1, 0)}),
             step("5:1=accepted 4:1=accepted", numbers={"order": (1, 0), "kl": (0.2, 0.3), "agrees": (1, None)}),
         ]
-        first, second = by_draft_step([steps])
+        first, second = text_stats.by_draft_step([steps])
         assert (first.order, first.count) == (0, 2)
         assert first.means == {"kl": pytest.approx(0.2), "agrees": 1}
         assert second.means == {"kl": pytest.approx(0.3), "agrees": 0.5}

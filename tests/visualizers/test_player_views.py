@@ -14,9 +14,8 @@ from support.playing import every_view, push, settle, show, start
 from support.raster import jacobi, ordinary
 from support.speculation import Plan, speculated
 
-from traces import Step, Trace, filled
-from traces.coarse import summary_of
-from traces.schema import Canvas, Legend, Output
+from traces import Trace, loads
+from traces.schema import Legend
 from visualizers.page import standalone
 
 VIEWS: dict[str, tuple[Callable[[], Trace], Callable[[], Trace]]] = {
@@ -38,26 +37,21 @@ def test_a_view_shows_where_there_is_something_and_grows_with_a_running_decoder(
     assert view.is_visible()
 
 
-COUNTS = ({"accepted": 3.0, "window": 4.0, "committed": 4.0}, {"accepted": 1.0, "window": 1.0, "committed": 2.0})
-
-
-def coarse(output: Output | None = None, legend: Legend | None = None) -> Trace:
-    steps = tuple(Step(call=handmade.step().call, signals=signals) for signals in COUNTS)
-    canvas = Canvas(kind="text", shape=(6,))
-    made = handmade.make("elsewhere", canvas, steps, seed=None, output=output or Output(), legend=legend or Legend())
-    return replace(made := filled(made), summary=summary_of(made.steps, canvas))
+COUNTS = ({"accepted": 3, "window": 4, "committed": 4}, {"accepted": 1, "window": 1, "committed": 2})
 
 
 def test_a_coarse_trace_says_nothing_that_is_not_there(page: Page) -> None:
-    show(page, coarse(), fragment="#step=1&token=1")
+    coarse = loads(handmade.coarse(COUNTS, 6))
+    show(page, coarse, fragment="#step=1&token=1")
     expect(page.locator(".ds-lane").first.get_by_text("accepted: the draft was judged and is final")).to_be_visible()
     expect(page.locator(".ds-tokens")).to_contain_text("· · · ·")
     for missing in ("undefined", "token none"):
         expect(page.locator("body")).not_to_contain_text(missing)
     words = Legend(vocabulary={1: "The", 2: " small", 3: " red", 4: " boot", 5: " is", 6: " new"})
-    show(page, coarse(Output(tokens=(1, 2, 3, 4, 5, 6)), words), fragment="#step=2&ids")
+    known = loads(handmade.coarse(COUNTS, 6, output={"tokens": [1, 2, 3, 4, 5, 6]}))
+    show(page, replace(known, legend=words), fragment="#step=2&ids")
     expect(page.locator(".ds-tokens")).to_contain_text("The small red boot is new")
-    show(page, coarse(), coarse(), coarse(), fragment="#three")
+    show(page, coarse, coarse, coarse, fragment="#three")
     expect(page.get_by_label("Trace on the left").locator("option").first).to_have_text("1. elsewhere")
 
 
