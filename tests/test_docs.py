@@ -24,16 +24,12 @@ def name(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def prose(text: str) -> str:
-    """A page without front matter, code, tables and the addresses of links."""
-    text = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
-    text = BLOCK.sub("", text)
-    text = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
-    return re.sub(r"\]\([^)]*\)", "]", text)
-
-
 def test_the_readme_fits_one_reading() -> None:
-    assert len(prose((ROOT / "README.md").read_text(encoding="utf-8")).split()) <= MOST_WORDS
+    """Without front matter, code, tables and the addresses of links."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = BLOCK.sub("", re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL))
+    text = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
+    assert len(re.sub(r"\]\([^)]*\)", "]", text).split()) <= MOST_WORDS
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

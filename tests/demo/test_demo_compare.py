@@ -47,7 +47,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     expect(rows.first).to_contain_text("Ordinary decoding (baseline)")
     expect(page.locator("#tray-costs")).to_contain_text("Baseline: ordinary decoding.")
     box = page.locator("#tray-costs").bounding_box()
-    assert box is not None and box["y"] + box["height"] < page.viewport_size["height"]  # type: ignore[index]
+    assert box is not None and box["y"] + box["height"] < page.viewport_size["height"]
     other = tmp_path / "other.json.gz"
     write(decoded("scd", window=8), other)
     with page.expect_file_chooser() as chooser:

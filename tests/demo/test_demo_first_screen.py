@@ -85,7 +85,6 @@ def test_at_most_sixty_words_stand_above_the_fold(page: Page) -> None:
 @pytest.mark.parametrize("page", [(390, 844), (1280, 720), (1440, 900)], indirect=True, ids=str)
 def test_stage_and_controls_end_above_the_fold(page: Page) -> None:
     screen = page.viewport_size
-    assert screen is not None
     for kind, now in moments(page):
         for part in ("stage", "controls", "say"):
             box = page.locator(f"#viewer .ds-{part}").bounding_box()

@@ -63,8 +63,8 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
     for model in (llama, "mine"):
         folder, method = folders[model], "ar"
         for known in (MODELS, catalog._OWN):
-            monkeypatch.setitem(known, model, None)  # type: ignore[arg-type]
-            monkeypatch.delitem(known, model)  # type: ignore[arg-type]
+            monkeypatch.setitem(known, model, None)
+            monkeypatch.delitem(known, model)
         update = panel.open({panel.folder: f" {folder} ", panel.method: method}, asker())
         assert update[run.model]["value"] == model and model in [name for _, name in update[run.model]["choices"]]
         assert at_hand(model) and update[panel.problem]["kind"] == "info" and str(tmp_path) not in str(update)
@@ -100,8 +100,8 @@ def test_a_model_of_ones_own_is_sampled_as_its_own_file_says(tmp_path: Path, mon
     run, folder = page(), write(tmp_path / "own", "llama")
     panel: Any = run.folders
     for known in (MODELS, catalog._OWN):
-        monkeypatch.setitem(known, "own", None)  # type: ignore[arg-type]
-        monkeypatch.delitem(known, "own")  # type: ignore[arg-type]
+        monkeypatch.setitem(known, "own", None)
+        monkeypatch.delitem(known, "own")
     named = {"do_sample": True, "temperature": 0.6, "top_p": 0.9, "eos_token_id": 1}
     (folder / "generation_config.json").write_text(json.dumps(named))
     assert panel.open({panel.folder: str(folder), panel.method: "ar"}, asker())[run.usual]["visible"]

@@ -39,6 +39,6 @@ def test_work_ends_when_nobody_waits_for_it() -> None:
     said = reports(work)
     assert len(list(islice(said, 3))) == 3
     seen.set()
-    said.close()  # type: ignore[attr-defined]
+    said.close()
     assert len(reported) < 10_000
     assert active_count() == before

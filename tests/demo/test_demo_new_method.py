@@ -25,7 +25,6 @@ EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "prompt_lookup.py"
 @pytest.fixture
 def example() -> ModuleType:
     spec = importlib.util.spec_from_file_location("prompt_lookup", EXAMPLE)
-    assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

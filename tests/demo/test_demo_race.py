@@ -44,7 +44,6 @@ def test_two_runs_play_by_themselves_and_fit_a_screen_that_is_turned(page: Page)
     assert all(before < after for before, after in zip(first, second, strict=True))
     assert second[0] < second[1]
     screen = page.viewport_size
-    assert screen is not None
     assert page.locator("#viewer .ds-say").get_attribute("aria-live") == "off"
     assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"]
     before = page.evaluate(NOW)
@@ -105,7 +104,6 @@ def test_a_sentence_says_what_the_pass_did_and_every_view_is_a_click_away(page: 
     expect(button).to_be_focused()
     empty, pictures = page.locator("#viewer .ds-cells").first, page.locator("#viewer .ds-picture canvas")
     box, left, right = empty.bounding_box(), *(one.bounding_box() for one in pictures.all())
-    assert box is not None and left is not None and right is not None
     assert left["width"] > 0.9 * box["width"] and left["width"] == pytest.approx(right["width"], abs=2)
     button.click()
     expect(timeline).to_be_hidden()

@@ -66,7 +66,7 @@ def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
 def notice_of(recorded: tuple[Recording, ...], gone: list[str]) -> list[str]:
     blocks = build(Visitors(), recorded, gone)
     boxes = [block for block in blocks.blocks.values() if getattr(block, "elem_id", "") == "gallery-gone"]
-    return [box.value["text"] for box in boxes]  # type: ignore[union-attr]
+    return [box.value["text"] for box in boxes]
 
 
 def test_what_is_no_port_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -88,7 +88,7 @@ def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytes
     assert [duration(amount) for amount in (0.2, 42, 150, 1200)] == ["1 s", "42 s", "2.5 min", "20 min"]
     for seeds in (1, 33, -1, 2.5, "8", None, True):
         with pytest.raises(ConfigError, match=r"seeds: .* use a whole number from 2 to 32"):
-            next(repeat(asked("scd"), seeds, lambda: False))  # type: ignore[arg-type]
+            next(repeat(asked("scd"), seeds, lambda: False))
 
 
 def test_what_is_repeated_are_the_ticked_runs_each_once_and_one_that_cannot_be_is_told() -> None:

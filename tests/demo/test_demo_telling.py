@@ -42,7 +42,7 @@ def test_every_example_makes_psd_draft_as_the_page_runs_it(prompt: str) -> None:
     method, model = METHODS["psd"], load_model("text-target")
     made = {}
     for name in ("psd", "blockwise"):
-        config = METHODS[name].config(block=method.config().block)  # type: ignore[call-arg]
+        config = METHODS[name].config(block=method.config().block)
         running = Run(Job(METHODS[name], model, prompt, config))
         for _ in running:
             pass

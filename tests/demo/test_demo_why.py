@@ -32,14 +32,12 @@ def drafted(cost: float = 3) -> Trace:
 
 def test_costs_are_in_ordinary_passes_and_add_up_to_the_speed() -> None:
     costs = account(drafted(), ordinary())
-    assert costs is not None
     assert (costs.verifying, costs.draft_cost, costs.draft_passes) == pytest.approx((2.0, 0.3, 2.0))
     assert (costs.yielded, costs.needed) == pytest.approx((3.0, 2.6))
     assert costs.speed == pytest.approx(60 / 52)  # 6 x 10 ms against 4 x 3 + 2 x 20
     assert (costs.drafts, costs.acceptance) == (2.0, 0.75)
     assert costs.with_free_drafts == pytest.approx(1.5)
     assert costs.with_cheap_verification == pytest.approx(3 / 1.6)
-    assert costs.break_even is not None
     assert 1 + costs.break_even + costs.break_even**2 == pytest.approx(2.6)
     assert acceptance_for(3.01, 2) is None
     assert acceptance_for(3, 2) == pytest.approx(1)

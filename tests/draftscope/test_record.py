@@ -62,14 +62,12 @@ def test_drafts_are_judged_as_generate_judges_them() -> None:
     seen = Counter[Fate]()
     for step in trace.steps:
         if step.call.role == "draft":
-            drafted += [int(token) for token in step.token]  # type: ignore[arg-type]
-            assert step.top is not None
+            drafted += [int(token) for token in step.token]
             assert step.top[0][0][0] == step.token[0]
             continue
         judged = [token for token in step.draft or () if token is not None]
         assert judged == drafted
         drafted = []
-        assert step.top is not None
         for fate, token, draft, top in zip(step.fate, step.token, step.draft or (), step.top, strict=False):
             seen[fate] += 1
             if fate is Fate.ACCEPTED:
@@ -83,7 +81,7 @@ def test_drafts_are_judged_as_generate_judges_them() -> None:
 def test_p_and_q_are_those_of_the_networks() -> None:
     target, draft = llama(), noisy(llama(), 0.1)
     trace, _ = recorded(target, draft)
-    text = [*PROMPT, *(int(token) for token in trace.output.tokens if token is not None)]  # type: ignore[arg-type]
+    text = [*PROMPT, *(int(token) for token in trace.output.tokens if token is not None)]
     checked = 0
     for step in judging(trace):
         for position, x, p, q in zip(step.position, step.draft or (), step.p or (), step.q or (), strict=False):
@@ -130,7 +128,7 @@ def test_a_draft_that_ends_the_text() -> None:
 
 
 def test_a_network_that_cannot_leave_out_logits() -> None:
-    class Whole(GPT2LMHeadModel):  # type: ignore[misc]
+    class Whole(GPT2LMHeadModel):
         """Answers for all positions, as older classes do."""
 
         def forward(self, input_ids: Any, past_key_values: Any = None, attention_mask: Any = None, **_: Any) -> Any:
@@ -237,6 +235,6 @@ def test_early_exit(sampled: bool) -> None:
     for step in judging(trace):
         if step.q and step.draft:  # The first draft's text is final; those behind it have drafts before them.
             at = len(PROMPT) + step.position[0] - 1
-            assert step.q[0] == pytest.approx(float(q[at, step.draft[0]]), abs=1e-4)  # type: ignore[index]
+            assert step.q[0] == pytest.approx(float(q[at, step.draft[0]]), abs=1e-4)
             compared += 1
     assert compared > 3

@@ -98,7 +98,7 @@ def test_an_end_token_ends_the_text() -> None:
 def test_with_a_tokenizer_there_are_words() -> None:
     trace = ds.run("ar", target=llama(), tokenizer=Letters(), prompt="59B5", **GREEDY)
     assert trace.prompt == "59B5"
-    assert trace.output.text == Letters().decode([int(token) for token in trace.output.tokens])  # type: ignore[arg-type]
+    assert trace.output.text == Letters().decode([int(token) for token in trace.output.tokens])
     by_ids = ds.run("ar", target=llama(), tokenizer=Letters(), ids=Letters()("59B5"), **GREEDY)
     assert (by_ids.prompt, by_ids.output) == ("59B5", trace.output)
 

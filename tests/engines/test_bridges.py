@@ -107,7 +107,7 @@ def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tenso
                 redrawn[row] = stop.value
         waiting = after
     ends = [redrawn[row] for row in rows.tolist()]
-    return tuple(torch.cat([getattr(end, part) for end in ends]) for part in ("token", "tries", "capped"))  # type: ignore[return-value]
+    return tuple(torch.cat([getattr(end, part) for end in ends]) for part in ("token", "tries", "capped"))
 
 
 def coupled(tokens: Gaussians, most: int = 10_000, wrong: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -101,7 +101,7 @@ def test_an_interrupted_run_keeps_what_it_has(
         calls.append(1)
         if len(calls) > 4:
             raise KeyboardInterrupt
-        return proper(self, requests)  # type: ignore[arg-type]
+        return proper(self, requests)
 
     monkeypatch.setattr(ToySession, "logits", stop)
     target = tmp_path / "t.json"

@@ -23,7 +23,7 @@ MEAN, STD = 0.4, 0.25
 CONDITION = torch.tensor([[MEAN, STD]], dtype=torch.float64)
 
 
-def denoise(x, schedule, i):  # type: ignore[no-untyped-def]
+def denoise(x, schedule, i):
     return ideal(x, CONDITION.expand(len(x), -1), schedule, i)
 
 

@@ -152,7 +152,6 @@ def task(weights: str = "a") -> TextTask:
 def test_a_stored_graph_is_for_one_model_policy_and_block(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(calibration, "FOLDER", tmp_path)
     policy, card = ("confidence", 0.9, 8), task().card
-    assert card is not None
     wanted = calibration.key(card, policy)
     calibration.write(calibration.path_of(card.id, policy), wanted, {"prompts": 1}, {(1, 2): 3, (): 1})
     assert calibration.calibrated(task(), policy, 3, 8).nodes == ((), (1,), (1, 2))

@@ -79,7 +79,6 @@ def test_a_draft_stays_behind_the_window_after_every_rejection(recorded: list[Tr
             ended = step.position[0] + drafts == 256
             assert behind == (() if ended else (Fate.DRAFTED,) if rejected else (Fate.BONUS,))
             for column in (step.p, step.q, step.coin, step.numbers["age"], step.numbers["tv"]):
-                assert column is not None
                 assert [value is None for value in column] == [False] * drafts + [True] * len(behind)
 
 
@@ -90,7 +89,6 @@ def test_the_draft_behind_the_window_is_judged_next_as_one_of_the_models(recorde
         for before, after in zip(trace.steps, trace.steps[1:], strict=False):
             if before.draft and before.draft[-1] is None and before.fate[-1] is Fate.DRAFTED:
                 entry = after.position.index(before.position[-1])
-                assert after.draft is not None
                 assert after.draft[entry] == before.token[-1]
                 assert (after.numbers["age"][entry], after.numbers["initial"][entry]) == (1, 0)
                 met += 1

@@ -40,7 +40,6 @@ def test_the_likeliest_tokens_of_each_distribution_are_kept(all_rows: bool) -> N
     if all_rows:  # as on a device where it costs to know which entries were judged
         parts[-1] = [*parts[-1], *parts[-1][:2]]
     step = unpack(packed, parts, Call(role="target", mode="verify", query_tokens=W), None)
-    assert made.p is not None and made.q is not None and made.draft is not None and step.likely is not None
     assert [likely is not None for likely in step.likely] == [True, True, True, True, False, False]
     for i, likely in enumerate(step.likely[:4]):
         p, q = made.p[i].float(), made.q[i].float()
@@ -90,5 +89,5 @@ def test_patches_are_those_of_the_tokens_that_are_spoken_of() -> None:
     patches = model.legend({}, {5, 2, 400}).patches
     assert patches is not None and patches.ids == (2, 5, 400)
     assert patches.columns == 3 and len(patches.image) < 1000
-    assert len(model.legend({}, range(512)).patches.image) < 30_000  # type: ignore[union-attr]
+    assert len(model.legend({}, range(512)).patches.image) < 30_000
     assert model.legend({}).patches is None

@@ -68,7 +68,6 @@ def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
     for request, probs, decision in passes(asked):
         probs = probs.view(*request.tokens.shape[:1], len(request.read), -1)
         if len(request.tokens) > 1:
-            assert before is not None
             entropies = torch.special.entr(probs).sum(-1)
             still = open_in(request, mask)
             rest = [float(row[left].sum()) for row, left in zip(entropies, still, strict=True)]

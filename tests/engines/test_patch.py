@@ -100,13 +100,13 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) 
         session = sessions[request.role]
         conditions = session.conditions({0: request})
         silent = (-1, -1)
-        said = torch.tensor([task.conditions, silent][: 1 + (guidance != 1)])  # type: ignore[attr-defined]
+        said = torch.tensor([task.conditions, silent][: 1 + (guidance != 1)])
         inputs = torch.cat([condition_vectors(said), request.tokens.float().expand(len(said), -1, -1)], 1)
         positions = torch.arange(inputs.shape[1]).expand(len(said), -1)
         with torch.inference_mode():
             fresh = networks[request.role](inputs, positions)[:, PREFIX - 1 + request.done :][:, : request.wanted]
         worst = max(worst, float((conditions[0] - fresh).abs().max()))
-        decision: Any = decoder.send(session.paths({0: request}, conditions, asked.config)[0])  # type: ignore[arg-type]
+        decision: Any = decoder.send(session.paths({0: request}, conditions, asked.config)[0])
         answer = tuple(decision.readback.tolist())
         passes += 1
     assert worst < 1e-4
@@ -125,7 +125,6 @@ def test_sequences_of_different_lengths_do_not_disturb_each_other() -> None:
 @pytest.mark.parametrize(("kind", "method"), [("draft", "cspd"), ("draft", "cspd-block"), ("mixture", "cspd")])
 def test_every_head_decodes_and_a_model_that_drafts_for_itself_is_hardly_rejected(kind: str, method: str) -> None:
     trace = finish(job(patch(0, kind), PROMPT, method, drafter="itself", gamma=5), 18)
-    assert trace.summary.acceptance is not None
     assert trace.summary.acceptance > 0.9  # a pass over many tokens rounds otherwise than passes over one
     assert values(trace).shape[1] == WIDTH
     assert loads(dumps(trace)) == trace
@@ -170,7 +169,7 @@ def test_tokens_of_a_step_see_what_was_there_before_it_and_nothing_else(parallel
     asked = job(model, PROMPT, "continuous", parallel=parallel, guidance=2.0)
     session, decoder, answer = model.start([asked.task], True), asked.decoder(), None
     network, order = MaskedPatchTransformer.forward, torch.tensor(asked.task.canvas.order)
-    labels = torch.tensor([asked.task.conditions, (-1, -1)])  # type: ignore[attr-defined]
+    labels = torch.tensor([asked.task.conditions, (-1, -1)])
     for begun in range(0, 4 * parallel, parallel):
         request: Any = decoder.send(answer)
         given, drawn = session.conditions({0: request})[0], order[begun : begun + parallel]
@@ -181,7 +180,7 @@ def test_tokens_of_a_step_see_what_was_there_before_it_and_nothing_else(parallel
         with torch.inference_mode():
             alone = network(model._network, tokens, visible, labels)[:, drawn]
         torch.testing.assert_close(given, alone, atol=1e-5, rtol=1e-5)
-        decision: Any = decoder.send(session.paths({0: request}, {0: given}, asked.config)[0])  # type: ignore[arg-type]
+        decision: Any = decoder.send(session.paths({0: request}, {0: given}, asked.config)[0])
         answer = tuple(decision.readback.tolist())
 
 

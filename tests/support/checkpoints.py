@@ -165,7 +165,7 @@ class Memory:
     """Leading tokens to remember."""
 
 
-class MemoryLayer(DynamicLayer):  # type: ignore[misc]
+class MemoryLayer(DynamicLayer):
     """What one layer sees of a `Memory`."""
 
     def __init__(self, memory: Memory, layer: int, position: Tensor) -> None:

@@ -5,7 +5,7 @@ tensor and one of the host raises as CUDA's would, and every way of bringing val
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from unittest.mock import patch
@@ -32,7 +32,7 @@ class Elsewhere(Tensor):
 
     @staticmethod
     def __new__(cls, held: Tensor) -> "Elsewhere":
-        made: Elsewhere = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+        made: Elsewhere = Tensor._make_wrapper_subclass(
             cls, held.size(), strides=held.stride(), storage_offset=held.storage_offset(), dtype=held.dtype, device=NAME
         )
         made.held = held
@@ -110,18 +110,14 @@ def _run(operation: Any, args: Any, kwargs: Mapping[str, Any], reads: Counter[st
     out = operation(*plain_args, **plain_kwargs)
     if to_host or not (there or named == NAME):
         return out
-    return tree_map(_wrapper(kept), out)
 
-
-def _wrapper(kept: Mapping[int, Elsewhere]) -> Callable[[Any], Any]:
-    """What came out of an operation lies there, too; what was changed in place stays itself."""
-
-    def wrap(value: Any) -> Any:
+    # What came out lies there, too; what was changed in place stays itself.
+    def there_too(value: Any) -> Any:
         if not isinstance(value, Tensor) or isinstance(value, Elsewhere):
             return value
         return kept[id(value)] if id(value) in kept else Elsewhere(value)
 
-    return wrap
+    return tree_map(there_too, out)
 
 
 def _refuse_mixes(operation: Any, name: str, args: Any, leaves: list[Any], there: bool) -> None:

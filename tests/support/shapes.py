@@ -59,7 +59,7 @@ def begin() -> None:
     """A test begins: everything is checked again."""
     _calls.clear()
     for function in _relieved:
-        del function.__no_type_check__  # type: ignore[attr-defined]
+        del function.__no_type_check__
     _relieved.clear()
 
 
@@ -71,5 +71,5 @@ def _relieve(module: str, qualname: str) -> None:
         return
     function = inspect.unwrap(getattr(found, "fget", None) or getattr(found, "__func__", None) or found)
     if isinstance(function, FunctionType):
-        function.__no_type_check__ = True  # type: ignore[attr-defined]
+        function.__no_type_check__ = True
         _relieved.append(function)

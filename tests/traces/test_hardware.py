@@ -50,7 +50,7 @@ def test_a_pass_over_few_tokens_is_bound_by_memory_with_its_kv_cache_and_over_ma
 
 @pytest.mark.parametrize(("table", "most"), list(zip(TABLES, (0.05, 0.055, 0.135, 0.035), strict=True)))
 def test_published_speed_ups_come_out(table: object, most: float) -> None:
-    assert error(computed(table)) < most  # type: ignore[arg-type]
+    assert error(computed(table)) < most
 
 
 def test_published_speed_ups_of_continuous_tokens_come_out_in_every_batch() -> None:
@@ -143,7 +143,7 @@ def test_a_trace_needs_query_tokens_and_a_size_for_its_drafter() -> None:
 def test_the_models_that_ship_are_as_large_as_they_are_said_to_be() -> None:
     for name, size in SHIPPED.items():
         model, rows = load_model(name), {"studio-image": 1115 + 146, "studio-video": 1024 + 33}.get(name[:12], 0)
-        network = model._network  # type: ignore[attr-defined]
+        network = model._network
         layers = getattr(network, "backbone", None) or network.model
         rows += network.position.num_embeddings + layers.embed_tokens.num_embeddings if "patch" in name else 0
         blocks = getattr(network.head, "res_blocks", ()) if "patch" in name else ()

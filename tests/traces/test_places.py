@@ -34,7 +34,6 @@ def judged(*passes: tuple[int, int]) -> Trace:
 
 def test_both_rates_counted_by_hand() -> None:
     rates = by_place([judged((4, 2), (4, 0), (2, 2), (4, 4)).steps, judged((4, 1)).steps])
-    assert rates is not None
     assert rates.passes == 5
     assert [(place.judged, place.accepted) for place in rates.places] == [(5, 4), (4, 3), (2, 1), (1, 1)]
     assert [place.marginal for place in rates.places] == [4 / 5, 3 / 5, 1 / 5, 1 / 5]
@@ -49,7 +48,6 @@ def test_a_coarse_trace_gives_what_it_can(window: bool) -> None:
         builder.count(accepted, 4 if window else None, accepted + 1)
     trace = builder.trace()
     rates = by_place([trace.steps])
-    assert rates is not None
     assert [place.marginal for place in rates.places] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
     assert rates.mean_accepted_length == 2
     assert [place.judged for place in rates.places] == ([4, 3, 2, 2] if window else [None] * 4)

@@ -28,7 +28,7 @@ def test_a_verification_yields_one_token_more_than_it_accepts(acceptance: float)
 
 
 def test_a_pass_bound_by_memory_costs_its_weights() -> None:
-    share = PLAN.draft.parameters / PLAN.target.parameters  # type: ignore[union-attr]
+    share = PLAN.draft.parameters / PLAN.target.parameters
     assert PLAN.bound == "memory"
     assert PLAN.speed_up == pytest.approx(PLAN.tokens / (1 + 4 * share))
     free = replace(PLAN, draft=None)

@@ -41,7 +41,6 @@ def framed(**fields: Any) -> Trace:
 
 def tiled(**fields: Any) -> Trace:
     trace = handmade.scd()
-    assert trace.legend.tiles is not None
     return changed("scd", "legend", tiles=replace(trace.legend.tiles, **fields))
 
 
@@ -51,7 +50,6 @@ def scd(index: int, **fields: Any) -> Trace:
 
 def noded(**fields: Any) -> Trace:
     trace = handmade.psd()
-    assert trace.steps[1].graph is not None
     node = Node(**({"row": 0, "parents": (0,), "positions": (1,), "accepted": True} | fields))
     return with_step(trace, 1, graph=(*trace.steps[1].graph[:3], node))
 

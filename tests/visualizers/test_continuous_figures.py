@@ -47,7 +47,6 @@ def test_trajectories_are_the_points_of_the_trace() -> None:
     figure = FIGURES["trajectories"].draw([RUN])
     ways = {mark.name: mark for mark in figure.data if mark.name.endswith((", target", ", draft"))}
     for position, pair in enumerate(RUN.steps[1].paths or ()):
-        assert pair is not None
         for name, points in (("target", pair.target), ("draft", pair.draft)):
             mark = ways[f"position {position}, {name}"]
             assert list(zip(mark.x, mark.y, strict=True)) == list(points)
@@ -85,7 +84,7 @@ def rejecting(trace: Trace) -> Trace:
 
 
 def given(trace: Trace, seed: int = 0, **config: object) -> Trace:
-    return replace(trace, seed=seed, config={**trace.config, **config})  # type: ignore[arg-type]
+    return replace(trace, seed=seed, config={**trace.config, **config})
 
 
 def test_both_shares_and_the_tries_are_counted() -> None:

@@ -35,7 +35,7 @@ def middles(film_: Film, frame: Image.Image, run: int = 0) -> list[tuple[int, ..
     """The colour in the middle of every position of a run."""
     left, top = film_.corner(run)
     boxes = [film_.canvases[run].boxes[position] for position in range(positions_of(film_._traces[run]))]
-    return [frame.getpixel((left + (b[0] + b[2]) // 2, top + (b[1] + b[3]) // 2)) for b in boxes]  # type: ignore[misc]
+    return [frame.getpixel((left + (b[0] + b[2]) // 2, top + (b[1] + b[3]) // 2)) for b in boxes]
 
 
 def drawn(traces: Sequence[Trace], look: Look) -> tuple[Film, list[Image.Image]]:
@@ -46,7 +46,7 @@ def drawn(traces: Sequence[Trace], look: Look) -> tuple[Film, list[Image.Image]]
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("trace", [jacobi(5, 7, 6), film(2, 5)], ids=["picture", "video"])
 def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: str) -> None:
-    film_, frames = drawn([trace], Look(width=480, theme=theme))  # type: ignore[arg-type]
+    film_, frames = drawn([trace], Look(width=480, theme=theme))
     panel = rgb((LIGHT if theme == "light" else DARK).panel)
     tiles = trace.legend.tiles
     assert tiles is not None and len(frames) == len(trace.steps) + 1
@@ -63,7 +63,7 @@ def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_key_and_the_marks_have_the_colours_and_words_of_the_players_key(theme: str) -> None:
-    film_, frames = drawn([RUN, ordinary(4, 4)], Look(width=720, theme=theme))  # type: ignore[arg-type]
+    film_, frames = drawn([RUN, ordinary(4, 4)], Look(width=720, theme=theme))
     assert [fate.value for fate in film_._key] == ["sampled", "accepted", "resampled"]
     for number, fate in enumerate(film_._key):
         color = rgb(getattr(MARKS[fate], theme))
@@ -172,7 +172,7 @@ def test_what_has_no_room_or_cannot_be_read_is_refused(tmp_path: Path, monkeypat
         write_moving([RUN], tmp_path / "run.gif", SMALL)
     assert list(tmp_path.iterdir()) == []
     monkeypatch.undo()
-    legend = replace(RUN.legend, tiles=replace(RUN.legend.tiles, png="data:image/png;base64,AAAA"))  # type: ignore[type-var]
+    legend = replace(RUN.legend, tiles=replace(RUN.legend.tiles, png="data:image/png;base64,AAAA"))
     with pytest.raises(MovingError, match="a picture in the trace is damaged"):
         write_moving([replace(RUN, legend=legend)], tmp_path / "run.gif", SMALL)
 

@@ -212,7 +212,6 @@ def test_the_mask_is_drawn_and_the_router_is_told(page: Page) -> None:
     show(page, trace)
     go(page, number)
     mask = trace.steps[number - 1].mask
-    assert mask is not None
     canvas = page.locator(".ds-mask canvas")
     image, box = pixels(canvas), canvas.bounding_box()
     size = 18

@@ -1,7 +1,5 @@
 """The player on videos: latent frames side by side, where they end, and the clip as far as it is decided."""
 
-from functools import cache
-
 import pytest
 from playwright.sync_api import Page
 from support.browser import still
@@ -10,17 +8,12 @@ from support.playing import go, pixels, settle, show, snapshot
 from support.raster import tile_color
 
 from traces.replay import states
-from traces.schema import Trace
 
 SIDE = 6
 FRAMES = 3
 COLUMNS = FRAMES * (SIDE + 1) - 1
 HEAD = -(-COLUMNS // 20)
-
-
-@cache
-def run() -> Trace:
-    return film(FRAMES, SIDE)
+RUN = film(FRAMES, SIDE)
 
 
 def spot(position: int, cell: float) -> dict[str, float]:
@@ -33,8 +26,7 @@ def spot(position: int, cell: float) -> dict[str, float]:
 def hover(page: Page, position: int) -> None:
     canvas = page.locator(".ds-picture canvas")
     box = canvas.bounding_box()
-    assert box is not None
-    canvas.hover(position=spot(position, box["width"] / COLUMNS))  # type: ignore[arg-type]
+    canvas.hover(position=spot(position, box["width"] / COLUMNS))
     settle(page)
 
 
@@ -43,8 +35,8 @@ def note(page: Page) -> str:
 
 
 def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
-    show(page, run())
-    for state in list(states(run()))[20::25]:
+    show(page, RUN)
+    for state in list(states(RUN))[20::25]:
         go(page, state.step)
         image = pixels(page.locator(".ds-picture canvas"))
         cell = image.width / COLUMNS
@@ -58,7 +50,7 @@ def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
 
 
 def test_latent_frames_are_pointed_at_and_parted_in_the_timeline_and_the_clip_plays(page: Page) -> None:
-    show(page, run())
+    show(page, RUN)
     for position in (0, SIDE * SIDE + 8, 3 * SIDE * SIDE - 1):
         hover(page, position)
         assert snapshot(page)["position"] == position
@@ -66,16 +58,16 @@ def test_latent_frames_are_pointed_at_and_parted_in_the_timeline_and_the_clip_pl
         place = page.locator(".ds-place").first
         assert f"frames {EACH * frame + 1} to {EACH * (frame + 1)}" in place.inner_text()
     canvas = page.locator(".ds-picture canvas")
-    cell = canvas.bounding_box()["width"] / COLUMNS  # type: ignore[index]
+    cell = canvas.bounding_box()["width"] / COLUMNS
     for x, y in ((SIDE + 0.5, HEAD + 2.5), (2.5, HEAD / 2)):
         canvas.hover(position={"x": x * cell, "y": y * cell})
         assert snapshot(page)["position"] == 3 * SIDE * SIDE - 1
-    show(page, run())
+    show(page, RUN)
     assert "lines: where latent frames end" in page.locator(".ds-timeline .ds-note").inner_text()
     go(page, 0)
     image = pixels(page.locator(".ds-timeline canvas"))
     row = [image.getpixel((x, image.height // 2)) for x in range(38, image.width - 2)]
-    dark = [x for x, color in enumerate(row) if sum(color) < 200]  # type: ignore[arg-type]
+    dark = [x for x, color in enumerate(row) if sum(color) < 200]
     wanted = [round(len(row) * frame / FRAMES) for frame in range(1, FRAMES)]
     assert len(dark) == len(wanted)
     assert all(abs(x - at) <= 2 for x, at in zip(dark, wanted, strict=True))
@@ -86,7 +78,7 @@ def test_latent_frames_are_pointed_at_and_parted_in_the_timeline_and_the_clip_pl
 
 
 def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> None:
-    trace = run()
+    trace = RUN
     show(page, trace)
     done = list(states(trace))
     first = next(state.step for state in done if all(state.final[: SIDE * SIDE]))

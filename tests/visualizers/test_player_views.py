@@ -68,7 +68,7 @@ RUNS: list[tuple[list[Trace], int]] = [
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_pages_are_accessible_and_fit(browser: Browser, scheme: str, width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)  # type: ignore[arg-type]
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
     page = context.new_page()
     for traces, moment in RUNS:
         page.set_content(standalone(traces, "A page"))

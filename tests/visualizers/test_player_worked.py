@@ -104,7 +104,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
     page.keyboard.press("Escape")
     expect(tip).to_be_hidden()
     for dark in ("light", "dark"):
-        page.emulate_media(color_scheme=dark)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=dark)
         accessible(page)
 
 
@@ -197,7 +197,6 @@ def test_log_w_of_a_continuous_draft_is_taken_apart(page: Page) -> None:
     at = next(step.fate.index(Fate.RESAMPLED) for step in trace.steps if Fate.RESAMPLED in step.fate)
     for name in ("path_log_ratio", "path_log_ratio_highest"):
         value = numbers[name][at]
-        assert value is not None
         assert f"{value:.3f}".replace("-", "−") in panel.inner_text()
 
 

@@ -40,7 +40,6 @@ class TestMask:
         drawn = FIGURES["mask"].draw([RUN], step=masked[2] + 1)
         assert drawn.layout.title.text == f"Attention mask of forward pass {masked[2]} of {len(RUN.steps)} (verify)"
         mask = RUN.steps[masked[2] - 1].mask
-        assert mask is not None
         assert [list(row) for row in drawn.data[0].z] == cells(mask)
         sees = "sees" if cells(mask)[9][3] else "does not see"
         assert drawn.data[0].text[9][3] == f"query {mask.queries[9]} {sees} key {mask.keys[3]}"
