@@ -14,12 +14,14 @@ import pytest
 import torch
 from support.language import tiny
 from support.results import row as sweep_row
+from transformers import LlamaModel, Qwen3Config, Qwen3ForCausalLM
 
 from benchmarks import (
     _pictures,
     _results,
     compare,
     continuous,
+    gpu,
     patches,
     quality,
     report,
@@ -31,12 +33,15 @@ from benchmarks import (
 )
 from benchmarks._pictures import Reference
 from benchmarks._problems import Problem
-from benchmarks._results import Claim
+from benchmarks._results import Claim, standard_error
 from benchmarks._runs import decode, job
+from benchmarks._sizes import SIZES, TINY
 from demo.runs.measured import measured
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_field
+from engines.models.bundled.video import load
+from engines.models.catalog import MODELS
 from engines.runtime.request import Request
 from engines.testing.tables import Table
 from traces.results import read_rows
@@ -285,3 +290,68 @@ class TestReport:
                 deviation = METHODS[name].deviation(make_config(METHODS[name].config, values))
                 assert (line.exact == "yes, proved") == (not deviation), line.method
         assert [number for number in numbers if not re.search(rf"\| {number}%? \|", measured)] == []
+
+
+@pytest.mark.slow
+def test_passes_are_those_of_every_clip_on_its_own() -> None:
+    model, cell = load(), ("gumbel", 128)
+    two, one, again = (
+        video.decode_all(video.jobs(model, cell, clips, draw), 2)
+        for clips, draw in ((["clip 1", "clip 2"], 0), (["clip 1"], 0), (["clip 1", "clip 2"], 1))
+    )
+    assert two.passes[:1] == one.passes and torch.equal(two.tokens[:1], one.tokens)
+    assert not torch.equal(two.tokens, again.tokens)
+
+
+def test_the_jackknife_gives_the_standard_error_of_a_mean() -> None:
+    values = torch.tensor([1.0, 4.0, 2.0, 8.0, 5.0], dtype=torch.float64)
+    error = video.jackknife(lambda some: float(some.mean()), values)
+    assert error == pytest.approx(standard_error(values.tolist()))
+
+
+def test_the_distance_is_that_of_means_and_spreads() -> None:
+    real = torch.randn(6, 24, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert video.distance(real, real) == pytest.approx(0, abs=1e-9)
+    assert video.distance(real + 2, real) == pytest.approx(5 * 2**2)
+
+
+@pytest.mark.slow
+def test_every_family_is_timed_pass_by_pass_and_beside_transformers(tmp_path: Path) -> None:
+    file = tmp_path / "gpu.json"
+    assert gpu.main(["--tiny", "--passes", "2", "--device", "cpu", "--json", str(file)]) == 0
+    result = json.loads(file.read_text())
+    assert not result["claims"], result["claims"]
+    rows = result["rows"]
+    methods = {name: [row["method"] for row in rows if row["family"] == name] for name in TINY}
+    plain = ["ar", "scd", "transformers' generate"]
+    assert methods == {
+        "Janus-Pro": plain,
+        "SDAR": ["blockwise", "blockwise", "ar", "transformers' generate"],
+        "MAR": ["continuous", "cspd"],
+        "Cosmos": plain,
+    }
+    assert all(row["parameters"] > 0 for row in rows)
+    # Of `generate` it is the difference of two timings, which on a tiny network may come out below 0.
+    passes = [row for row in rows if row["method"] in METHODS]
+    assert all(row["whole_seconds"] >= row["seconds"] > 0 for row in passes)
+    windows = [row["tokens_fed"] for row in rows if row["method"] == "scd"]
+    assert all(fed > 1 for fed in windows)
+
+
+@pytest.mark.parametrize(
+    ("name", "listed", "beside"),
+    [
+        ("SDAR 1.7B", "JetLM/SDAR-1.7B-Chat", 0.0),
+        ("SDAR 8B", "JetLM/SDAR-8B-Chat", 0.0),
+        ("Cosmos 4B", "nvidia/Cosmos-1.0-Autoregressive-4B", 0.0),
+        ("Janus-Pro 1B", "deepseek-community/Janus-Pro-1B", 0.4),
+        ("Janus-Pro 7B", "deepseek-community/Janus-Pro-7B", 0.5),
+    ],
+)
+def test_sizes_are_those_of_the_catalogue(name: str, listed: str, beside: float) -> None:
+    """`beside` is what a Janus has beside its decoder, in gigabytes: the heads for codes, and the pixels in float32."""
+    kind = LlamaModel if beside else Qwen3ForCausalLM
+    config = kind.config_class(**SIZES[name]) if beside else Qwen3Config(**SIZES[name])
+    with torch.device("meta"):
+        parameters = sum(weight.numel() for weight in kind(config).parameters())
+    assert abs(parameters * 2 / 1e9 + beside - MODELS[listed].gigabytes) < 0.15

@@ -5,11 +5,10 @@ import json
 import re
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
 
+import httpx
 import pytest
 import yaml
 from gradio_client import Client
@@ -86,10 +85,8 @@ def test_the_app_starts_where_a_space_starts_it_and_writes_nothing_to_the_checko
     space = {"SYSTEM": "spaces", "SPACE_ID": "somebody/draftscope", "SPACE_HOST": "somebody-draftscope.hf.space"}
     before = changes()
     with served(space | {"TMPDIR": str(tmp_path)}) as (address, _, process):
-        with urllib.request.urlopen(address) as page:
-            assert b"Draftscope" in page.read()
-        with urllib.request.urlopen(f"{address}/gradio_api/mcp/schema") as answer:
-            tools = {tool["name"] for tool in json.load(answer)}
+        assert "Draftscope" in httpx.get(address).text
+        tools = {tool["name"] for tool in httpx.get(f"{address}/gradio_api/mcp/schema").json()}
         assert tools == {"draftscope_run", "draftscope_methods", "draftscope_validate"}
         client = Client(address, verbose=False, download_files=str(tmp_path))
         run = client.predict("scd", model="toy-raster", settings={"window": 64}, api_name="/run")

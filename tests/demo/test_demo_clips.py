@@ -24,13 +24,6 @@ def gif(frames: int = 12, side: int = 60) -> bytes:
     return bytes(iio.imwrite("<bytes>", np.broadcast_to(shades, (frames, side, side, 3)), extension=".gif"))
 
 
-class Chosen(gr.EventData):
-    """A click on a card."""
-
-    def __init__(self, index: object) -> None:
-        self._data = {"index": index}
-
-
 @pytest.fixture(scope="module")
 def panel() -> ClipPanel:
     with gr.Blocks():
@@ -43,12 +36,15 @@ def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel, monkeypatch: py
     shown = panel.show({panel.model: MODEL})
     assert shown[panel.group]["visible"] and len(shown[panel.cards]) == OFFERED
     assert len({card["image"] for card in shown[panel.cards]}) == OFFERED
-    assert panel.choose({panel.model: MODEL}, Chosen(4))[panel.prompt] == "clip 5"
+    assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": 4}))[panel.prompt] == "clip 5"
     assert panel.show({panel.model: "studio-image"}) == {panel.group: gr.update(visible=False)}
     for index in (-1, OFFERED, "0", None, 1.0):
-        assert panel.choose({panel.model: MODEL}, Chosen(index)) == {}
+        assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": index})) == {}
     monkeypatch.delattr("demo.panels.clip.load_model")  # its late answer would take away what was told meanwhile
-    assert panel.choose({panel.model: MODEL}, Chosen(2)) == {panel.prompt: "clip 3", panel.problem: {}}
+    assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": 2})) == {
+        panel.prompt: "clip 3",
+        panel.problem: {},
+    }
 
 
 def frames(card: dict[str, str]) -> np.ndarray[Any, np.dtype[np.uint8]]:

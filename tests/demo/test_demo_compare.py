@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
-from support.browser import accessible, press_once, visit
+from support.browser import accessible, downloaded, press_once, visit
 from support.raster import decoded
 
 from traces import write
@@ -80,12 +80,9 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
     page.get_by_label("number input for After forward pass").last.fill("0")
     page.get_by_label("number input for After forward pass").last.press("Tab")
     expect(plot).to_contain_text("in forward pass 0")
-    with page.expect_download(timeout=180_000) as download:  # nothing more to press
-        page.locator("#compared-zip").click()
-    assert download.value.suggested_filename == "ar-scd-acceptance-seed0.zip"
-    download.value.save_as(tmp_path / "saved.zip")
-    with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
-        names = {name.partition("/")[2] for name in saved.namelist()}
+    link, saved = page.locator("#compared-zip"), tmp_path / "saved.zip"
+    assert downloaded(page, link, saved) == "ar-scd-acceptance-seed0.zip"  # nothing more to press
+    names = {name.partition("/")[2] for name in zipfile.ZipFile(saved).namelist()}
     assert {f"ar-scd-acceptance-seed0.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= names
     page.locator("#compared-name label", has_text="Token churn").locator(".ds-term").first.click()
     churn = page.get_by_label("Token churn: what became of every draft, pass by pass")
@@ -118,9 +115,7 @@ def test_a_computed_clock_gives_the_table_columns_comes_back_by_its_address_and_
     page.wait_for_function(f"{SEEN}?.lanes.length === 2")
     page.evaluate("draftscopePlayers.viewer.useClock('computed')")
     page.locator("#watch-moving-gif").click()
-    with page.expect_download(timeout=180_000) as download:
-        page.locator("#watch-moving-file a[download$='.gif']").click(timeout=180_000)
-    download.value.save_as(tmp_path / "race.gif")
+    downloaded(page, page.locator("#watch-moving-file a[download$='.gif']"), tmp_path / "race.gif")
     with Image.open(tmp_path / "race.gif") as image:
         assert image.n_frames < 150  # a frame a pass would be 257
     page.get_by_role("tab", name="Compare", exact=True).click()
@@ -170,11 +165,8 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     page.locator("#again").get_by_role("button", name="Window L: 8").click()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
     expect(page.get_by_role("tab", name="Compare", exact=True)).to_have_attribute("aria-selected", "true")
-    with page.expect_download(timeout=180_000) as download:
-        page.locator("#tray-zip").click()
-    download.value.save_as(tmp_path / "saved.zip")
-    with zipfile.ZipFile(tmp_path / "saved.zip") as saved:
-        names = {name.partition("/")[2] for name in saved.namelist()}
+    downloaded(page, page.locator("#tray-zip"), tmp_path / "saved.zip")
+    names = {name.partition("/")[2] for name in zipfile.ZipFile(tmp_path / "saved.zip").namelist()}
     assert {"runs.csv", "runs.tex", "runs.md", "caption.txt", "commands.sh", "traces/scd-seed0-2.json.gz"} <= names
     assert sum(name.endswith(".pdf") for name in names) == 3
 

@@ -1,6 +1,8 @@
-"""A folder is taken from a field where the server is reached from its own machine alone, and its licence is said."""
+"""Models of a visitor's own machine: folders are taken and models fetched where no other machine reaches the server."""
 
 import json
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 import gradio as gr
 import pytest
 from support.checkpoints import write
+from support.parts import Parts
 
 from demo.pages.watch import WatchPage
 from demo.panels.folder import local
@@ -16,6 +19,8 @@ from demo.site import Site
 from engines.__main__ import main
 from engines.models import catalog
 from engines.models.catalog import MODELS, at_hand, terms_of
+from engines.models.errors import ModelError
+from engines.models.fetching import folder_of
 
 
 def page() -> WatchPage:
@@ -112,3 +117,61 @@ def test_a_model_of_ones_own_is_sampled_as_its_own_file_says(tmp_path: Path, mon
     (folder / "generation_config.json").write_text(json.dumps(named | {"min_p": 0.1}))
     (said,) = run.sample_as_usual({run.model: "own"}).values()
     assert said["kind"] == "error" and "min_p=0.1, which is not built" in said["text"]
+
+
+@pytest.fixture
+def watch(parts: Parts, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> WatchPage:
+    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
+    return parts.watch
+
+
+def pressed(watch: WatchPage, name: str = "smollm2", method: str = "scd", host: str = "127.0.0.1") -> Any:
+    panel: Any = watch.fetching
+    request = asker(host)
+    request.session_hash = "mine"
+    return panel.fetch({panel.name: name, watch.method: method}, request)
+
+
+def arrives(name: str, report: Callable[[int, int], None], place: str = "") -> Path:
+    """Stands in for the download: half of it is there at once."""
+    report(46_000_000, 92_000_000)
+    threading.Event().wait(0.5)
+    report(92_000_000, 92_000_000)
+    folder_of(name).mkdir(parents=True, exist_ok=True)
+    (folder_of(name) / "config.json").write_text("{}")
+    return folder_of(name)
+
+
+def test_it_says_how_far_it_is_and_the_form_takes_the_model(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demo.panels.fetch.fetch", arrives)
+    offered = watch.choose_model({watch.model: "smollm2"})
+    panel: Any = watch.fetching
+    assert offered[panel.row]["visible"] and offered[panel.name] == "smollm2"
+    *under_way, last = pressed(watch)
+    assert under_way[0][watch.problem]["text"] == "46 of 92 MB" and under_way[0][watch.problem]["share"] == 0.5
+    assert (last[watch.method], last[watch.model]["value"]) == ("scd", "smollm2")
+    assert not last[panel.row]["visible"] and "is here" in last[watch.problem]["title"]
+    assert any(name == "smollm2" and "not fetched" not in label for label, name in last[watch.model]["choices"])
+    assert not watch.choose_model({watch.model: "text-target"})[panel.row]["visible"]
+    *_, last = pressed(watch, method="psd")
+    assert last[watch.method] == "speculative", "it cannot run psd"
+
+
+def test_stop_ends_it_and_nothing_is_chosen(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("demo.panels.fetch.fetch", arrives)
+    watch.site.visitor(gr.Request(session_hash="mine")).stop()
+    (last,) = list(pressed(watch))[-1:]
+    assert last == {watch.problem: last[watch.problem]} and last[watch.problem]["title"] == "Stopped."
+    assert not folder_of("smollm2").exists()
+    watch.site.visitor(gr.Request(session_hash="mine")).start()
+
+
+def test_errors_are_a_sentence_and_strangers_fetch_nothing(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> Path:
+        raise ModelError("smollm2: cannot be downloaded (no route); check the network, and try again.")
+
+    monkeypatch.setattr("demo.panels.fetch.fetch", refused)
+    with pytest.raises(ModelError, match="check the network"):
+        list(pressed(watch))
+    with pytest.raises(ModelError, match="Only who sits before this machine"):
+        list(pressed(watch, host="10.0.0.7"))

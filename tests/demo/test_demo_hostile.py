@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 from support import handmade
-from support.browser import visit
+from support.browser import downloaded, visit
 from support.hostile import EVERY, RAN, TEXTS, hostile
 from support.results import sweep
 
@@ -71,9 +71,7 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
             expect(row.locator("td").last).to_have_text("0" * 64 if label.startswith("Weights") else text)
         alone = page.context.new_page()
         for _ in range(20):  # gradio may change the link of the button after the words beside it
-            with page.expect_download() as download:
-                page.locator("#download-page").click()
-            download.value.save_as(tmp_path / "page.html")
+            downloaded(page, page.locator("#download-page"), tmp_path / "page.html")
             alone.goto((tmp_path / "page.html").as_uri())
             harmless(alone)
             if alone.locator(".ds-prompt").text_content() == text:

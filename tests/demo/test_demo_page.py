@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
-from support.browser import SNAPSHOT, accessible, choose, press_once, still, visit
+from support.browser import SNAPSHOT, accessible, choose, downloaded, press_once, still, visit
 from support.results import sweep
 
 from engines.models.catalog import MODELS
@@ -82,10 +82,8 @@ def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page:
     assert [lane for lane, _ in steps(page)] == [1, 1]
 
     page.locator("#trace > button").click()
-    with page.expect_download() as download:
-        page.get_by_role("button", name="Download trace").click()
     saved = tmp_path / "saved.json.gz"
-    download.value.save_as(saved)
+    downloaded(page, page.get_by_role("button", name="Download trace"), saved)
     trace = read(saved)
     assert (trace.method, trace.summary.forwards) == ("scd", coupled)
     page.locator("#upload input[type=file]").set_input_files(saved)
@@ -149,7 +147,7 @@ def test_a_bad_prompt_is_answered_and_loses_nothing_and_the_keyboard_reaches_the
     assert re.search("solid", page.evaluate("getComputedStyle(document.activeElement).outlineStyle"))
 
 
-def test_the_figures_speak_of_the_recording_at_hand(page: Page) -> None:
+def test_the_figures_speak_of_the_recording_at_hand(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.get_by_role("tab", name="Figures").click()
     expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()
@@ -163,9 +161,8 @@ def test_the_figures_speak_of_the_recording_at_hand(page: Page) -> None:
     page.set_viewport_size({"width": 1280, "height": 900})
     expect(page.locator("#compared-plot")).to_contain_text("The race to the last token")
     page.get_by_role("button", name="Export PDF").first.click()
-    with page.expect_download() as download:
-        page.locator("a[download='compared.pdf']").click()
-    assert Path(download.value.path()).read_bytes().startswith(b"%PDF")
+    downloaded(page, page.locator("a[download='compared.pdf']"), tmp_path / "compared.pdf")
+    assert (tmp_path / "compared.pdf").read_bytes().startswith(b"%PDF")
 
 
 @pytest.mark.timed
@@ -174,10 +171,8 @@ def test_the_runs_at_hand_can_be_taken_away_in_motion(page: Page, tmp_path: Path
     passes = max(count for count, _ in steps(page))
     page.locator("#watch-moving-gif").click()
     expect(page.locator("#watch-moving-progress")).to_contain_text(f"of {passes + 1} is drawn")
-    with page.expect_download(timeout=120_000) as download:
-        page.locator("#watch-moving-file a[download$='.gif']").click(timeout=120_000)
-    assert download.value.suggested_filename == "scd-seed-0.gif"
-    download.value.save_as(tmp_path / "race.gif")
+    link = page.locator("#watch-moving-file a[download$='.gif']")
+    assert downloaded(page, link, tmp_path / "race.gif") == "scd-seed-0.gif"
     with Image.open(tmp_path / "race.gif") as image:
         assert (image.width, image.n_frames) == (720, passes + 1)
     expect(page.locator("#watch-moving-progress [role]")).to_have_count(0)
@@ -239,9 +234,8 @@ def test_results_and_timings_are_opened_drawn_and_taken_away(page: Page, tmp_pat
     expect(plot).to_contain_text("Accuracy and speed by one setting")
     page.get_by_label("dynamic", exact=True).uncheck()
     expect(page.locator("#results-table tbody tr")).to_have_count(9)
-    with page.expect_download() as download:
-        page.locator("#results-table a[download$=csv]").click()
-    lines = list(csv.DictReader(Path(download.value.path()).read_text().splitlines()))
+    downloaded(page, page.locator("#results-table a[download$=csv]"), tmp_path / "results.csv")
+    lines = list(csv.DictReader((tmp_path / "results.csv").read_text().splitlines()))
     assert {line["method"] for line in lines} == {"ar", "s2d2"} and float(lines[0]["speed-up-time"]) == 1
     accessible(page, 390, 1280)
 

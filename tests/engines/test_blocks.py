@@ -100,9 +100,7 @@ def test_sequences_of_a_batch_do_not_disturb_each_other(kind: str, method: str, 
 
 
 def test_the_schedule_reveals_what_it_says() -> None:
-    trace = finish(
-        job(prompt="abcd", rule="static", steps=2, block="8")
-    )  # blocks of 8 from 0: the first has 3 open positions
+    trace = finish(job(prompt="abcd", rule="static", steps=2, block="8"))
     full = [step for step in trace.steps if step.signals["open"] == 8]  # the first block has 3 open positions
     assert full
     assert all(step.signals["committed"] == 4 for step in full)

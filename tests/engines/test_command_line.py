@@ -224,9 +224,7 @@ def test_what_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixture[str]
 
 def test_every_action_and_option_has_a_help_text() -> None:
     (actions,) = [action for action in _parser()._actions if isinstance(action.choices, dict)]
-    assert set(actions.choices) == {
-        *("list", "run", "expect", "fetch", "check", "calibrate", "convert"),
-    }
+    assert set(actions.choices) == {"list", "run", "expect", "fetch", "check", "calibrate", "convert"}
     for name, parser in actions.choices.items():
         assert parser.description.endswith("."), name
         assert [action.dest for action in parser._actions if not action.help] == [], name

@@ -237,9 +237,7 @@ def from_columns(step: Step, i: int) -> float:
 
 
 @pytest.mark.parametrize("values", WAYS, ids=str)
-def test_a_trace_gives_its_acceptance_probabilities_and_says_what_deviates(
-    values: dict[str, object],
-) -> None:
+def test_a_trace_gives_its_acceptance_probabilities_and_says_what_deviates(values: dict[str, object]) -> None:
     """A reader of a file needs no model to check a verdict; columns have six digits."""
     trace = finish(job(**values, gamma=5, seed=2))
     checked, certain = 0, 0

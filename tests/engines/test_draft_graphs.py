@@ -72,11 +72,8 @@ def test_any_one_parent_is_enough() -> None:
 
 
 def test_of_sets_of_one_size_the_surer_one_wins_then_the_lower() -> None:
-    confidence = torch.tensor([[0.6, 0.7, 0.1]]).expand(5, 3)
-    assert (
-        int(accepted(dag(2), {(): "110"}, torch.where(dag(2).fills(torch.arange(1, 4)), NOTHING, confidence)).winner)
-        == 3
-    )
+    confidence = torch.where(dag(2).fills(torch.arange(1, 4)), NOTHING, torch.tensor([[0.6, 0.7, 0.1]]))
+    assert int(accepted(dag(2), {(): "110"}, confidence).winner) == 3
     star_ = star(2)
     sure = torch.tensor([[0.6, 0.7], [NOTHING, 0.1], [0.1, NOTHING]])
     assert int(accepted(star_, {(): "11"}, sure).winner) == 2

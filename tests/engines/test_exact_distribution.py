@@ -1,10 +1,12 @@
 """Every lossless claim, proved: the output distribution by enumeration of all branches equals ordinary decoding's."""
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 import torch
+from scipy import stats
 from support.merging import CoinKey, exact_distribution
 from torch import Tensor
 
@@ -12,6 +14,8 @@ from engines.ar.jacobi_window import InitialDrafter, Window
 from engines.config import make_config
 from engines.methods import METHODS, scd
 from engines.protocol import Decoder
+from engines.runtime.driver import sample_tokens
+from engines.runtime.request import Request
 from engines.sampling import coupling
 from engines.sampling.chance import Chance, Draw
 from engines.testing.enumeration import Enumerator, largest_error
@@ -187,3 +191,22 @@ def test_dropping_a_draft_for_what_it_is_is_caught(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(InitialDrafter, "fill", drop)
     assert defect(coupling="maximal") > WRONG
+
+
+CHAINS = 1500
+
+
+@pytest.mark.slow
+def test_seeded_samples_follow_the_joint() -> None:
+    """Enumeration proves the decoder; this proves that seeded randomness gives it what it asks for."""
+    table = Table(4, 3, seed=11)
+    first = Request("scd", table, "", seed=5, settings={"coupling": "gumbel", "window": 4}).job()
+    counts = dict.fromkeys(itertools.product(range(3), repeat=4), 0)
+    for tokens in sample_tokens([replace(first, sample=i) for i in range(CHAINS)]):
+        counts[tuple(tokens)] += 1
+    joint = table.joint()
+    common = [key for key in counts if joint[key] * CHAINS >= 5]
+    rest = [key for key in counts if key not in common]
+    observed = [*(counts[key] for key in common), sum(counts[key] for key in rest)]
+    expected = [*(joint[key] * CHAINS for key in common), sum(joint[key] for key in rest) * CHAINS]
+    assert stats.chisquare(observed, expected).pvalue > 1e-4

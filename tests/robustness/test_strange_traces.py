@@ -4,15 +4,15 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from robustness.strategies import TEXTS, as_json, changed, documents, examples, one_line, texts, within
+from robustness.strategies import MARK, TEXTS, as_json, changed, documents, examples, one_line, texts, within
 from support.hostile import hostile
-from support.script import MARK, ScriptFound, check_page
 
 from demo.pages.api import validate
 from draftscope.trace import displayable
@@ -29,6 +29,50 @@ COLUMNS = ("p", "q", "accept_prob", "coin", "top", "likely", "paths", "graph", "
 """Without `row`, which says apart what two sequences have at one position: such a trace is refused."""
 PAGE_SECONDS = 30.0
 """Of the processor, for a page with every figure."""
+_DATA: Final = "application/json"
+"""Scripts of this type are data, which no browser runs."""
+_RUNS: Final = ("href", "xlink:href", "src", "action", "formaction", "data", "style")
+
+
+class ScriptFound(AssertionError):
+    """Text of a trace that a browser would run."""
+
+
+class _Reader(HTMLParser):
+    """Reads a page as a browser does, and raises where the mark stands in what would run."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self._runs = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        self._runs = tag == "style" or (tag == "script" and given.get("type") != _DATA)
+        for name, value in given.items():
+            if name == "srcdoc":
+                check_page(value)
+            elif MARK in name or (MARK in value and (name.startswith("on") or name in _RUNS)):
+                raise ScriptFound(f"<{tag} {name}={value[:80]!r}>")
+        if MARK in tag:
+            raise ScriptFound(f"<{tag[:80]}>")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self._runs = False
+
+    def handle_endtag(self, tag: str) -> None:
+        self._runs = False
+
+    def handle_data(self, data: str) -> None:
+        if self._runs and MARK in data:
+            raise ScriptFound(f"script: {data[max(0, data.index(MARK) - 80) :][:160]!r}")
+
+
+def check_page(page: str) -> None:
+    """Raise `ScriptFound` unless the mark stands in text and data alone."""
+    reader = _Reader()
+    reader.feed(page)
+    reader.close()
 
 
 def cut(trace: Trace, steps: int) -> Trace:

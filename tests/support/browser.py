@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -112,6 +113,14 @@ def accessible(page: Page, *widths: int) -> None:
         broken = page.evaluate("rules => axe.run(rules).then(({ violations }) => violations)", _RULES)
         assert [(one["id"], node["html"][:200]) for one in broken for node in one["nodes"]] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def downloaded(page: Page, link: Locator, path: Path) -> str:
+    """Press what gives a file, which may take a while, and keep it at a path; its own name."""
+    with page.expect_download(timeout=180_000) as download:
+        link.click(timeout=180_000)
+    download.value.save_as(path)
+    return download.value.suggested_filename
 
 
 def choose(page: Page, field: Locator, option: str) -> None:

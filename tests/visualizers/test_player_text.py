@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
 from support.handmade import make, step
 from support.playing import chips, every_view, go, harness, pixels, plain, settle, show, snapshot
+from support.speculation import speculated
 
 from demo.runs.recordings import answers_to
 from traces.replay import PENDING, state_after
@@ -259,3 +260,31 @@ def test_a_text_that_ended_early_is_done_with_its_own_tokens_and_shows_no_empty_
     go(page, 1)
     assert page.locator(".ds-token:visible").count() == 3
     assert "3 / 3" in page.locator(".ds-outcome").inner_text()
+
+
+def told(page: Page) -> str:
+    return str(page.locator(".ds-stage canvas").get_attribute("aria-label"))
+
+
+def test_every_draft_is_told_with_its_verdict_and_under_which(page: Page) -> None:
+    trace = speculated()
+    show(page, trace, speculated(variant="Spiffy"))
+    assert page.locator("h2").all_inner_texts()[:2] == ["PSD", "Spiffy"]
+    show(page, trace)
+    number, step = next((number, step) for number, step in enumerate(trace.steps, start=1) if step.graph)
+    # What was put to the test is framed, and its depth told.
+    go(page, number)
+    assert set(chips(page, "is-framed")) == {p for p, fate in zip(step.position, step.fate, strict=True) if fate.judged}
+    accepted = [p for p, fate in zip(step.position, step.fate, strict=True) if fate is Fate.ACCEPTED]
+    glyphs = [page.locator(".ds-token").nth(p).get_attribute("data-glyph") for p in accepted]
+    assert glyphs == ["●1", "●2"]
+    go(page, number + 1)
+    assert page.locator(".ds-token").nth(accepted[0]).get_attribute("data-glyph") == ""
+    every_view(page)  # and back to the stage
+    go(page, number - 0.1)
+    assert (
+        "“w2”: accepted, accepted under the text alone. “w2 … w3”: kept, accepted under “w2”. "
+        "“w2 … w3 … w4”: rejected." in told(page)
+    )
+    go(page, next(n for n in range(number + 1, len(trace.steps)) if not trace.steps[n - 1].graph) - 0.1)
+    assert "accepted under" not in told(page)
