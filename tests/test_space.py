@@ -20,9 +20,6 @@ from support.apps import served
 from traces import loads
 
 ROOT = Path(__file__).parents[1]
-COLOURS = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
-MOST_DESCRIPTION = 60
-"""Characters of `short_description` that the hub takes."""
 
 
 def test_the_front_matter_and_the_packages_of_the_system_are_what_the_hub_takes() -> None:
@@ -31,8 +28,9 @@ def test_the_front_matter_and_the_packages_of_the_system_are_what_the_hub_takes(
     assert head == ""
     assert front["sdk"] == "gradio"
     assert (ROOT / front["app_file"]).is_file()
-    assert {front["colorFrom"], front["colorTo"]} <= set(COLOURS)
-    assert len(front["short_description"]) <= MOST_DESCRIPTION
+    colours = ("red", "yellow", "green", "blue", "indigo", "purple", "pink", "gray")
+    assert {front["colorFrom"], front["colorTo"]} <= set(colours)
+    assert len(front["short_description"]) <= 60
     assert front["license"] == "apache-2.0"
     assert f"gradio=={front['sdk_version']}\n" in (ROOT / "requirements.txt").read_text(encoding="utf-8")
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

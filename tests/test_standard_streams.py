@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support import handmade
@@ -75,11 +76,8 @@ def test_prompts_of_calibrate_and_the_rows_of_a_sweep(stdin: Any, capfdbinary: B
 def test_what_the_machine_lacks_is_one_line(
     error: Exception, code: int, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails() -> int:
-        raise error
-
     monkeypatch.setattr(os, "dup2", lambda *_: None)  # what pytest reads stays open
-    assert piped(fails) == code
+    assert piped(Mock(side_effect=error)) == code
     message = capfd.readouterr().err
     assert message.startswith(said) and message.count("\n") == 1
     with pytest.raises(ZeroDivisionError):  # other errors are not hidden

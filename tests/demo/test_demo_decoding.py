@@ -1,5 +1,9 @@
+"""Runs pass by pass, what a viewer is told of them, experiments, and work that tells how far it is."""
+
 import json
 from dataclasses import replace
+from itertools import islice
+from threading import Event, active_count
 from typing import Any
 
 import orjson
@@ -8,6 +12,7 @@ import torch
 from support.raster import MODEL, decoded, job
 
 from demo.panels import viewer
+from demo.panels.export import reports
 from demo.panels.viewer import Passes
 from demo.runs import decoding
 from demo.runs.decoding import LiveRuns
@@ -23,6 +28,7 @@ from engines.runtime.driver import Job, mentioned
 from traces import Trace
 from traces.schema import ModelCard
 from visualizers import FIGURES
+from visualizers.moving import MovingError, Report
 
 
 @pytest.mark.slow
@@ -146,3 +152,38 @@ def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pyte
     seldom, trace = first(3)
     assert seldom == [pictures[0], None, None]
     assert len(trace.legend.frames) == 3
+
+
+def test_progress_arrives_while_the_work_goes_on_and_its_error_at_the_end() -> None:
+    go_on = Event()
+
+    def work(report: Report) -> None:
+        report(1, 2)
+        assert go_on.wait(60)
+        report(2, 2)
+        raise MovingError("too long")
+
+    progress = reports(work)
+    assert next(progress) == (1, 2)
+    go_on.set()
+    assert next(progress) == (2, 2)
+    with pytest.raises(MovingError, match="too long"):
+        next(progress)
+
+
+def test_work_ends_when_nobody_waits_for_it() -> None:
+    before, reported, seen = active_count(), [], Event()
+
+    def work(report: Report) -> None:
+        for number in range(10_000):
+            report(number, 10_000)
+            reported.append(number)
+            if number == 3:
+                assert seen.wait(60)
+
+    said = reports(work)
+    assert len(list(islice(said, 3))) == 3
+    seen.set()
+    said.close()
+    assert len(reported) < 10_000
+    assert active_count() == before

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import gradio as gr
 import pytest
@@ -167,10 +168,8 @@ def test_stop_ends_it_and_nothing_is_chosen(watch: WatchPage, monkeypatch: pytes
 
 
 def test_errors_are_a_sentence_and_strangers_fetch_nothing(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(*_: object) -> Path:
-        raise ModelError("smollm2: cannot be downloaded (no route); check the network, and try again.")
-
-    monkeypatch.setattr("demo.panels.fetch.fetch", refused)
+    refused = ModelError("smollm2: cannot be downloaded (no route); check the network, and try again.")
+    monkeypatch.setattr("demo.panels.fetch.fetch", Mock(side_effect=refused))
     with pytest.raises(ModelError, match="check the network"):
         list(pressed(watch))
     with pytest.raises(ModelError, match="Only who sits before this machine"):

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
-from support.browser import SNAPSHOT, accessible, choose, downloaded, press_once, still, visit
+from support.browser import SNAPSHOT, accessible, choose, choose_raster, downloaded, press_once, still, visit
 from support.results import sweep
 
 from engines.models.catalog import MODELS
@@ -44,13 +44,6 @@ def steps(page: Page) -> list[list[int]]:
 def take_over(page: Page) -> None:
     """Stop the recording that plays by itself, at its last pass."""
     page.locator("#viewer").get_by_role("button", name="Last", exact=True).click()
-
-
-def choose_raster(page: Page) -> None:
-    page.locator(".settings > button").first.click()
-    page.get_by_label("Model").click()
-    page.get_by_role("option", name="Toy raster, 16x16").click()
-    expect(page.get_by_placeholder("Takes no prompt.")).to_be_disabled()
 
 
 def run(page: Page) -> None:

@@ -1,5 +1,6 @@
-"""Which recorded pairs the first screen plays, and what it says of them."""
+"""Which recorded pairs the first screen plays and what it says of them, and the recordings that the tour shows."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,11 +13,12 @@ from support.raster import decoded
 
 from demo.pages.watch import begin_with
 from demo.panels.viewer import offered
-from demo.runs.recordings import Recording, pairs
+from demo.runs.recordings import FOLDER, Pair, Recording, pairs
+from demo.runs.tour import scenes
 from engines.config import make_config
 from engines.methods import METHODS
-from traces import Trace
-from traces.schema import Canvas
+from traces import Trace, read
+from traces.schema import Canvas, Fate
 
 
 def recording(*traces: Trace) -> Recording:
@@ -89,3 +91,40 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     for event.index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):
             page.choose_pair(event)
+
+
+def told(
+    tmp_path: Path, text: str, among: Sequence[Recording], offered: Sequence[Pair] = ()
+) -> list[dict[str, object]]:
+    path = tmp_path / "tour.toml"
+    path.write_text(text, encoding="utf-8")
+    return scenes(among, offered, path)
+
+
+def test_the_shipped_tour_shows_a_rejection_and_two_ways_to_draft(shipped: tuple[Recording, ...]) -> None:
+    shown = scenes(shipped, pairs(shipped))
+    assert len(shown) >= 7
+    assert all(one["urls"] and len(str(one["text"]).split(". ")) <= 3 for one in shown)
+    draft, verify, reject, repair, settle = shown[1:6]
+    run = read(FOLDER / "speculative-smollm2.json.gz")
+    accepting, rejecting = (run.steps[scene["to"] - 1] for scene in (verify, reject))
+    assert accepting.fate.count(Fate.ACCEPTED) >= 3 and Fate.RESAMPLED not in accepting.fate
+    odds = zip(rejecting.fate, rejecting.accept_prob or (), strict=True)  # the coin could as well have fallen otherwise
+    assert any(fate is Fate.RESAMPLED and odd is not None and 0.3 <= odd <= 0.7 for fate, odd in odds)
+    assert draft["from"] < draft["to"] == verify["from"] == verify["to"] and draft["until"] == verify["since"]
+    assert reject["from"] == reject["to"] == repair["from"] == repair["to"] and reject["until"] == repair["since"]
+    assert [str(address).rpartition("/")[2] for address in settle["urls"]] == [
+        "scd-picture-none.json.gz",
+        "scd-picture.json.gz",
+    ]
+    assert settle["fates"] is True
+
+
+def test_a_scene_without_its_recording_is_left_out(tmp_path: Path, shipped: tuple[Recording, ...]) -> None:
+    text = '[[scene]]\ntitle = "t"\ntext = "s"\n'
+    assert told(tmp_path, text + 'files = ["ar-picture", "not-there"]\n', shipped) == []
+    assert told(tmp_path, text + 'kind = "picture"\n', shipped) == []
+    (one,) = told(tmp_path, text + 'kind = "text"\nsince = "swept"\n', shipped, pairs(shipped))
+    assert (one["from"], one["since"], one["to"], one["until"]) == (0, "swept", None, None)
+    with pytest.raises(ValueError, match="pass 'soon' is not known"):
+        told(tmp_path, text + 'to = "soon"\nfiles = ["ar-picture"]\n', shipped)

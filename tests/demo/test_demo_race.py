@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from support.browser import SNAPSHOT, still, visit
+from support.browser import SNAPSHOT, choose_raster, still, visit
 
 from traces import read
 from traces.schema import Fate
@@ -206,10 +206,7 @@ def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
 
 def test_a_run_replaces_the_race(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 1")
-    page.locator(".settings > button").first.click()
-    page.get_by_label("Model").click()
-    page.get_by_role("option", name="Toy raster, 16x16").click()
-    expect(page.get_by_placeholder("Takes no prompt.")).to_be_disabled()
+    choose_raster(page)
     page.locator("#run").click()
     page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.tokens.length === 256")
     expect(page.get_by_role("group", name="Recorded pairs")).to_be_hidden()

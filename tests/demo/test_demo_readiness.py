@@ -1,6 +1,7 @@
-"""What a server says of itself: whether it is ready, what is missing, and why it does not start."""
+"""What a server says and writes of itself: whether it is ready, why it does not start, and what ran."""
 
 import json
+import logging
 import shutil
 import socket
 from pathlib import Path
@@ -10,10 +11,14 @@ import pytest
 
 from demo.app import build
 from demo.runs.recordings import Recording, left_out, listed, recordings
+from demo.server import log
 from demo.server import serve as server
+from demo.server.queue import decoded
 from demo.server.serve import readiness, start
 from demo.server.sessions import Visitors
 from demo.server.startup import ServerError, read_port
+from engines.methods import METHODS
+from engines.runtime.request import Request
 
 
 def said(folder: Path, gone: tuple[str, ...] = ()) -> tuple[int, list[str]]:
@@ -90,3 +95,41 @@ def test_a_taken_port_is_not_left_for_another(tmp_path: Path, monkeypatch: pytes
             start(blocks, [tmp_path])
     monkeypatch.delenv("GRADIO_SERVER_PORT")
     assert read_port() == 7860
+
+
+HOSTILE = "a\r\n2026-01-01 INFO started\x1b[2J\u202e\u2028${x}" + "y" * 5000
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == "draftscope"]
+
+
+def test_an_event_is_one_line_of_plain_ascii(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "draftscope")
+    log.refused("page", ValueError(HOSTILE))
+    try:
+        raise RuntimeError(HOSTILE)
+    except RuntimeError as error:
+        log.failed("page", error)
+    for line in lines(caplog):
+        assert line.isascii() and line.isprintable() and len(line) < 1000, line
+    refused, failed = lines(caplog)
+    assert json.loads(refused.partition("why=")[2]) == HOSTILE[:299] + "…"
+    assert 'error="RuntimeError"' in failed and "test_demo_readiness.py:" in failed
+
+
+def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "draftscope")
+    asked = Request("ar", "toy-raster", "", METHODS["ar"].config(), 7)
+    list(decoded([asked], lambda: False, "page"))
+    running = decoded([asked], lambda: False, "page")
+    next(running), next(running)
+    running.close()
+    about = 'kind="page" method="ar" model="toy-raster" seed=7'
+    begun, done, _, left = lines(caplog)
+    assert begun == f"run.begun {about}"
+    assert done.startswith(f"run.ended {about} seconds=") and done.endswith(' passes=256 ended="done"')
+    assert left.endswith(' passes=1 ended="left"')
+    with pytest.raises(ValueError, match="draws without a prompt"):
+        list(decoded([Request("ar", "toy-raster", HOSTILE, METHODS["ar"].config())], lambda: False, "page"))
+    assert lines(caplog)[-1].endswith('passes=0 ended="ValueError"') and "y" * 99 not in caplog.text

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
@@ -17,12 +18,13 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
+from support.raster import decoded
 
 from demo.server import requests
 from demo.server.limits import KEPT_SECONDS, LAPTOP, Limits
 from demo.server.requests import RequestFilter, UploadRoom, address_of
 from demo.server.serve import trace_answer
-from demo.server.sessions import TRACE_ADDRESS, Visitors, url
+from demo.server.sessions import TRACE_ADDRESS, Visitors, file_name, url
 
 PROXY = "DRAFTSCOPE_PROXY"
 TEN, TWENTY = "9.0.0.10", "9.0.0.20"  # the addresses for documentation are private ones
@@ -188,3 +190,40 @@ def test_traces_are_handed_out_by_names_that_say_no_path(tmp_path: Path) -> None
     ):  # fmt: skip
         answer = client.get(f"/{place}")
         assert answer.status_code == 404 and str(tmp_path) not in answer.text, place
+
+
+def test_a_session_can_neither_choose_nor_guess_a_folder() -> None:
+    visitors = Visitors()
+    for session in ("../../etc", "/", "", "a" * 5000, "x\0y", None):
+        folder = visitors.of(session).folder
+        assert folder.parent == visitors.root and folder.name.isalnum()
+        assert folder == visitors.of(session).folder
+    assert visitors.of("me").folder.name != Visitors().of("me").folder.name
+
+
+def test_kept_traces_can_be_read_until_the_visitor_leaves_and_choose_no_place() -> None:
+    visitors, trace = Visitors(), decoded("scd", window=16)
+    visitor = visitors.of("me")
+    shown = visitor.keep([trace], "your last run")
+    assert shown.traces() == (trace,)
+    visitor.leave()
+    assert not shown.paths[0].exists() and visitor.stopped()
+    visitors, trace = Visitors(), decoded("ar")
+    visitor = visitors.of("me")
+    for method in ("../../../out", "/out", "a/b", "..", "x\n", "A" * 500, "${1}", "<b>"):
+        (path,) = visitor.keep([replace(trace, method=method)], "the file you opened").paths
+        assert path.resolve().parent == visitor.folder and path.name.startswith("trace-seed-0-")
+    assert file_name(replace(trace, method="ete-style", seed=3)) == "ete-style-seed-3"
+
+
+def test_old_folders_are_pruned_and_the_root_goes_with_the_visitors() -> None:
+    visitors = Visitors()
+    old, new, root = visitors.of("old"), visitors.of("new"), visitors.root
+    for visitor in (old, new):
+        visitor.start()
+    an_hour_ago = time.time() - 3600
+    os.utime(old.folder, (an_hour_ago, an_hour_ago))
+    visitors.prune(60)
+    assert not old.folder.exists() and new.folder.exists()
+    del visitors
+    assert not root.exists()

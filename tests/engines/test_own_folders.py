@@ -8,11 +8,7 @@ import pytest
 from support.checkpoints import NETWORKS
 
 from engines.models import catalog
-from engines.models.catalog import (
-    MODELS,
-    VARIABLE,
-    offer_folders,
-)
+from engines.models.catalog import MODELS, VARIABLE, offer_folders
 from engines.models.checkpoints.table import CHECKPOINTS, COSMOS
 
 CONTINUOUS = ("mar", "xar", "harmon")

@@ -18,8 +18,6 @@ from traces import dumps, loads
 
 PROMPTS = studio.PROMPTS[:: len(studio.PROMPTS) // 16][:16]
 SHARED = {"image-tokenizer.safetensors"}
-ACCEPTANCE_FLOOR = 0.65
-"""The share of drafts accepted is 0.698 on average, and differs by a few hundredths from picture to picture."""
 
 
 @pytest.mark.slow
@@ -66,5 +64,5 @@ def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> Non
         accepted.append(torch.minimum(p, q).sum(-1))
     manifest = json.loads((image.FOLDER / "MANIFEST.json").read_text())
     mean = float(torch.cat(accepted).mean())
-    assert mean > ACCEPTANCE_FLOOR
+    assert mean > 0.65  # 0.698 on average, a few hundredths more or less from picture to picture
     assert mean == pytest.approx(manifest["image-draft"]["metrics"]["acceptance"], abs=0.05)

@@ -1,11 +1,10 @@
 """Fast-dLLM v2's way through a block: a first token carried over from the block before, and sub-blocks in order."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from support.language import END, MASK, TinyLM, tiny
+from support.language import MASK, TinyLM, text, tiny
 from support.released import Released
 from support.running import passes
 
@@ -30,12 +29,6 @@ def endless(kind: str, seed: int = 0, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> 
     made = tiny(kind, seed=seed)
     traits = replace(made.kind, ends=(), sizes=sizes)
     return TinyLM(made._network, made._tokenizer, traits, made.card, made.device)
-
-
-def text(tokens: Sequence[int | None]) -> list[int | None]:
-    """The tokens up to the end."""
-    tokens = list(tokens)
-    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
 DECODERS: list[tuple[str, str, dict[str, object]]] = [

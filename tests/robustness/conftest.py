@@ -1,10 +1,10 @@
 """An app of its own for whoever sends it what it may not like."""
 
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import httpx
 import orjson
 import pytest
 from support.apps import served
@@ -32,8 +32,7 @@ class App:
 
     def events(self) -> list[dict[str, object]]:
         """Sound bodies for its queue: each event of the page with the values that the page opens with."""
-        with urllib.request.urlopen(f"{self.address}/config", timeout=60) as answer:
-            config = orjson.loads(answer.read())
+        config = httpx.get(f"{self.address}/config", timeout=60).json()
         values = {one["id"]: one.get("props", {}).get("value") for one in config["components"]}
         small = {name: value for name, value in values.items() if len(orjson.dumps(value)) < 2000}
         return [

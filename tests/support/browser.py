@@ -115,6 +115,14 @@ def accessible(page: Page, *widths: int) -> None:
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def choose_raster(page: Page) -> None:
+    """In the form of the app, choose the model that needs no weights and takes no prompt."""
+    page.locator(".settings > button").first.click()
+    page.get_by_label("Model").click()
+    page.get_by_role("option", name="Toy raster, 16x16").click()
+    expect(page.get_by_placeholder("Takes no prompt.")).to_be_disabled()
+
+
 def downloaded(page: Page, link: Locator, path: Path) -> str:
     """Press what gives a file, which may take a while, and keep it at a path; its own name."""
     with page.expect_download(timeout=180_000) as download:

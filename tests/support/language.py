@@ -1,5 +1,6 @@
 """A diffusion language model with random weights and a vocabulary of letters."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -48,6 +49,11 @@ def tiny(kind: str = "aligned", seed: int = 0, layers: int = 3) -> TinyLM:
             parameter.mul_(4 if parameter.ndim == 2 else 1)
     traits = Traits(MASK, (END,), kind == "shift", kind == "full", (1, 2, 4, 8), longest=128)
     return TinyLM(network, _tokenizer(), traits, ModelCard(id="tiny"), torch.device("cpu"))
+
+
+def text(tokens: Sequence[int | None]) -> Sequence[int | None]:
+    """The tokens up to the end."""
+    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
 
 
 def _tokenizer() -> Tokenizer:

@@ -15,13 +15,9 @@ from draftscope.trace import displayable
 from traces import Trace, read, write
 from traces.perfetto import events
 
-_WHERE = {
-    "pid": {"type": "integer"},
-    "tid": {"type": "integer"},
-    "name": {"type": "string"},
-    "args": {"type": "object"},
-}
+_TEXT, _WHOLE, _OBJECT = ({"type": kind} for kind in ("string", "integer", "object"))
 _TIME = {"type": "number", "minimum": 0}
+_WHERE = {"pid": _WHOLE, "tid": _WHOLE, "name": _TEXT, "args": _OBJECT}
 
 
 def _kind(ph: str, **own: Any) -> dict[str, Any]:
@@ -31,25 +27,14 @@ def _kind(ph: str, **own: Any) -> dict[str, Any]:
     return {"properties": fields, "required": needed, "additionalProperties": False}
 
 
+EVENTS = [
+    _kind("X", ts=_TIME, dur=_TIME, cat=_TEXT),
+    _kind("i", ts=_TIME, s={"enum": ["g", "p", "t"]}, cat=_TEXT),
+    _kind("M", args={**_OBJECT, "required": ["name"]}),
+]
+PARTS = {"displayTimeUnit": {"enum": ["ms", "ns"]}, "otherData": _OBJECT, "traceEvents": {"items": {"oneOf": EVENTS}}}
 SCHEMA = Draft202012Validator(
-    {
-        "type": "object",
-        "required": ["traceEvents"],
-        "properties": {
-            "displayTimeUnit": {"enum": ["ms", "ns"]},
-            "otherData": {"type": "object"},
-            "traceEvents": {
-                "items": {
-                    "oneOf": [
-                        _kind("X", ts=_TIME, dur=_TIME, cat={"type": "string"}),
-                        _kind("i", ts=_TIME, s={"enum": ["g", "p", "t"]}, cat={"type": "string"}),
-                        _kind("M", args={"type": "object", "required": ["name"]}),
-                    ]
-                }
-            },
-        },
-        "additionalProperties": False,
-    }
+    {**_OBJECT, "required": ["traceEvents"], "properties": PARTS, "additionalProperties": False}
 )
 RECORDED = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("s*-boot.json.gz"))
 
