@@ -51,9 +51,9 @@ def tiny(kind: str = "aligned", seed: int = 0, layers: int = 3) -> TinyLM:
     return TinyLM(network, _tokenizer(), traits, ModelCard(id="tiny"), torch.device("cpu"))
 
 
-def text(tokens: Sequence[int | None]) -> Sequence[int | None]:
+def text(tokens: Sequence[int | None]) -> tuple[int | None, ...]:
     """The tokens up to the end."""
-    return tokens[: tokens.index(END) + 1] if END in tokens else tokens
+    return tuple(tokens[: tokens.index(END) + 1] if END in tokens else tokens)
 
 
 def _tokenizer() -> Tokenizer:
