@@ -22,8 +22,8 @@ Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""
 _ROTATIONS: Final = ("default", "linear", "llama3")
 """Kinds of rotary embeddings whose angles do not depend on the length of a text."""
-_LARGE: Final = 2**25
-"""Bytes of weights from which on they are packed; smaller ones stay in the cache, where packing costs one row time."""
+_LARGE: Final = 3 * 2**23
+"""Bytes of weights from which on no cache holds them beside all else."""
 _ROWS: Final = 4
 """The fewest rows of a packed product: one takes as long, and from two on a row does not depend on the others."""
 
@@ -88,8 +88,10 @@ def lean(model: nn.Module) -> nn.Module:
     if not fits(model):
         return model
     layers: Any = model.layers
-    weights = [weight for weight in layers.parameters() if weight.device.type == "cpu"]
-    return Lean(model, PackedLinear if sum(weight.nbytes for weight in weights) >= _LARGE and packs() else Linear)
+    size = sum(weight.nbytes for weight in layers.parameters() if weight.device.type == "cpu")
+    if not size or not packs():
+        return Lean(model, Linear)
+    return Lean(model, PackedLinear if size >= _LARGE else CachedLinear)
 
 
 def fits(model: Any) -> bool:
@@ -206,6 +208,35 @@ class PackedLinear(Linear):
     def plus(self, x: Tensor, other: Tensor) -> Tensor:
         """See `Linear`."""
         return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, "add"))
+
+
+class CachedLinear(PackedLinear):
+    """The same for weights that a cache holds, from which a single row is read faster as they lie."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        super().__init__(weight, bias)
+        self._one = Linear(weight, bias)
+
+    @staticmethod
+    def padded(x: Tensor) -> Tensor:
+        """See `Linear`."""
+        return x if len(x) == 1 else PackedLinear.padded(x)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """See `Linear`."""
+        return self._one(x) if len(x) == 1 else super().__call__(x)
+
+    def gate(self, x: Tensor) -> Tensor:
+        """See `Linear`."""
+        return self._one.gate(x) if len(x) == 1 else super().gate(x)
+
+    def times(self, x: Tensor, other: Tensor) -> Tensor:
+        """See `Linear`."""
+        return self._one.times(x, other) if len(x) == 1 else super().times(x, other)
+
+    def plus(self, x: Tensor, other: Tensor) -> Tensor:
+        """See `Linear`."""
+        return self._one.plus(x, other) if len(x) == 1 else super().plus(x, other)
 
 
 class HalfLinear(PackedLinear):

@@ -11,7 +11,7 @@ from transformers.cache_utils import Cache
 from engines.continuous.denoising import respaced
 from engines.models import heads
 from engines.models import lean as lean_module
-from engines.models.lean import Lean, LeanCausalLM, Linear, PackedLinear, lean, packs
+from engines.models.lean import CachedLinear, Lean, LeanCausalLM, Linear, PackedLinear, lean, packs
 from engines.models.sessions.causal import SlotCache, SlotLayer, Slots
 
 CLOSE, UNNORMED = {"atol": 2e-5, "rtol": 2e-5}, {"atol": 2e-4, "rtol": 1e-4}
@@ -49,9 +49,9 @@ def native(kind: str = "qwen3", **changed: Any) -> Any:
     return model
 
 
-def made_lean(model: Any, packed: bool) -> Lean:
+def made_lean(model: Any, linear: type[Linear]) -> Lean:
     """Its decoder, whose layers the lean form takes."""
-    return Lean(deepcopy(model.model), PackedLinear if packed else Linear)
+    return Lean(deepcopy(model.model), linear)
 
 
 @torch.inference_mode()
@@ -69,27 +69,29 @@ def passes(model: Any, ids: torch.Tensor, rows: int) -> list[torch.Tensor]:
     return states
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize("linear", [Linear, PackedLinear, CachedLinear])
 @pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_cache_that_is_written_over_gives_the_states_of_the_native_model(kind: str, rows: int, packed: bool) -> None:
+def test_a_cache_that_is_written_over_gives_the_states_of_the_native_model(
+    kind: str, rows: int, linear: type[Linear]
+) -> None:
     model, ids = native(kind), torch.randint(11, (rows, LENGTH), generator=torch.Generator().manual_seed(1))
     expected = passes(model.model, ids, rows)
-    states = passes(made_lean(model, packed), ids, rows)
+    states = passes(made_lean(model, linear), ids, rows)
     assert expected[-1].std() > 0.1
     torch.testing.assert_close(states, expected, **CLOSE)
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize("linear", [Linear, PackedLinear, CachedLinear])
 @pytest.mark.parametrize("given", ["ids", "embedded"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_a_cache_attention_is_causal(kind: str, given: str, packed: bool) -> None:
+def test_without_a_cache_attention_is_causal(kind: str, given: str, linear: type[Linear]) -> None:
     model, ids = native(kind), torch.arange(LENGTH)[None] % 11
     inputs = {"input_ids": ids} if given == "ids" else {"inputs_embeds": model.model.embed_tokens(ids)}
     place = torch.arange(LENGTH)[None]
     with torch.inference_mode():
         whole = model.model(**inputs, position_ids=place, use_cache=False, output_hidden_states=True)
-        states, tapped, _ = made_lean(model, packed)(**inputs, position_ids=place, taps=(0, 1))
+        states, tapped, _ = made_lean(model, linear)(**inputs, position_ids=place, taps=(0, 1))
     torch.testing.assert_close(states, whole.last_hidden_state, **CLOSE)
     torch.testing.assert_close([*tapped], [*whole.hidden_states[1:3]], **UNNORMED)
 
@@ -121,6 +123,14 @@ def test_a_packed_row_does_not_depend_on_how_many_there_are() -> None:
     whole = packed(x)
     for count in (1, 2, 5):
         assert torch.equal(packed(packed.padded(x[:count]))[:count], whole[:count])
+
+
+def test_a_single_row_is_read_as_the_weights_lie_where_a_cache_holds_them() -> None:
+    weight, x = torch.randn(96, 64), torch.randn(2, 64)
+    cached, plain, packed = (kind(weight) for kind in (CachedLinear, Linear, PackedLinear))
+    assert torch.equal(cached(cached.padded(x[:1])), plain(x[:1]))
+    assert torch.equal(cached(cached.padded(x)), packed(packed.padded(x)))
+    assert lean(deepcopy(native().model)).linear is (CachedLinear if packs() else Linear)
 
 
 @pytest.mark.parametrize(
