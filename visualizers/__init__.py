@@ -51,7 +51,9 @@ _EVERY = [each for module in (*_SHARED, *_TEXT, judging, trajectories, timings) 
 FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, Figure)})
 """Name -> figure, in the order a page shows them."""
 
-SWEEP_FIGURES: Final = MappingProxyType({figure.name: figure for figure in sweep_results.FIGURES})
+SWEEP_FIGURES: Final = MappingProxyType(
+    {each.name: each for each in vars(sweep_results).values() if isinstance(each, SweepFigure)}
+)
 """Name -> figure of the results of many runs, see `read_results`."""
 
 TIMING_FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, FileFigure)})

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import wrap
-from typing import Any, Final, Generic, Literal, Self, TypeAlias, TypeVar
+from typing import Any, Final, Literal, Self, TypeAlias
 
 import plotly.graph_objects as go
 
@@ -132,27 +132,24 @@ def with_title(figure: go.Figure, heading: str, below: str) -> go.Figure:
     return figure
 
 
-Data = TypeVar("Data")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DataFigure(FigureText, Generic[Data]):
+class DataFigure(FigureText):
     """A figure of something else than traces; what draws it sets the subtitle, too."""
 
-    def draw(self, data: Data) -> go.Figure:
-        """Draw the data."""
+    def draw(self, data: Any) -> go.Figure:
+        """Draw data of the type that the decorated function takes."""
         return themed(self.drawing(data).update_layout(title_text=self.title), "light")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FileFigure(DataFigure[Data]):
+class FileFigure(DataFigure):
     """A figure of what a benchmark wrote."""
 
     benchmark: str
     """Which one: `python -m benchmarks.<benchmark> --json FILE`."""
     column: str
     """A column that its rows have, and those of no other benchmark."""
-    read: Callable[[bytes], Data]
+    read: Callable[[bytes], Any]
     """Raises `SweepError` for a file that does not hold such data."""
 
 

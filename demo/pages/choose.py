@@ -26,7 +26,7 @@ from demo.runs.tradeoffs import (
 from demo.site import AT_ONCE, LATEST, QUIET, Site, Update, in_turn, scroll_to
 from traces.tradeoffs import Tradeoff, best, frontier, predicted
 from visualizers import SweepError
-from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
+from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 
 _LEAD: Final = (
     "Say below what you need: the sentence answers from what was measured here. Press a point of the figure to see its "
@@ -214,7 +214,7 @@ class ChoosePage:
         shown, lost = self.fitting(values), float(values[self.lost])
         reported = [one for one in reported_tradeoffs() if one.kind in wanted] if values[self.reported] else []
         single = best(shown, lost) if len(wanted) == 1 else None
-        figure = TRADEOFFS.draw(TradeoffView(measured=shown, reported=reported, most_lost=lost, best=single))
+        figure = tradeoffs_figure.draw(TradeoffView(measured=shown, reported=reported, most_lost=lost, best=single))
         return {
             self.answer: "\n\n".join(answer(shown, kind, lost, values[self.batch]) for kind in wanted),
             self.points: self._listed(shown, wanted),
@@ -225,7 +225,7 @@ class ChoosePage:
             self.batch: gr.update(choices=batches, value=values[self.batch]),
             self.hardware: gr.update(choices=places, value=values[self.hardware]),
             self.cost: gr.update(visible=bool(values[self.supposed])),
-            **self.panel.show(TRADEOFFS, figure, values[self.site.look], request),
+            **self.panel.show(tradeoffs_figure, figure, values[self.site.look], request),
         }
 
     def _listed(self, shown: Sequence[Tradeoff], kinds: Sequence[str]) -> list[dict[str, Any]]:

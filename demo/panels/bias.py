@@ -16,7 +16,7 @@ from demo.site import Site, Update
 from engines.config import settings
 from engines.continuous.mixture2d import MODES, Plane, counted, distribution, edges, sample, total_variation
 from engines.sampling.chance import SeededChance
-from visualizers.figures.bias import BIAS, Bias, Density
+from visualizers.figures.bias import Bias, Density, bias_figure
 
 TOKENS: Final = 40_000
 """Of every mode."""
@@ -53,7 +53,7 @@ class BiasPanel:
                 yield {self.progress: progress}
             else:
                 bias, counts = drawn
-                panel = self.panel.show(BIAS, BIAS.draw(bias), values[self.site.look], request)
+                panel = self.panel.show(bias_figure, bias_figure.draw(bias), values[self.site.look], request)
                 yield {self.progress: {}, self.table: counts, **panel}
                 return
         yield {self.progress: notice("info", "What is shown below, if anything, is from before.", stopped.reason)}

@@ -16,7 +16,7 @@ from demo.site import AT_ONCE, LATEST, Site, Update
 from engines.config import ConfigError
 from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
 from traces.speculating import MOST_DRAFTS, Plan
-from visualizers.figures.calculator import CALCULATOR, DRAFTS, Calculation
+from visualizers.figures.calculator import DRAFTS, Calculation, calculator_figure
 from visualizers.tables import table_files
 
 _NONE: Final = "none: looked up, or left from the last pass"
@@ -119,8 +119,8 @@ class CalculatorPanel:
             plan = _plan(given)
         except HardwareError as error:
             return {self.problem: notice("error", str(error), "This cannot be computed.")}
-        figure = CALCULATOR.draw(Calculation(plan, self.measured.get(values[self.pair]), reported_near(plan)))
-        shown = self.panel.show(CALCULATOR, figure, values[self.site.look], request)
+        figure = calculator_figure.draw(Calculation(plan, self.measured.get(values[self.pair]), reported_near(plan)))
+        shown = self.panel.show(calculator_figure, figure, values[self.site.look], request)
         link = "" if plan == _FIRST else fragment_of_plan(given)
         words = {self.answer: told(plan), self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan)}
         return {**words, self.link: link, **shown}
@@ -180,16 +180,11 @@ def _plan(given: Mapping[str, Any]) -> Plan:
 def rows(plan: Plan) -> dict[str, Any]:
     """The value of the table: a line for every draft length that fits the device."""
     heads = ("Draft length γ", "Tokens per verification", "Verification, ms", "Drafts, ms", "Times as fast")
-    lines = [
-        [one.drafts, *(f"{value:.4g}" for value in (one.tokens, *_milliseconds(one), one.speed_up))]
-        for one in plan.with_each("drafts", DRAFTS)
-    ]
+    plans = plan.with_each("drafts", DRAFTS)
+    numbers = [(one.tokens, 1e3 * one.verification.seconds, 1e3 * one.drafting, one.speed_up) for one in plans]
+    lines = [[one.drafts, *map("{:.4g}".format, row)] for one, row in zip(plans, numbers, strict=True)]
     note = f"Computed, not measured. A pass of ordinary decoding takes {_time(plan.ordinary.seconds)}."
     return table(heads, lines, note) | {"files": table_files("calculator", heads, lines), "link": True}
-
-
-def _milliseconds(plan: Plan) -> tuple[float, float]:
-    return 1e3 * plan.verification.seconds, 1e3 * plan.drafting
 
 
 def told(plan: Plan) -> str:

@@ -33,8 +33,8 @@ from demo.site import Site
 from engines.config import ConfigError
 from traces.hardware import DEVICES, SIZES
 from traces.tradeoffs import Tradeoff
-from visualizers.figures.calculator import CALCULATOR, Calculation, device_curves
-from visualizers.figures.tradeoffs import TRADEOFFS, TradeoffView
+from visualizers.figures.calculator import Calculation, calculator_figure, device_curves
+from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 
 
 @pytest.fixture(scope="module")
@@ -157,7 +157,7 @@ def test_a_point_opens_the_recording_with_the_nearest_settings(alone: list[Trade
 
 @pytest.mark.parametrize("most_lost", [0.0, 3.0])
 def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], most_lost: float) -> None:
-    figure = TRADEOFFS.draw(TradeoffView(measured=alone, reported=reported_tradeoffs(), most_lost=most_lost))
+    figure = tradeoffs_figure.draw(TradeoffView(measured=alone, reported=reported_tradeoffs(), most_lost=most_lost))
     for trace in figure.data:
         hollow = trace.name.endswith("reported")
         assert (trace.yaxis == "y2") == hollow
@@ -196,13 +196,15 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
         started = panel.start_from({**form, panel.pair: name}, visitor)
         assert started[panel.fields["acceptance"]] == pair.acceptance
         assert ("Drafts cost nothing" in started[panel.answer]) is (pair.drafter == "lookup")
-        plotted = CALCULATOR.draw(Calculation(_FIRST, pair)).select_traces(lambda trace: trace.name == "measured")
+        plotted = calculator_figure.draw(Calculation(_FIRST, pair)).select_traces(
+            lambda trace: trace.name == "measured"
+        )
         batches = (1, 8) if pair.target == "patch-target" else (1,)
         assert [(*trace.x,) for trace in plotted] == [tuple(n for n, batch in pair.speeds if batch == 1), batches]
-    bars = CALCULATOR.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.type == "bar")
+    bars = calculator_figure.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.type == "bar")
     yields, its_pass, drafts = (bar.x[0] for bar in bars)
     assert yields / (its_pass + drafts) == pytest.approx(_FIRST.speed_up)
-    (star,) = CALCULATOR.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.name == "fastest")
+    (star,) = calculator_figure.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.name == "fastest")
     assert (*star.x, *star.y) == (_FIRST.at_best().drafts, _FIRST.at_best().speed_up)
     for control, value, problem in (
         (panel.fields["target"], "Llama 3", "target: there is no 'Llama 3'; did you mean"),
@@ -243,7 +245,7 @@ def test_every_device_has_a_curve_with_its_optimum_and_its_crossing_of_one(panel
     assert {each["note"] for each in never["curves"]} == {"too little memory", "never faster"}
     always = curves_of(replace(_FIRST, acceptance=1.0, draft=None))
     assert {each["note"] for each in always["curves"]} >= {"never slower"}
-    figure = CALCULATOR.draw(Calculation(_FIRST))
+    figure = calculator_figure.draw(Calculation(_FIRST))
     assert {trace.name for trace in figure.data} >= {*DEVICES} - {"H100", "T4"}
 
 
@@ -279,7 +281,9 @@ def test_reported_points_stand_in_the_curve_where_target_device_and_batch_are_th
     near = replace(_FIRST, target=SIZES["Lumina-mGPT 7B"], device=DEVICES["A100 80GB"], draft=None)
     points = reported_near(near)
     assert {(one.window, round(one.speed, 2)) for one in points} >= {(16, 3.12), (32, 3.81), (64, 4.18)}
-    (drawn,) = CALCULATOR.draw(Calculation(near, None, points)).select_traces(lambda trace: trace.name == "reported")
+    (drawn,) = calculator_figure.draw(Calculation(near, None, points)).select_traces(
+        lambda trace: trace.name == "reported"
+    )
     assert {*drawn.x} == {15, 31, 63} and "Table 1" in drawn.text[0]
     for far in ({"batch": 8}, {"device": DEVICES["H100"]}, {"target": SIZES["Cosmos 4B"]}, {"draft": _FIRST.draft}):
         assert reported_near(replace(near, **far)) == ()

@@ -9,7 +9,7 @@ from support.handmade import ALL
 from traces.schema import Fate, Trace
 from traces.stats import summarise
 from visualizers import FIGURES
-from visualizers.figures.bias import BIAS, Bias, Density
+from visualizers.figures.bias import Bias, Density, bias_figure
 from visualizers.figures.judging import LOWEST
 from visualizers.figures.rates import FEWEST, PARTS
 from visualizers.figures.sweeps import acceptances, swept, tries
@@ -140,7 +140,7 @@ def test_below_each_density_stands_what_it_has_over_the_target_on_one_scale() ->
     firsts = {"vanilla": 0.4, "exact": 0.41, "paper": 0.5, "release": 0.2, "distance-only": 0.38}
     ways = [density(name, first) for name, first in firsts.items()]
     target = ((0.4, 0.1), (0.2, 0.3))
-    drawn = BIAS.draw(
+    drawn = bias_figure.draw(
         Bias(edges=(-1.0, 0.0, 1.0), target=target, draft=density("draft", 0.1), drawn=ways, said="six <steps>")
     )
     differences = [mark.z for mark in drawn.data if mark.coloraxis == "coloraxis2"]

@@ -39,8 +39,17 @@ class Bias(NamedTuple):
     """How they came to be, in words."""
 
 
-def _draw(bias: Bias) -> go.Figure:
-    # Each density is above its difference from the target; below the target is the difference of the draft.
+@DataFigure(
+    name="bias",
+    title="What each ratio draws",
+    paper="CSpD, Eq. 8, 9 and 13, on a distribution that is known",
+    caption="Densities of a token of two components, and below each its difference from the target's. Orange: too "
+    "likely; blue: too rare. The target's density and the draft's difference below it are integrated; the others are "
+    "counted. TV is the total variation to the target: the probability that would have to move. Tokens of the target "
+    "alone, vanilla, show how much of it is chance.",
+)
+def bias_figure(bias: Bias) -> go.Figure:
+    """Each density is above its difference from the target; below the target is the difference of the draft."""
     densities = [Density(name="target", cells=bias.target, total_variation=0.0), *bias.drawn]
     below = [bias.draft, *bias.drawn]
     target = np.asarray(bias.target)
@@ -78,15 +87,3 @@ def _draw(bias: Bias) -> go.Figure:
         coloraxis={"colorscale": CIVIDIS, "cmin": 0, "colorbar": left},
         coloraxis2={"colorscale": DIVERGING, "cmin": -most, "cmax": most, "colorbar": right},
     )
-
-
-BIAS: Final[DataFigure[Bias]] = DataFigure(
-    name="bias",
-    title="What each ratio draws",
-    paper="CSpD, Eq. 8, 9 and 13, on a distribution that is known",
-    caption="Densities of a token of two components, and below each its difference from the target's. Orange: too "
-    "likely; blue: too rare. The target's density and the draft's difference below it are integrated; the others are "
-    "counted. TV is the total variation to the target: the probability that would have to move. Tokens of the target "
-    "alone, vanilla, show how much of it is chance.",
-    drawing=_draw,
-)

@@ -54,7 +54,18 @@ def device_curves(plan: Plan) -> list[DeviceCurve]:
     return [DeviceCurve(name, {one.drafts: one.speed_up for one in each}) for name, each in plans.items()]
 
 
-def _drawn(calculation: Calculation) -> go.Figure:
+@DataFigure(
+    name="calculator",
+    title="What drafts would gain on other hardware",
+    caption="Computed: tokens that a verification yields at this acceptance rate, over the time of its "
+    "pass and of its drafts; the bars are these three, in passes of ordinary decoding. "
+    "Below the dotted line drafting is slower. The ring is what is "
+    "chosen, the star the fastest draft length, thin lines are the other devices; batches and devices with too little "
+    "memory are left out. "
+    "Diamonds were measured with another model on other hardware, by draft length one at a time.",
+)
+def calculator_figure(calculation: Calculation) -> go.Figure:
+    """Curves by draft length and by batch, and the balance of a verification."""
     plan, measured = calculation.plan, calculation.measured
     figure = side_by_side(["By draft length", "By batch", "A verification"], horizontal_spacing=0.09)
     _balance(figure, plan)
@@ -135,16 +146,3 @@ def _measured(figure: go.Figure, pair: MeasuredSpeeds, drafts: int) -> None:
         mark = {"size": 9, "symbol": "diamond", "color": series(2).color}
         look: Look = {"marker": mark, "error_y": {"type": "data", **spread}}
         dots(figure, 2, "measured", ([*speeds], median), hover, row=1, col=panel, showlegend=False, **look)
-
-
-CALCULATOR: Final[DataFigure[Calculation]] = DataFigure(
-    name="calculator",
-    title="What drafts would gain on other hardware",
-    caption="Computed: tokens that a verification yields at this acceptance rate, over the time of its "
-    "pass and of its drafts; the bars are these three, in passes of ordinary decoding. "
-    "Below the dotted line drafting is slower. The ring is what is "
-    "chosen, the star the fastest draft length, thin lines are the other devices; batches and devices with too little "
-    "memory are left out. "
-    "Diamonds were measured with another model on other hardware, by draft length one at a time.",
-    drawing=_drawn,
-)

@@ -1,6 +1,6 @@
 """Figures of sweeps: accuracy against speed, and both against one setting."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Final, NamedTuple
@@ -33,8 +33,6 @@ class SweepView(NamedTuple):
 class SweepFigure(FigureText):
     """A figure of results instead of traces."""
 
-    drawing: Callable[[Sequence[ResultRow], SweepView], go.Figure]
-
     def draw(self, rows: Sequence[ResultRow], view: SweepView | None = None) -> go.Figure:
         """Draw the rows.
 
@@ -56,6 +54,15 @@ def _subtitle(rows: Sequence[ResultRow], view: SweepView) -> str:
     return plain(f"{len(rows)} runs{where} on {problems} problems in {len(gathered(rows))} settings{against}")
 
 
+@SweepFigure(
+    name="frontier",
+    title="Accuracy against speed",
+    paper="S2D2, Fig. 3 and Tables 1 to 3; PSD, Fig. 2 to 4",
+    caption="Each point is a setting: the share of problems answered right, by how fast it decoded; error bars are "
+    "one standard error over problems. Lines join the settings of a method that no other setting of it beats in "
+    "both; open marks are beaten. A star is the baseline, the dotted line its accuracy. Speed is a ratio of "
+    "totals.",
+)
 def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     groups = gathered(rows)
     base = baseline_of(groups, view.baseline) if view.baseline is not None else None
@@ -187,6 +194,13 @@ def _names(heads: Sequence[Group], setting: str) -> list[str]:
     return names
 
 
+@SweepFigure(
+    name="setting",
+    title="Accuracy and speed by one setting",
+    paper="SimSD, Table 3 (gamma); S2D2, Tables 5 to 10 (routing) and 11 (tempering); PSD, section 4.2 (depth)",
+    caption="The share of problems answered right, with one standard error over problems, and speed as a ratio of "
+    "totals, by one setting while the others stay. A curve joins groups that differ in nothing else.",
+)
 def _setting(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     groups, setting = gathered(rows), swept(rows, view.setting)
     fast = dict(zip(map(id, groups), speeds(groups, view.speed, view.baseline), strict=True))
@@ -221,25 +235,3 @@ def _number(value: object) -> float | None:
 
 def _text(value: object) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-FIGURES: Final = (
-    SweepFigure(
-        name="frontier",
-        title="Accuracy against speed",
-        paper="S2D2, Fig. 3 and Tables 1 to 3; PSD, Fig. 2 to 4",
-        caption="Each point is a setting: the share of problems answered right, by how fast it decoded; error bars are "
-        "one standard error over problems. Lines join the settings of a method that no other setting of it beats in "
-        "both; open marks are beaten. A star is the baseline, the dotted line its accuracy. Speed is a ratio of "
-        "totals.",
-        drawing=_frontier,
-    ),
-    SweepFigure(
-        name="setting",
-        title="Accuracy and speed by one setting",
-        paper="SimSD, Table 3 (gamma); S2D2, Tables 5 to 10 (routing) and 11 (tempering); PSD, section 4.2 (depth)",
-        caption="The share of problems answered right, with one standard error over problems, and speed as a ratio of "
-        "totals, by one setting while the others stay. A curve joins groups that differ in nothing else.",
-        drawing=_setting,
-    ),
-)

@@ -33,7 +33,16 @@ class TradeoffView(NamedTuple):
     """The answer, which gets a ring."""
 
 
-def _drawn(view: TradeoffView) -> go.Figure:
+@DataFigure(
+    name="tradeoffs",
+    title="Speed against quality",
+    caption="Every point is a method under one setting beside ordinary decoding of the same model and batch. Bars are "
+    "standard errors of the change in quality; the shaded band loses no more than is allowed. A method that keeps the "
+    "model's distribution and was measured in time alone lies on zero. Large points are those that no other beats in "
+    "both. Below, hollow: what papers report of other models on other machines, in time alone.",
+)
+def tradeoffs_figure(view: TradeoffView) -> go.Figure:
+    """What was measured, above what papers report where there is any."""
     rows = list(dict.fromkeys(f"{one.method}, {one.kind}" for one in view.reported))
     below = _ROW * len(rows) if rows else 0
     figure = make_subplots(
@@ -148,14 +157,3 @@ def _reported(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[st
         dots(figure, 0, f"{kind}, reported", xy, "%{hovertext}<extra></extra>", **look_of, row=2, col=1)
     if rows:
         figure.update_yaxes(categoryarray=list(rows), autorange="reversed", row=2, col=1)
-
-
-TRADEOFFS: Final[DataFigure[TradeoffView]] = DataFigure(
-    name="tradeoffs",
-    title="Speed against quality",
-    caption="Every point is a method under one setting beside ordinary decoding of the same model and batch. Bars are "
-    "standard errors of the change in quality; the shaded band loses no more than is allowed. A method that keeps the "
-    "model's distribution and was measured in time alone lies on zero. Large points are those that no other beats in "
-    "both. Below, hollow: what papers report of other models on other machines, in time alone.",
-    drawing=_drawn,
-)
