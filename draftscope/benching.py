@@ -465,12 +465,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(made.latex() if given.table == "latex" else made.markdown(), end="")
         if given.output:
             made.write(given.output)
-    except ModelError as error:
-        print(f"draftscope bench: {error}", file=sys.stderr)
-        return NO_MODEL
     except BrokenPipeError:
         raise
-    except (ValueError, OSError) as error:
+    except (ValueError, ModelError, OSError) as error:
         print(f"draftscope bench: {error}", file=sys.stderr)
-        return USAGE
+        return NO_MODEL if isinstance(error, ModelError) else USAGE
     return 0

@@ -30,12 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser(whole=given[:1] != ["list"]).parse_args(given)
     try:
         return int(options.action(options))
-    except ModelError as error:
+    except (ModelError, ValueError) as error:
         print(error, file=sys.stderr)
-        return NO_MODEL
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return USAGE
+        return NO_MODEL if isinstance(error, ModelError) else USAGE
 
 
 def list_everything(options: argparse.Namespace) -> int:

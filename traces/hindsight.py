@@ -4,11 +4,12 @@ Where the cheaper pass leads to the same tokens, that is exact; elsewhere it is 
 takes for granted.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
+from operator import itemgetter
 from typing import Final, NamedTuple
 
-from traces.foresight import Forecast, forecasts
+from traces.foresight import forecasts
 from traces.replay import PENDING, outcomes
 from traces.schema import Fate, Step, Token, Trace
 from traces.stats import evaluated_drafts
@@ -113,14 +114,10 @@ def _thresholded(trace: Trace) -> tuple[Choice, ...]:
         spare = bool(made) and made <= known
         choices.append(Choice(index, 1, int(not spare)))
         known |= made
-        if not spare and index in foreseen:
-            known |= set(_right(foreseen[index]))
+        if not spare and index in foreseen:  # as far as all of the most confident became final as foreseen
+            held = zip(foreseen[index].candidates, foreseen[index].held, strict=True)
+            known |= {at for at, _ in takewhile(itemgetter(1), held)}
     return tuple(choices) if foreseen else ()
-
-
-def _right(forecast: Forecast) -> Iterable[int]:
-    """The most confident open positions as far as all of them became final as foreseen."""
-    return (at for at, _ in takewhile(lambda one: one[1], zip(forecast.candidates, forecast.held, strict=True)))
 
 
 def _final(steps: Sequence[Step]) -> dict[int, Token | None]:

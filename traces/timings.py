@@ -1,6 +1,6 @@
 """Timings that `python -m benchmarks.continuous` and `python -m benchmarks.video` write with `--json`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, Generic, TypeAlias, TypeVar
 
@@ -87,20 +87,15 @@ _WINDOW: Final = adapter(Window, "Window", "ignore")
 
 def read_timings(data: bytes) -> Timings:
     """Read timings; raises SweepError with the field, the value and the remedy."""
-    return _read(data, _TIMING, "python -m benchmarks.continuous", lambda row: False)
+    return _read(data, _TIMING, "python -m benchmarks.continuous")
 
 
 def read_windows(data: bytes) -> Windows:
     """Read passes and times by window, without rows of ordinary decoding; raises SweepError as `read_timings`."""
-    return _read(
-        data,
-        _WINDOW,
-        "python -m benchmarks.video",
-        lambda row: isinstance(row, Mapping) and "window" in row and row["window"] is None,
-    )
+    return _read(data, _WINDOW, "python -m benchmarks.video")
 
 
-def _read(data: bytes, kind: TypeAdapter[Row], command: str, left_out: Callable[[object], bool]) -> Measured[Row]:
+def _read(data: bytes, kind: TypeAdapter[Row], command: str) -> Measured[Row]:
     remedy = f"give what `{command} --json` wrote"
     document = read_json(data, "file", limits.PART_VALUES, remedy)
     rows = document.get("rows") if isinstance(document, Mapping) else None
@@ -109,8 +104,8 @@ def _read(data: bytes, kind: TypeAdapter[Row], command: str, left_out: Callable[
     problems: list[Problem] = []
     read = []
     for k, row in enumerate(rows):
-        if left_out(row):
-            continue
+        if isinstance(row, Mapping) and row.get("window", 0) is None:
+            continue  # ordinary decoding
         one = record(kind, row, f"rows[{k}]", problems, Words("row", remedy, remedy, remedy))
         if one is None:
             raise SweepError(problems[0])

@@ -31,7 +31,8 @@ class Chat:
         if system is not None and not (isinstance(system, str) and system.strip()):
             raise ValueError(f"system: {shown(system)} is not allowed; use a text, or leave it out.")
         turns = messages if isinstance(messages, list | tuple) else []
-        if messages is not None and not (turns and all(_is_turn(turn) for turn in turns)):
+        texts = [turn.get(key) if isinstance(turn, Mapping) else None for turn in turns for key in ("role", "content")]
+        if messages is not None and not (texts and all(isinstance(text, str) for text in texts)):
             raise ValueError(
                 'messages: are no list of turns; give such as [{"role": "user", "content": "Why is the sky blue?"}].'
             )
@@ -102,7 +103,3 @@ def refuse_too_long(count: int, length: int, longest: int, name: str, field: str
             f"{field}: the prompt has {count} tokens, and {name} has room for {room} beside an answer of {length}; "
             "shorten it or lower length."
         )
-
-
-def _is_turn(turn: object) -> bool:
-    return isinstance(turn, Mapping) and all(isinstance(turn.get(key), str) for key in ("role", "content"))
