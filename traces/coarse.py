@@ -6,6 +6,7 @@ steps reads it, too.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from traces.errors import TraceError, quote
 from traces.replay import Replay, canvas_size, replayed
@@ -49,18 +50,15 @@ def counted(step: Step) -> int:
 
 def _filled(steps: Sequence[Step], canvas: Canvas, output: Output) -> Iterator[Step]:
     size = canvas_size(canvas)
-    replay, front = Replay(size), 0
+    replay = Replay(size)
+    still_open = (at for at in range(size) if not replay.final[at])  # looked at once, when its turn comes
     for index, step in enumerate(steps):
         if (count := counted(step)) > 0:
-            positions: list[int] = []
-            while front < size and len(positions) < count:
-                if not replay.is_final(front):
-                    positions.append(front)
-                front += 1
+            positions = tuple(islice(still_open, count))
             if len(positions) < count:
                 problem = f"make {quote(count)} tokens final where {len(positions)} positions are open"
                 raise TraceError(f"steps[{index}].signals", problem, "give canvas.shape room for every token")
-            step = replace(step, position=tuple(positions), fate=_fates(step, count))
+            step = replace(step, position=positions, fate=_fates(step, count))
         if step.position and not step.token and all(fate.final and fate is not Fate.EDITED for fate in step.fate):
             known = [output.tokens[at] if 0 <= at < len(output.tokens) else None for at in step.position]
             step = replace(step, token=tuple(token for token in known if token is not None))

@@ -6,7 +6,7 @@ what draft graphs are calibrated on. Everything is a pure function of the steps.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from itertools import product, takewhile
 from math import ceil
 from statistics import fmean
 from typing import Final, NamedTuple
@@ -103,12 +103,8 @@ def rank_sequences(steps: Sequence[Step], most: int) -> list[tuple[int, ...]]:
     sequences = []
     for forecast in forecasts(steps):
         by_turn = {turn: i for i, turn in enumerate(forecast.turn) if turn is not None}
-        ranks: list[int] = []
-        for turn in range(min(most, len(by_turn))):
-            if not forecast.held[by_turn[turn]]:
-                break
-            ranks.append(by_turn[turn] + 1)
-        sequences.append(tuple(ranks))
+        following = (by_turn[turn] for turn in range(min(most, len(by_turn))))
+        sequences.append(tuple(i + 1 for i in takewhile(forecast.held.__getitem__, following)))
     return sequences
 
 

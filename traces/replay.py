@@ -91,7 +91,8 @@ class Replay:
         self._step = 0
         self._tokens: list[Token | None] = [None] * positions
         self._fates: list[Fate | None] = [None] * positions
-        self._final = [False] * positions
+        self.final = [False] * positions
+        """Whether each position is part of the output by now."""
 
     def apply(self, step: Step) -> None:
         """Take one more step."""
@@ -99,13 +100,9 @@ class Replay:
         for position, (token, fate, _) in outcomes(step).items():
             self._tokens[position] = token
             self._fates[position] = fate
-            self._final[position] = fate.final
-
-    def is_final(self, position: int) -> bool:
-        """Whether the position is part of the output by now."""
-        return self._final[position]
+            self.final[position] = fate.final
 
     def state(self) -> State:
         """The canvas as it is now."""
-        tokens, fates, final = tuple(self._tokens), tuple(self._fates), tuple(self._final)
+        tokens, fates, final = tuple(self._tokens), tuple(self._fates), tuple(self.final)
         return State(step=self._step, tokens=tokens, fates=fates, final=final, decoded=sum(final))

@@ -168,11 +168,6 @@ class Writer:
         return out.last_hidden_state, out.tapped
 
 
-def file_of(held: bool, number: int) -> Path:
-    """Where a shard lies, or is to."""
-    return FOLDER / f"{'held' if held else 'train'}-{number:04d}.safetensors"
-
-
 def store(file: Path, made: Sequence[tuple[Tensor, Tensor]], prompts: Sequence[int], drawn: Tensor) -> None:
     """Write answers to prompts of so many tokens, whole or not at all."""
     ids, states = (torch.cat(parts) for parts in zip(*made, strict=True))
@@ -198,7 +193,8 @@ def write_shards(held: bool, count: int) -> None:
             waiting = [several[i : i + ROWS] for i in range(0, len(several), ROWS)]
             Random(number).shuffle(waiting)
         tasks = waiting.pop()
-        file, generator = file_of(held, number), torch.Generator().manual_seed(2 * number + held)
+        file = FOLDER / f"{'held' if held else 'train'}-{number:04d}.safetensors"
+        generator = torch.Generator().manual_seed(2 * number + held)
         if file.exists():
             continue
         drawn = torch.rand(ROWS, generator=generator) < 0.5

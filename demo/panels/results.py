@@ -146,7 +146,9 @@ class ResultsPanel:
         methods = [name for name in values[self.methods] or () if name in names] or names
         labels = [group.label for group in groups]
         bases = [_NONE, *(label for label in labels if labels.count(label) == 1 and label != _NONE)]
-        base = values[self.baseline] if values[self.baseline] in bases else _ordinary(groups, bases)
+        single = (group.label for group in groups if str(group.config.get("block")) == "1")  # ordinary decoding
+        usual = next((label for label in single if label in bases), _NONE)
+        base = values[self.baseline] if values[self.baseline] in bases else usual
         settings = list(varied([row for row in results.rows if row.method in methods]))
         setting = values[self.setting] if values[self.setting] in settings else next(iter(settings), None)
         along = values[self.figure] == "setting"
@@ -163,12 +165,6 @@ class ResultsPanel:
 def _read(path: Path) -> Results:
     """Results, kept for the next drawing; paths of visitors are never used twice."""
     return read_results(path.read_bytes())
-
-
-def _ordinary(groups: Sequence[Group], labels: Sequence[str]) -> str:
-    """The label of ordinary decoding: blocks of one token; none where that was not run."""
-    fits = [group.label for group in groups if str(group.config.get("block")) == "1" and group.label in labels]
-    return fits[0] if fits else _NONE
 
 
 def _table(groups: Sequence[Group], baseline: str | None, place: str) -> dict[str, Any]:

@@ -194,7 +194,7 @@ def queued(
     """
 
     async def handle(values: Update, request: gr.Request) -> AsyncGenerator[Update, None]:
-        stopped = site.visitor(request).stopped if stops else _nobody
+        stopped = site.visitor(request).stopped if stops else lambda: False
         try:
             async with aclosing(_turn(request, kind, stopped, partial(work, values, request))) as turn:
                 now: Place | Update | None = None
@@ -285,8 +285,4 @@ def _hung_up() -> Callable[[], bool]:
     """Whether the client of gradio's present event is gone, to be asked later from any thread."""
     blocks, name = LocalContext.blocks.get(None), LocalContext.event_id.get(None)
     event = blocks._queue.event_ids_to_events.get(name) if blocks is not None and name else None
-    return _nobody if event is None else lambda: not event.alive
-
-
-def _nobody() -> bool:
-    return False
+    return lambda: event is not None and not event.alive

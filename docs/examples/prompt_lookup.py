@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from torch import Tensor
 from torch.nn.functional import one_hot
 
 from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
 from engines.config import Knob
 from engines.methods.method import Method, lossless
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Task, ask_numbers, ask_probs
+from engines.protocol import Decision, Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, residual, verify
 from engines.sampling.distributions import GuidedSampling
-from traces.schema import Fate
+from engines.sampling.verification import fates_and_bonus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         token = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
 
         # Say what was decided. What is sent back are the numbers of `readback`, on the host.
-        gain, end, fate = cut_at_end(task, token, r + 1, fates(slot, r, W))
+        gain, end, fate = cut_at_end(task, token, r + 1, fates_and_bonus(r, W))
         answer = yield Decision(
             position,
             token,
@@ -77,14 +76,6 @@ def look_up(text: list[int], match: int) -> list[int]:
     starts = (i for i in range(len(text) - match - 1, -1, -1) if text[i : i + match] == end)
     start = next(starts, None)
     return [] if start is None else text[start + match :]
-
-
-def fates(slot: Tensor, r: Tensor, W: int) -> Tensor:
-    """Accepted left of r, one drawn token at r, the drafts behind it dropped."""
-    code = FATE_CODES
-    at_r = torch.where(r < W, code[Fate.RESAMPLED], code[Fate.BONUS] if W else code[Fate.SAMPLED])
-    behind = torch.where(slot < W, code[Fate.DISCARDED], NO_ENTRY)
-    return torch.where(slot < r, code[Fate.ACCEPTED], torch.where(slot == r, at_r, behind))
 
 
 METHOD = Method(
