@@ -13,7 +13,6 @@ from typing import Final
 from traces.pairing import estimate
 from traces.replay import PENDING, outcomes
 from traces.schema import Fate, Step
-from traces.stats import evaluated_drafts
 
 ESTIMATORS: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
 """Endings of the signals `expected_accepted_*`, in the order of S2D2's Table 4."""
@@ -49,16 +48,6 @@ class EstimatorError:
     deviation: float
     """Standard deviation of the error, of the sample."""
     mean_absolute: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """A forward pass that judged drafts."""
-
-    step: int
-    drafts: int
-    """Drafts it evaluated, those behind a rejection included."""
-    accepted: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,15 +165,6 @@ def decoded_by_step(steps: Sequence[Step]) -> tuple[Decoded, ...]:
         if tokens:
             decoded.append(Decoded(step=index, tokens=tokens, confidence=fmean(known) if known else None))
     return tuple(decoded)
-
-
-def verifications(steps: Sequence[Step]) -> tuple[Verification, ...]:
-    """The passes that judged drafts, with how many of them passed."""
-    return tuple(
-        Verification(step=index, drafts=drafts, accepted=step.fate.count(Fate.ACCEPTED))
-        for index, step in enumerate(steps)
-        if (drafts := evaluated_drafts(step))
-    )
 
 
 def by_draft_step(runs: Iterable[Sequence[Step]]) -> tuple[DraftStep, ...]:

@@ -7,6 +7,8 @@ from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.handmade import ALL, step
 
 from traces import text_stats
+from traces.schema import Fate
+from traces.stats import evaluated_drafts
 
 
 class TestArNess:
@@ -99,10 +101,11 @@ class TestDecoded:
 
 
 class TestJudged:
-    def test_verifications_count_drafts_and_those_that_passed(self) -> None:
-        (one,) = text_stats.verifications([step("0:1=drafted"), step("0:1=accepted 1:2=resampled 2:1=discarded")])
-        assert (one.step, one.drafts, one.accepted) == (1, 3, 1)
-        assert sum(one.accepted for one in text_stats.verifications(simsd().steps)) == simsd().summary.accepted
+    def test_a_pass_that_judges_evaluates_all_of_its_drafts(self) -> None:
+        steps = [step("0:1=drafted"), step("0:1=accepted 1:2=resampled 2:1=discarded")]
+        assert [evaluated_drafts(one) for one in steps] == [0, 3]
+        accepted = [one.fate.count(Fate.ACCEPTED) for one in simsd().steps if evaluated_drafts(one)]
+        assert sum(accepted) == simsd().summary.accepted
 
     def test_draft_steps_are_means_with_standard_errors(self) -> None:
         steps = [

@@ -11,9 +11,8 @@ import plotly.graph_objects as go
 from PIL import Image
 
 from traces.places import Places, by_place
-from traces.schema import Trace
+from traces.schema import Fate, Trace
 from traces.stats import Tally, acceptance_by_position, evaluated_drafts
-from traces.text_stats import verifications
 from traces.video import kept_by_change
 from visualizers.figure import Figure, Traces, grouped, with_count
 from visualizers.picture import cells, final_picture, grid, picture_of
@@ -207,7 +206,7 @@ def _redundancy(traces: Traces, step: int | None) -> go.Figure:
     caption="How often a verification accepted how many drafts before the first rejection, as a share of the passes "
     "that judged drafts. The legend has the means. A peak at the right end means that longer drafts would be accepted, "
     "too.",
-    needs=lambda trace: bool(verifications(trace.steps)),
+    needs=lambda trace: any(map(evaluated_drafts, trace.steps)),
     needed="judged drafts",
     at_most="groups",
 )
@@ -215,10 +214,10 @@ def _accepted(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     longest = 0
     for i, (name, runs) in enumerate(grouped(traces).items()):
-        passes = [one for trace in runs for one in verifications(trace.steps)]
-        tally = Counter(one.accepted for one in passes)
+        passes = [one for trace in runs for one in trace.steps if evaluated_drafts(one)]
+        tally = Counter(one.fate.count(Fate.ACCEPTED) for one in passes)
         longest = max(longest, *tally)
-        mean, drafts = fmean(one.accepted for one in passes), fmean(one.drafts for one in passes)
+        mean, drafts = fmean(tally.elements()), fmean(map(evaluated_drafts, passes))
         counts = [tally[accepted] for accepted in range(max(tally) + 1)]
         points = list(range(len(counts))), [100 * count / len(passes) for count in counts]
         hover = "%{x} accepted: %{y:.1f} % of verifications (%{customdata})<extra></extra>"

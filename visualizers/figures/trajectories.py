@@ -1,6 +1,7 @@
 """How draft and target denoise the same tokens: their paths in a plane, and how far apart they go."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from statistics import fmean
 from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
@@ -40,12 +41,6 @@ def first_drafts(trace: Trace, step: int | None) -> list[Entry]:
     else:
         first = max((one.step for one in entries if one.step <= step), default=entries[0].step)
     return [one for one in entries if one.step >= first][:MOST_PATHS]
-
-
-def mean_distances(runs: Sequence[Trace]) -> list[float]:
-    """Return the mean squared distance of draft and target over the judged drafts of runs, at x_T ... x_0."""
-    columns = zip(*(one.pair.distance_squared for trace in runs for one in recorded(trace)), strict=True)
-    return [sum(column) / len(column) for column in columns]
 
 
 def _has(trace: Trace) -> bool:
@@ -135,9 +130,9 @@ def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
 def _divergence(traces: Traces, step: int | None) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
-        distances = mean_distances(runs)
-        drafts = sum(1 for trace in runs for _ in recorded(trace))
-        label = f"{name}: ends {distances[-1]:.3g} apart, {drafts} drafts"
+        drafts = [one.pair.distance_squared for trace in runs for one in recorded(trace)]
+        distances = [fmean(column) for column in zip(*drafts, strict=True)]  # at x_T ... x_0
+        label = f"{name}: ends {distances[-1]:.3g} apart, {len(drafts)} drafts"
         points = list(range(len(distances))), [distance or None for distance in distances]  # 0 has no logarithm
         hover = "after step %{x}<br>mean squared distance %{y:.3g}<extra></extra>"
         curve(figure, i, label, points, hover, marker=series(i).marker(6))
