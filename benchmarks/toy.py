@@ -79,8 +79,8 @@ def changes(traces: Sequence[Trace]) -> dict[str, float]:
     figures: dict[str, list[float]] = defaultdict(list)
     for steps in (trace.steps for trace in traces):
         for name, distance in (("token_difference", 1), ("hamming_2", 2), ("hamming_3", 3)):
-            if mean := mean_difference(token_difference(steps, distance)):
-                figures[name].append(mean.share)
+            if (mean := mean_difference(token_difference(steps, distance))) is not None:
+                figures[name].append(mean)
         if variation := [value for (value,) in measured(steps, "tv")]:
             figures["mean_total_variation"].append(statistics.fmean(variation))
     return {name: statistics.fmean(values) for name, values in figures.items()}

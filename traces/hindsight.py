@@ -1,7 +1,7 @@
 """What the best choice of every pass would have saved, as it is known after the run.
 
-Where the cheaper pass leads to the same tokens, that is exact; elsewhere it is an estimate, and `assumes` says what it
-takes for granted.
+For drafts and rows of a draft graph the cheaper pass leads to the same tokens, so that is exact. Elsewhere it is an
+estimate: places that enter the window later would start from the same guesses, and what is predicted next stays.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,8 +30,6 @@ class Hindsight(NamedTuple):
     setting: str
     unit: str
     """What it costs: passes, drafts or rows."""
-    assumes: str
-    """What the best choices rest on; empty where they lead to the same tokens."""
     choices: tuple[Choice, ...]
 
     @property
@@ -52,10 +50,10 @@ class Hindsight(NamedTuple):
 
 def hindsight(trace: Trace) -> Hindsight | None:
     """The choices of a run beside the best ones; None where there were none, as in ordinary decoding."""
-    for setting, unit, assumes, read in _KINDS:
+    for setting, unit, read in _KINDS:
         choices = read(trace)
         if any(one.spent for one in choices):
-            return Hindsight(setting, unit, assumes, choices)
+            return Hindsight(setting, unit, choices)
     return None
 
 
@@ -125,12 +123,11 @@ def _final(steps: Sequence[Step]) -> dict[int, Token | None]:
     return {at: one.token for step in steps for at, one in outcomes(step).items() if one.fate.final}
 
 
-_STAYS: Final = "what was foreseen rightly stays so when more of the text is known"
-_KINDS: Final[Sequence[tuple[str, str, str, Callable[[Trace], tuple[Choice, ...]]]]] = (
-    ("rows of the draft graph", "rows", "", _rows),
-    ("whether to verify", "passes", _STAYS, _routed),
-    ("draft length", "drafts", "", _drafted),
-    ("window", "drafts", "places that enter the window later would start from the same guesses", _windowed),
-    ("confidence threshold", "passes", _STAYS, _thresholded),
+_KINDS: Final[Sequence[tuple[str, str, Callable[[Trace], tuple[Choice, ...]]]]] = (
+    ("rows of the draft graph", "rows", _rows),
+    ("whether to verify", "passes", _routed),
+    ("draft length", "drafts", _drafted),
+    ("window", "drafts", _windowed),
+    ("confidence threshold", "passes", _thresholded),
 )
-"""Setting, unit, what is assumed, and how it is read; the first that a trace has."""
+"""Setting, unit, and how it is read; the first that a trace has."""

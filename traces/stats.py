@@ -80,15 +80,6 @@ class Difference(NamedTuple):
         return self.changed / self.compared
 
 
-class MeanDifference(NamedTuple):
-    """Differences averaged over iterations, each iteration counting once."""
-
-    share: float
-    tokens: float
-    """Changed drafts per iteration."""
-    iterations: int
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgeStatistics:
     """The distribution's agreement with its predecessor, over all positions of one age."""
@@ -224,12 +215,9 @@ def token_difference(steps: Sequence[Step], distance: int = 1) -> tuple[Differen
     return tuple(differences)
 
 
-def mean_difference(differences: Sequence[Difference]) -> MeanDifference | None:
-    """The mean over iterations; None without any."""
-    if not differences:
-        return None
-    shares, changed = zip(*((one.share, one.changed) for one in differences), strict=True)
-    return MeanDifference(fmean(shares), fmean(changed), len(differences))
+def mean_difference(differences: Sequence[Difference]) -> float | None:
+    """The mean share of compared drafts that changed, each iteration counting once; None without any."""
+    return fmean(one.share for one in differences) if differences else None
 
 
 def agreement_by_position(steps: Sequence[Step]) -> dict[int, tuple[tuple[int, float], ...]]:

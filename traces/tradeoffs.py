@@ -11,7 +11,6 @@ class Drafting:
 
     ordinary_passes: float
     """Of ordinary decoding, for the same tokens."""
-    target_passes: float
     draft_passes: float
     cost: float
     """Of a pass of the drafter, over an ordinary pass of the target."""

@@ -50,8 +50,7 @@ def _runs(count: int, **values: object) -> list[Trace]:
 
 def _changed(trace: Trace, iterations: int = 1) -> float:
     """Mean share of pending drafts that differ so many iterations apart."""
-    mean = mean_difference(token_difference(trace.steps, iterations))
-    return mean.share if mean else 0.0
+    return mean_difference(token_difference(trace.steps, iterations)) or 0.0
 
 
 def _old(trace: Trace) -> float:

@@ -144,7 +144,6 @@ def _drafted(folder: Path) -> Iterator[Tradeoff]:
         if cost is not None:
             about["drafting"] = Drafting(
                 ordinary_passes=base["nfe"],
-                target_passes=row["target_passes"],
                 draft_passes=row["draft_passes"],
                 cost=cost,
             )
@@ -164,7 +163,6 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
         network = row["share_draft"] * row["seconds"] / row["draft_calls"]
         drafting = Drafting(
             ordinary_passes=tokens,
-            target_passes=row["target_calls"],
             draft_passes=row["draft_calls"],
             cost=network / (row["seconds_ordinary"] / tokens),
         )

@@ -83,7 +83,7 @@ def test_a_threshold_that_is_no_number_counts_as_none_and_no_drafts_are_no_choic
 def test_of_a_draft_graph_the_accepted_path_is_needed() -> None:
     made = hindsight(speculated(Plan(blocks=1, held=(0, 2))))
     assert made
-    assert (made.setting, made.unit, made.assumes) == ("rows of the draft graph", "rows", "")
+    assert (made.setting, made.unit) == ("rows of the draft graph", "rows")
     assert [(one.spent, one.best) for one in made.choices] == [(4, 3), (4, 1), (4, 3)]
     assert (made.spent, made.best, made.saved) == (12, 7, pytest.approx(5 / 12))
 

@@ -33,7 +33,7 @@ def test_the_frontier_holds_what_no_other_beats_in_both() -> None:
 
 
 def test_another_cost_of_drafts_moves_the_speed_by_the_formula() -> None:
-    passes = Drafting(ordinary_passes=100, target_passes=30, draft_passes=100, cost=0.2)
+    passes = Drafting(ordinary_passes=100, draft_passes=100, cost=0.2)
     one = replace(SAFE, drafting=passes, speed=2.0)  # 30 v + 100 x 0.2 = 50 ordinary passes: v = 1
     assert predicted(one, 0.2).speed == pytest.approx(2.0)
     free = predicted(one, 0.0)

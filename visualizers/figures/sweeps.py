@@ -88,7 +88,7 @@ def _forwards(trace: Trace) -> float:
 def drift(trace: Trace, distance: int = 1) -> float | None:
     """Return the mean share of drafts that differ `distance` iterations apart, in per cent."""
     mean = mean_difference(token_difference(trace.steps, distance))
-    return None if mean is None else 100 * mean.share
+    return None if mean is None else 100 * mean
 
 
 @Figure(
