@@ -142,11 +142,7 @@ def _drafted(folder: Path) -> Iterator[Tradeoff]:
                 "quality": f"right answers, {row['problems']} problems",
             }
         if cost is not None:
-            about["drafting"] = Drafting(
-                ordinary_passes=base["nfe"],
-                draft_passes=row["draft_passes"],
-                cost=cost,
-            )
+            about["drafting"] = Drafting(ordinary_passes=base["nfe"], draft_passes=row["draft_passes"], cost=cost)
         settings = {"drafter": row["drafter"], "gamma": row["gamma"]}
         about["exact"] = _is_exact("speculative", {"gamma": row["gamma"]})
         yield result.of(row, "speculative", settings, setting=f"drafts by {by}, gamma {row['gamma']}", **about)

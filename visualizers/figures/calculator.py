@@ -57,12 +57,11 @@ def device_curves(plan: Plan) -> list[DeviceCurve]:
 @DataFigure(
     name="calculator",
     title="What drafts would gain on other hardware",
-    caption="Computed: tokens that a verification yields at this acceptance rate, over the time of its "
-    "pass and of its drafts; the bars are these three, in passes of ordinary decoding. "
-    "Below the dotted line drafting is slower. The ring is what is "
-    "chosen, the star the fastest draft length, thin lines are the other devices; batches and devices with too little "
-    "memory are left out. "
-    "Diamonds were measured with another model on other hardware, by draft length one at a time.",
+    caption="Computed: tokens that a verification yields at this acceptance rate, over the time of its pass and of its "
+    "drafts; the bars are these three, in passes of ordinary decoding. Below the dotted line drafting is slower. The "
+    "ring is what is chosen, the star the fastest draft length, thin lines are the other devices; batches and devices "
+    "with too little memory are left out. Diamonds were measured with another model on other hardware, by draft length "
+    "one at a time.",
 )
 def calculator_figure(calculation: Calculation) -> go.Figure:
     """Curves by draft length and by batch, and the balance of a verification."""
