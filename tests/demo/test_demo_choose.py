@@ -172,9 +172,6 @@ def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], mos
     assert len(labels) == len(set(labels)) and 3 <= len(labels) <= 8
 
 
-# ---------------------------------------------------------------- the calculator
-
-
 @pytest.fixture(scope="module")
 def panel() -> CalculatorPanel:
     with gr.Blocks():

@@ -30,10 +30,10 @@ from engines.models.errors import ModelError
 from engines.models.fetching import folder_of
 from engines.runtime.driver import Job, Run, decode, open_session
 from engines.runtime.request import Request
-from engines.testing.conformance import CHECKS
+from engines.testing.conformance import CHECKS, finish
 from engines.testing.enumeration import exact_distribution, largest_error
 from engines.testing.subject import Subject, decoded
-from traces import Trace, check
+from traces import check
 from training.smollm2_eagle import STEPS, drafts, inherit
 
 EXACT, CLOSE, WRONG = 1e-12, 1e-5, 1e-3
@@ -77,9 +77,6 @@ def pair(vocabulary: int, rows: int, seed: int = 0) -> tuple[CausalCheckpoint, E
 def job(models: tuple[CausalCheckpoint, EagleDrafter], prompt: str = PROMPT, seed: int = 0, **values: Any) -> Job:
     config = Config(**{"drafter": "eagle", **values})
     return Job(METHODS["speculative"], models[0], prompt, config, seed, small=models[1])
-
-
-# ---------------------------------------------------------------- exact
 
 
 @pytest.mark.parametrize("drafter", EAGLES)
@@ -162,10 +159,8 @@ def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() 
 
 def test_a_wrong_residual_would_be_seen() -> None:
     """The tiny pair differs enough, and agrees enough, for a mistake to show."""
-    runs = [Run(job(pair(3, 2), seed=seed, length=64, gamma=3)) for seed in range(2)]
-    for run in runs:
-        run.finish()
-    assert all(0.2 < (run.trace().summary.acceptance or 0) < 0.95 for run in runs)
+    traces = [finish(job(pair(3, 2), seed=seed, length=64, gamma=3)) for seed in range(2)]
+    assert all(0.2 < trace.summary.acceptance < 0.95 for trace in traces)
 
 
 @pytest.mark.parametrize("drafter", EAGLES)
@@ -177,7 +172,7 @@ def test_greedy_texts_are_those_of_ordinary_decoding(drafter: str, vocabulary: i
         one = job(models, seed=seed, drafter=drafter, gamma=4, top_k=1, length=32)
         usual = Request("ar", models[0], PROMPT, settings={"top_k": 1, "length": 32}).job()
         assert torch.equal(*(decoded([each])[0] for each in (one, usual)))
-        judged += finished(one).summary.judged
+        judged += finish(one).summary.judged
     assert judged > 20
 
 
@@ -185,21 +180,11 @@ def test_greedy_texts_are_those_of_ordinary_decoding(drafter: str, vocabulary: i
 def test_lookups_have_a_draft_length_of_their_own(adaptive: bool, longest: int) -> None:
     """Where lengths adapt, one that grows with lookups leaves the other as it is."""
     values = {"drafter": "lookup-eagle", "gamma": 2, "lookup_gamma": 5, "length": 64, "adaptive": adaptive}
-    steps = finished(job(pair(3, 2), **values)).steps
+    steps = finish(job(pair(3, 2), **values)).steps
     drafted = {i: step.signals["window"] for i, step in enumerate(steps) if step.call.role == "target"}
     by_eagle = {i: count for i, count in drafted.items() if i and steps[i - 1].call.role == "draft"}
     assert set(by_eagle.values()) == {2} and len(by_eagle) < len(drafted) - 2
     assert max(drafted.values()) == longest
-
-
-def finished(one: Job) -> Trace:
-    run = Run(one)
-    run.finish()
-    check(run.trace())
-    return run.trace()
-
-
-# ---------------------------------------------------------------- as trained, from cut caches
 
 
 @pytest.mark.parametrize("drafter", EAGLES)
@@ -246,15 +231,13 @@ def test_it_keeps_the_promises_of_a_method(drafter: str, name: str) -> None:
 
 
 def test_the_trace_names_the_drafter_and_counts_what_it_is_fed() -> None:
-    trace = finished(job(pair(4, 3), gamma=3, length=16))
+    trace = finish(job(pair(4, 3), gamma=3, length=16))
+    check(trace)
     assert trace.draft_model is not None and trace.draft_model.id == "tiny-eagle"
     roles = [step.call.role for step in trace.steps]
     assert roles[:5] == ["target", *["draft"] * 3, "target"], "the target reads the prompt first"
     fed = [step.call.query_tokens for step in trace.steps if step.call.role == "draft"]
     assert fed[:3] == [len(PROMPT), 1, 1] and max(fed[3:]) <= 4
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 def test_missing_drafters_and_missing_or_wrong_weights_are_refused(

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 from scipy import stats
-from support.merging import CoinKey, exact_distribution
+from support.merging import exact_distribution
 from torch import Tensor
 
 from engines.ar.jacobi_window import InitialDrafter, Window
@@ -16,8 +16,8 @@ from engines.methods import METHODS, scd
 from engines.protocol import Decoder
 from engines.runtime.driver import sample_tokens
 from engines.runtime.request import Request
-from engines.sampling import coupling
 from engines.sampling.chance import Chance, Draw
+from engines.testing import enumeration
 from engines.testing.enumeration import Enumerator, largest_error
 from engines.testing.tables import Table
 
@@ -36,15 +36,15 @@ def decoder(method: str, table: Table, **values: object) -> Callable[[Chance], D
     return lambda chance: chosen.decode(table.task, config, chance)
 
 
-def error(method: str, table: Table, coin_key: CoinKey | None = None, **values: object) -> float:
-    return largest_error(
-        exact_distribution(decoder(method, table, **values), table.answer, LIVE[method], coin_key), table.joint()
-    )
+def error(method: str, table: Table, **values: object) -> float:
+    probs = exact_distribution(decoder(method, table, **values), table.answer, LIVE[method])
+    return largest_error(probs, table.joint())
 
 
 def total_variation(method: str, table: Table, **values: object) -> float:
-    probs, joint = exact_distribution(decoder(method, table, **values), table.answer, LIVE[method]), table.joint()
-    return sum(abs(probs.get(tokens, 0.0) - joint[tokens]) for tokens in joint) / 2
+    return enumeration.variation(
+        exact_distribution(decoder(method, table, **values), table.answer, LIVE[method]), table.joint()
+    )
 
 
 @pytest.mark.parametrize(("length", "vocabulary"), [(4, 2), (4, 3), (3, 4)])
@@ -150,17 +150,12 @@ def test_two_verdicts_on_one_draft_are_caught(monkeypatch: pytest.MonkeyPatch) -
     assert defect(coupling="maximal") > WRONG
 
 
-@pytest.mark.slow
-def test_replacing_rejections_by_fresh_draws_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coupling, "residual", lambda q, p: p)
-    assert defect(coupling="none") > WRONG
-
-
-@pytest.mark.parametrize(
-    "key", [lambda draw, _: draw.iteration, lambda _, position: position], ids=["window", "position"]
-)
-def test_sharing_a_coin_is_caught(key: Callable[[Draw, int], object]) -> None:
-    assert defect(coupling="maximal", coin_key=key) > WRONG
+@pytest.mark.parametrize("key", [lambda _, draw, __: draw.iteration, lambda _, __, position: position])
+def test_sharing_a_coin_is_caught(key: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Enumerator, "_key", key)
+    table, values = Table(4, 2, seed=6), {"coupling": "maximal", "window": THREE_DRAFTS, "initial": "uniform"}
+    probs = enumeration.exact_distribution(decoder("scd", table, **values), table.answer)
+    assert largest_error(probs, table.joint()) > WRONG
 
 
 @pytest.mark.slow

@@ -130,9 +130,6 @@ def test_lookup_repeats_what_followed_before() -> None:
     assert speculative._look_up([3, 1, 2, 0, 3, 1, 2], 3, task, 4)[0].tolist() == []
 
 
-# ---------------------------------------------------------------- language models, one token after the other
-
-
 def text_job(method: str, shift: bool = False, **values: object) -> Job:
     config = make_config(METHODS[method].config, {"length": 16, **values})
     return Job(
@@ -168,9 +165,6 @@ def slowly(model: Any, prompt: Tensor, request: Forward, shift: bool) -> Tensor:
         logits[model.kind.mask] = -torch.inf
         rows.append(logits.softmax(-1))
     return torch.stack(rows)
-
-
-# ---------------------------------------------------------------- what is refused
 
 
 def test_too_many_drafts_a_missing_drafter_and_another_family_are_refused() -> None:

@@ -1,72 +1,26 @@
 """The exact output distribution of a decoder, where branches that lead to the same state are walked on once."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
 
 from torch import Tensor
 
 from engines.protocol import Decoder
-from engines.sampling.chance import Chance, Draw
+from engines.sampling.chance import Chance
 from engines.testing.enumeration import Answer, Distribution, Enumerator, Path, advance
 
-CoinKey = Callable[[Draw, int], object]
 
-
-@dataclass
-class Remembering(Enumerator):
-    """An Enumerator that says what it remembers, and lets other draws share a number than those of one name."""
-
-    coin_key: CoinKey | None = None
-
-    def memory(self) -> object:
-        """What later draws depend on, apart from the path. A number of its own name is never used again."""
-        shared = () if self.coin_key is None else tuple(sorted(self.intervals.items(), key=str))
-        return shared, tuple(sorted(race for race in self.races.items() if race[0] not in self.settled))
-
-    def _key(self, draw: Draw, position: int) -> object:
-        return super()._key(draw, position) if self.coin_key is None else self.coin_key(draw, position)
-
-
-class _EnoughError(Exception):
-    """A decoder has had its answers."""
-
-
-def _some(answer: Answer, rounds: int) -> Answer:
-    """The first answers; behind them the decoder is left waiting."""
+def _first(answer: Answer, rounds: int) -> Answer:
+    """The first answers; StopIteration behind them leaves the decoder waiting."""
     left = iter(range(rounds))
-
-    def first(request: Any) -> Any:
-        if next(left, None) is None:
-            raise _EnoughError
-        return answer(request)
-
-    return first
+    return lambda request: (next(left), answer(request))[1]
 
 
-def _branches(
-    path: Path, make: Callable[[Chance], Decoder], answer: Answer, coin_key: CoinKey | None, rounds: int
-) -> Iterator[tuple[Remembering, Any, tuple[int, ...] | None]]:
-    """Every branch of a decoder that begins with a path, at its end, or before the answer behind some rounds."""
-    todo = [path]
-    while todo:
-        chance = Remembering(todo.pop(), coin_key=coin_key)
-        decoder = make(chance)
-        try:
-            tokens = advance(decoder, _some(answer, rounds), chance)
-        except _EnoughError:
-            tokens = None
-        yield chance, decoder, tokens
-        todo += chance.siblings
-
-
-def exact_distribution(
-    make: Callable[[Chance], Decoder], answer: Answer, live: Sequence[str], coin_key: CoinKey | None = None
-) -> Distribution:
+def exact_distribution(make: Callable[[Chance], Decoder], answer: Answer, live: Sequence[str]) -> Distribution:
     """Probability of every output; `live` names the decoder's variables that make up its state between two rounds.
 
-    What chance remembers (numbers in use, races) belongs to the state, too.
+    Races of which more may be drawn belong to the state, too. Numbers of a name of their own are never used again.
     """
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
     # By state: one path that leads there, its probability, and that of all paths that do.
@@ -75,14 +29,23 @@ def exact_distribution(
     while level:
         rounds += 1
         following: dict[object, tuple[Path, float, float]] = {}
-        for path, own, total in level.values():
-            for chance, decoder, tokens in _branches(path, make, answer, coin_key, rounds):
+        for begun, own, total in level.values():
+            todo = [begun]
+            while todo:
+                chance = Enumerator(todo.pop())
+                decoder = make(chance)
+                try:
+                    tokens = advance(decoder, _first(answer, rounds), chance)
+                except StopIteration:
+                    tokens = None
+                todo += chance.siblings
                 weight = total / own * chance.weight
                 if tokens is not None:
                     probs[tokens] += weight
                     continue
                 variables = decoder.gi_frame.f_locals
-                key = (*(_fingerprint(variables[name]) for name in live), chance.memory())
+                races = tuple(sorted(race for race in chance.races.items() if race[0] not in chance.settled))
+                key = (*(_fingerprint(variables[name]) for name in live), races)
                 first, alone, before = following.get(key, (tuple(chance.taken), chance.weight, 0.0))
                 following[key] = (first, alone, before + weight)
         level = following
