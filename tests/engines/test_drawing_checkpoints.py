@@ -1,6 +1,5 @@
 """Published models that draw: compared with transformers' and diffusers' own classes, decoded to pixels, refused."""
 
-import json
 import math
 import re
 import shutil
@@ -74,22 +73,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def picture(address: str) -> np.ndarray[Any, Any]:
-    return np.asarray(picture_of(address))
-
-
 def as_picture(pixels: Tensor) -> np.ndarray[Any, Any]:
     """Pixels [3, H, W] in [-1, 1] as a picture has them."""
     assert pixels.std() > 0.05, "too flat to tell"
     return ((pixels.clamp(-1, 1) + 1) * 127.5).permute(1, 2, 0).numpy()
 
 
-def source(name: str = "x") -> Source:
-    return Source(name, Path(), "")
-
-
-def randn(*shape: int, seed: int = 2, dtype: torch.dtype = torch.float64) -> Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+def randn(*shape: int, seed: int = 2) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def native_logits(family: str, words: list[int], codes: Tensor) -> Tensor:
@@ -102,10 +93,7 @@ def native_logits(family: str, words: list[int], codes: Tensor) -> Tensor:
         out = network.model.language_model(inputs_embeds=torch.cat([text, drawn])[None]).last_hidden_state
         logits: Tensor = network.model.generation_head(out[0, len(words) - 1 :])
         return logits
-    names = ["IMGIMG" + "".join("ABCDEFGHIJ"[int(d)] for d in str(code)) + "Z" for code in range(CODES)]
-    names = [f"<|visual token {code:06d}|>" for code in range(CODES)] if family == "emu3" else names
-    ids = torch.arange(100, 100 + CODES)
-    ids = ids if family == "lumina-mgpt-2" else torch.tensor([tokenizer.token_to_id(name) for name in names])
+    ids = torch.tensor([*map(tokenizer.token_to_id, drawing.names(family))] or range(100, 100 + CODES))
     line = tokenizer.token_to_id({"emu3": "<|extra_200|>", "anole": ""}.get(family, "<reserved08799>"))
     row, places = list(words), []
     for i in range(len(codes) + 1):
@@ -156,8 +144,8 @@ def test_scd_draws_the_picture_that_the_native_classes_make_of_its_tokens(home: 
     assert trace.canvas.shape == (SIDE, SIDE)
     codes = torch.tensor([[int(str(token)) for token in trace.output.tokens]])
     drawn = as_picture(native_pixels(family, codes)[0])
-    assert np.abs(picture(trace.output.image) - drawn).max() <= 0.51
-    assert picture(trace.legend.frames[-1].image).shape == drawn.shape
+    assert np.abs(np.asarray(picture_of(trace.output.image)) - drawn).max() <= 0.51
+    assert np.asarray(picture_of(trace.legend.frames[-1].image)).shape == drawn.shape
 
 
 def test_a_prompt_that_cannot_be_read_is_refused(home: Path) -> None:
@@ -170,7 +158,7 @@ def test_a_prompt_that_cannot_be_read_is_refused(home: Path) -> None:
 
 def test_a_config_without_room_for_a_picture_is_told_so(home: Path, tmp_path: Path) -> None:
     folder = copied(home / "emu3", tmp_path / "emu3")
-    inside("text_config", max_position_embeddings=4)(folder)
+    configured(text_config={"max_position_embeddings": 4})(folder)
     with pytest.raises(ValueError, match=r"has room for 4 tokens, and a picture alone takes \d+; correct the size of"):
         loading.load(folder).make_task("a boot", GuidedSampling())
 
@@ -218,7 +206,7 @@ def test_cspd_draws_from_the_folder_to_pixels(home: Path, family: str, method: s
     assert any(step.call.mode == "verify" for step in trace.steps) == (method != "continuous")
     latents = model.raster(torch.tensor(trace.output.tokens)[None]) / 0.2325
     drawn = as_picture(drawing.kl16().decode(latents.float()).sample[0])
-    assert np.abs(picture(trace.output.image) - drawn).max() <= 1
+    assert np.abs(np.asarray(picture_of(trace.output.image)) - drawn).max() <= 1
 
 
 @pytest.mark.parametrize("unseen", [0, 2])
@@ -328,7 +316,9 @@ def test_published_sizes_of_cosmos_are_read_and_the_larger_is_stretched(
     layers: int, width: int, stretched: bool
 ) -> None:
     settings = {"dim": width, "n_layers": layers, "n_heads": 32, "n_kv_heads": 8, "ffn_hidden_size": 14336}
-    config = cosmos.config_of(source(), settings | {"vocab_size": 64000, "norm_eps": 1e-5, "head_dim": 128})
+    config = cosmos.config_of(
+        Source("x", Path(), ""), settings | {"vocab_size": 64000, "norm_eps": 1e-5, "head_dim": 128}
+    )
     sizes = (config.num_video_frames, config.video_height, config.video_width, config.theta)
     assert sizes == (33, 640, 1024, 500_000)
     turned = cosmos.angles_of(config, (5, 40, 64))[(2 * 40 + 17) * 64 + 5]
@@ -364,7 +354,7 @@ def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsy
     trace, model = read(tmp_path / "x.json"), loading.load(place)
     assert (len(trace.output.video), trace.output.given, trace.prompt) == (13, 9, model.prompt_for(clip.read_bytes()))
     whole = model.continued(trace.prompt, [int(str(token)) for token in trace.output.tokens])
-    np.testing.assert_array_equal(picture(trace.output.video[-1]), whole[-1].numpy())
+    np.testing.assert_array_equal(np.asarray(picture_of(trace.output.video[-1])), whole[-1].numpy())
     assert str(tmp_path) not in dumps(trace).decode(errors="ignore")
     clip.write_bytes(b"nothing")
     for prompt, said in (
@@ -378,17 +368,6 @@ def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsy
     assert "KIND: 'rar' is none; use lumina-mgpt" in capsys.readouterr().err
 
 
-def inside(section: str, **fields: object) -> Change:
-    """Give fields of a part of config.json other values."""
-
-    def change(folder: Path) -> None:
-        settings = json.loads((folder / "config.json").read_text())
-        settings[section] |= fields
-        (folder / "config.json").write_text(json.dumps(settings))
-
-    return change
-
-
 _Q = "model.language_model.layers.0.self_attn.q_proj.weight"
 
 
@@ -399,13 +378,13 @@ _Q = "model.language_model.layers.0.self_attn.q_proj.weight"
         ("janus", weighted(_Q, torch.zeros(32, 31)), rf"tensor '{_Q}' has shape \[32, 31\], .* asks for \[32, 32\]"),
         ("janus", weighted(_Q, torch.zeros(32, 32, dtype=torch.int8)), "stored as torch.int8; only plain floats"),
         ("janus", weighted("model.extra", torch.zeros(2)), "tensor 'model.extra' is in its weights, and Janus"),
-        ("janus", inside("text_config", num_hidden_layers=999), "999 for 'num_hidden_layers', and there are"),
+        ("janus", configured(text_config={"num_hidden_layers": 999}), "999 for 'num_hidden_layers', and there are"),
         ("emu3", configured(image_area="large"), "config.json has 'large' for 'image_area'"),
         ("lumina-mgpt", removed("pixels/config.json"), "config.json is missing .* convert lumina-mgpt vqgan.ckpt"),
         ("anole", weighted("quantize.embedding.weight", torch.zeros(25, 4), "pixels/model.safetensors"), "has 25"),
         ("mar", configured(heads=3), "3 for 'heads', which do not divide its 'width' 16"),
         ("xar", configured(cell=4), "cannot draw cells of 4x4; it was trained on 2x2, or 1x1"),
-        ("harmon", inside("llm", model_type="llama"), "'llama' for 'model_type'; Harmon is built for 'qwen2'"),
+        ("harmon", configured(llm={"model_type": "llama"}), "'llama' for 'model_type'; Harmon is built for 'qwen2'"),
         ("cosmos", configured(insert_cross_attn=True), "True for 'insert_cross_attn'; Cosmos"),
         ("cosmos", configured(video_width=25), "clips of 13 frames of 16x25, which codes of 4x8x8 do not fill"),
     ],

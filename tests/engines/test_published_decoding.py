@@ -59,10 +59,12 @@ def test_fast_dllm_v2_is_decoded_in_its_own_order_and_runs_the_presets_of_s2d2(t
     plain, s2d2 = partial(released, family, model), METHODS["s2d2"]
     own = METHODS["blockwise"].preset("Fast-dLLM v2")
     compare(job(model, **{**own, "length": LENGTH}), plain(), 32, 0.9, part=8)
-    for letter in "ABC":
-        run = Run(job(model, "s2d2", **{**s2d2.preset(f"Fast-dLLM v2 {letter}"), "length": LENGTH}))
-        modes = {step.call.mode for step in run}
-        assert run.trace().summary.complete and {"draft", "verify"} <= modes, letter
+    for letter, part in (("A", 4), ("B", 16), ("C", 32)):
+        run = Run(asked := job(model, "s2d2", **{**s2d2.preset(f"Fast-dLLM v2 {letter}"), "length": LENGTH}))
+        steps = list(run)
+        assert (asked.config.size, asked.config.part) == (32, part)
+        assert max(step.signals["open"] for step in steps) <= part
+        assert run.trace().summary.complete and {"draft", "verify"} <= {step.call.mode for step in steps}, letter
     never = {**s2d2.preset("Fast-dLLM v2 A"), "length": LENGTH, "router": "never", "threshold": 0.4}
     compare(job(model, "s2d2", **never), plain(), 32, 0.4, part=4)
 

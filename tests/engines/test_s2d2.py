@@ -1,7 +1,6 @@
 """S2D2: its verifier against block size 1, its output distribution by enumeration, its variants, its traces."""
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -15,14 +14,12 @@ from engines.diffusion_lm import masks, s2d2_layouts
 from engines.diffusion_lm.sequence import Layout, Row, TextTask
 from engines.methods import METHODS
 from engines.methods.s2d2 import Config, decode
-from engines.protocol import Decoder
 from engines.runtime.driver import Job, Run, open_session
 from engines.runtime.request import Request
-from engines.sampling.chance import Chance, Draw, SeededChance
-from engines.sampling.verification import verify
+from engines.sampling.chance import Draw, SeededChance
 from engines.testing.conformance import finish
 from engines.testing.depth import Depth
-from engines.testing.enumeration import Enumerator, exact_distribution, variation
+from engines.testing.enumeration import exact_distribution, variation
 from traces import dumps, loads
 from traces.schema import Fate
 from traces.text_stats import decisions
@@ -111,14 +108,10 @@ def test_what_is_final_behind_the_span_is_not_seen(kind: str, layout: str) -> No
     assert all_probs(0).equal(all_probs(2))
 
 
-def decoder(model: Depth, length: int, prompt: tuple[int, ...], **values: object) -> Callable[[Chance], Decoder]:
-    config = make_config(Config, {"block": "2", "mode": "sample", "verdict": "ratio", **values})
-    return lambda chance: decode(model.task(length, prompt), config, chance)
-
-
 def deviation(model: Depth, length: int, prompt: tuple[int, ...] = (), **values: object) -> float:
     """Total variation from the distribution of block size 1."""
-    probs = exact_distribution(decoder(model, length, prompt, **values), model.answer)
+    config = make_config(Config, {"block": "2", "mode": "sample", "verdict": "ratio", **values})
+    probs = exact_distribution(lambda chance: decode(model.task(length, prompt), config, chance), model.answer)
     assert sum(probs.values()) == pytest.approx(1)
     return variation(probs, model.joint(length, prompt))
 
@@ -157,26 +150,6 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
 def test_what_is_said_to_deviate_does(values: dict[str, object], said: str) -> None:
     assert deviation(Depth(2, seed=3), 3, **values) > 0.05
     assert said in METHODS["s2d2"].deviation(make_config(Config, {"mode": "sample", "verdict": "ratio", **values}))
-
-
-def committed(p: Tensor, q: Tensor, *, sampled: bool) -> Tensor:
-    """Distribution of the first token that a verification commits, by enumeration."""
-    probs, todo = torch.zeros_like(p[0]), [cast(tuple[int, ...], ())]
-    place = torch.arange(len(p))
-    while todo:
-        chance = Enumerator(todo.pop())
-        x = chance.categorical(q, Draw("draft", 0, place)) if sampled else q.argmax(-1)
-        verdict = verify(x, (q, p), "ratio", chance, Draw("verify", 0, place))
-        probs[verdict.token[0]] += chance.weight
-        todo += chance.siblings
-    return probs
-
-
-def test_a_verdict_commits_the_verifiers_distribution_for_drawn_drafts_only() -> None:
-    p, q = (torch.rand(2, 5, generator=torch.Generator().manual_seed(3), dtype=torch.float64).softmax(-1) for _ in "pq")
-    p, q = p**4 / (p**4).sum(-1, keepdim=True), q.flip(1)
-    assert float((committed(p, q, sampled=True) - p[0]).abs().max()) < EXACT
-    assert float((committed(p, q, sampled=False) - p[0]).abs().max()) > 0.01
 
 
 @pytest.mark.slow

@@ -16,14 +16,12 @@ from engines.config import ConfigError, make_config
 from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model
 from engines.runtime.driver import Job, Run
-from engines.sampling import coupling
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
 from engines.testing.tables import Table
 from traces import Fate, check
 from traces.replay import state_after
 
 EXACT = 1e-12
-WRONG = 1e-3
 
 
 def enumerated(
@@ -38,15 +36,12 @@ def enumerated(
 
 @pytest.mark.parametrize("values", [{"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 2, "adaptive": True}], ids=str)
 @pytest.mark.parametrize("drafter", ["small", "lookup", "itself", *speculative.EAGLES])
-def test_it_is_lossless(drafter: str, values: dict[str, object]) -> None:
-    target = Table(4, 2, seed=1)
-    own = target if drafter == "itself" else Table(4, 2, seed=7)
-    assert largest_error(enumerated(target, own, drafter=drafter, **values), target.joint()) < EXACT
-
-
-def test_it_is_lossless_on_three_tokens() -> None:
-    target = Table(3, 3, seed=2)
-    assert largest_error(enumerated(target, Table(3, 3, seed=8), gamma=2), target.joint()) < EXACT
+def test_it_is_lossless(drafter: str, values: dict[str, Any]) -> None:
+    for length, vocabulary in ((4, 2), (3, 3)):
+        target, small = (Table(length, vocabulary, seed=seed) for seed in (1, 7))
+        own = target if drafter == "itself" else small
+        few = values | {"gamma": min(values["gamma"], length - 1)}
+        assert largest_error(enumerated(target, own, drafter=drafter, **few), target.joint()) < EXACT
 
 
 @pytest.mark.parametrize(
@@ -88,12 +83,6 @@ def test_groups_and_the_same_noise_do_not_go_together() -> None:
         decoded("gsd", same_noise=True)
 
 
-def test_redrawing_from_the_target_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(coupling, "residual", lambda q, p: p)
-    target = Table(3, 2, seed=4)
-    assert largest_error(enumerated(target, Table(3, 2, seed=5), gamma=2), target.joint()) > WRONG
-
-
 def test_a_run_is_recorded_with_its_drafts() -> None:
     trace = decoded("speculative", gamma=3)
     check(trace)
@@ -132,14 +121,8 @@ def test_lookup_repeats_what_followed_before() -> None:
 
 def text_job(method: str, shift: bool = False, **values: object) -> Job:
     config = make_config(METHODS[method].config, {"length": 16, **values})
-    return Job(
-        METHODS[method],
-        tiny(kind="shift" if shift else "block"),
-        "badcab",
-        config,
-        2,
-        small=tiny(seed=1, kind="shift" if shift else "block"),
-    )
+    target, small = (tiny("shift" if shift else "block", seed) for seed in (0, 1))
+    return Job(METHODS[method], target, "badcab", config, 2, small=small)
 
 
 @pytest.mark.parametrize("shift", [False, True])

@@ -9,7 +9,6 @@ from support.released import Released
 from support.running import passes
 
 from engines.diffusion_lm.sequence import Row, TextTask
-from engines.methods.s2d2 import PRESETS
 from engines.runtime.driver import Job
 from engines.runtime.request import Request
 from engines.testing.conformance import finish
@@ -24,10 +23,10 @@ def job(model: Any, prompt: str, method: str = "blockwise", **values: object) ->
     return Request(method, model, prompt, settings={"block": "8", "length": LENGTH, "threshold": 0.4} | values).job()
 
 
-def endless(kind: str, seed: int = 0, sizes: tuple[int, ...] = (1, 2, 4, 8)) -> TinyLM:
+def endless(kind: str, seed: int = 0) -> TinyLM:
     """A model whose text never ends before the canvas does."""
     made = tiny(kind, seed=seed)
-    traits = replace(made.kind, ends=(), sizes=sizes)
+    traits = replace(made.kind, ends=())
     return TinyLM(made._network, made._tokenizer, traits, made.card, made.device)
 
 
@@ -99,17 +98,3 @@ def test_a_row_says_what_may_be_filled_next() -> None:
     row.fill([12, 13, 14, 15], [5, 5, 5, 5])
     assert (row.block, row.carrying, row.open.tolist()) == (slice(16, 24), True, [16])
     assert Row(task, 8, carry=False).open.tolist() == list(range(8, 16))
-
-
-@pytest.mark.one_quick
-@pytest.mark.parametrize("name", [name for name in PRESETS if name.startswith("Fast-dLLM")])
-def test_the_papers_presets_run_on_a_model_of_blocks_of_32_alone(name: str) -> None:
-    model = endless("shift", sizes=(1, 32))
-    asked = Request("s2d2", model, "abcdeabcde", preset=name, settings={"length": 64}).job()
-    part = {"A": 4, "B": 16, "C": 32}[name[-1]]
-    assert (asked.config.size, asked.config.part) == (32, part)
-    trace = finish(asked)
-    assert trace.summary.complete
-    assert any(Fate.DRAFTED in step.fate for step in trace.steps)
-    assert max(step.signals["open"] for step in trace.steps) <= part
-    assert any(step.call.mode == "verify" for step in trace.steps) or asked.config.router == "hysteresis"

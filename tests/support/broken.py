@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.torch import load_file, save_file
@@ -47,14 +48,20 @@ def weighted(name: str, tensor: Tensor | None, file: str = "model.safetensors") 
     return change
 
 
-def configured(**fields: object) -> Change:
-    """Give fields of a folder's config.json other values; None takes one away."""
+def merged(settings: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    made = settings | {
+        name: merged(settings.get(name, {}), value) if isinstance(value, dict) else value
+        for name, value in fields.items()
+    }
+    return {name: value for name, value in made.items() if value is not None or name not in fields}
+
+
+def configured(**fields: Any) -> Change:
+    """Give fields of a folder's config.json, or of its parts, other values; None takes one away."""
 
     def change(folder: Path) -> None:
         file = folder / "config.json"
-        settings = json.loads(file.read_text()) | fields
-        gone = {name for name, value in fields.items() if value is None}
-        file.write_text(json.dumps({name: value for name, value in settings.items() if name not in gone}))
+        file.write_text(json.dumps(merged(json.loads(file.read_text()), fields)))
 
     return change
 

@@ -52,6 +52,7 @@ XAR_SIZE = XARSize(side=SIDE, token=4, width=16, depth=2, heads=2)
 COSMOS = {"dim": 32, "ffn_hidden_size": 48, "n_layers": 2, "n_heads": 4, "n_kv_heads": 2, "vocab_size": 240}
 COSMOS |= {"norm_eps": 1e-5, "num_video_frames": 13, "video_height": 16, "video_width": 24}
 CLIPS = TokenizerSize(patch=2, widths=(32,) * 4, depth=1, latent=8, halvings=(2, 1), levels=(5, 4, 4, 3))
+MIDDLE = tuple((rf"mid_block\.resnets\.{i}", f"mid.block_{i + 1}") for i in range(2))
 GROUPS: dict[str, tuple[str, ...]] = {
     "janus": ("<｜begin▁of▁sentence｜>", "<｜▁pad▁｜>", "<begin_of_image>"),  # noqa: RUF001
     "emu3": ("<|extra_203|>", "<|image start|>", "<|image token|>", "<|extra_200|>"),
@@ -75,15 +76,18 @@ def randomised(network: Any, seed: int = 0) -> Any:
     return network.eval().requires_grad_(False)
 
 
+def names(family: str) -> list[str]:
+    """The codes' names where the tokenizer has them."""
+    if family in ("lumina-mgpt", "anole"):
+        return ["IMGIMG" + "".join("ABCDEFGHIJ"[int(d)] for d in str(code)) + "Z" for code in range(CODES)]
+    return [f"<|visual token {code:06d}|>" for code in range(CODES)] if family == "emu3" else []
+
+
 def tokenizer(family: str) -> Tokenizer:
     """Letters, the codes' names where the tokenizer has them, and special tokens."""
     letters = list("abcdefghijklmnopqrstuvwxyz .,*|<>:AUGĊĠ0123456789")
-    names: list[str] = []
-    if family in ("lumina-mgpt", "anole"):  # in an order that is not theirs
-        names = ["IMGIMG" + "".join("ABCDEFGHIJ"[int(d)] for d in str(code)) + "Z" for code in reversed(range(CODES))]
-    if family == "emu3":
-        names = [f"<|visual token {code:06d}|>" for code in range(CODES)]
-    made = Tokenizer(models.BPE({name: i for i, name in enumerate(letters + names)}, []))
+    codes = reversed(names(family))  # in an order that is not theirs
+    made = Tokenizer(models.BPE({name: i for i, name in enumerate([*letters, *codes])}, []))
     made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in GROUPS[family]])
     return made
@@ -174,8 +178,7 @@ def compvis(network: Any) -> dict[str, Tensor]:
     }
     return replaced(
         state,
-        (r"mid_block\.resnets\.0", "mid.block_1"),
-        (r"mid_block\.resnets\.1", "mid.block_2"),
+        *MIDDLE,
         (r"mid_block\.attentions\.0", "mid.attn_1"),
         (r"(group|spatial)_norm", "norm"),
         (r"to_([qkv])", r"\1"),
@@ -216,8 +219,7 @@ def clips_state(network: CosmosTokenizer) -> dict[str, Tensor]:
         (r"\.(down|up)samplers\.0\.(conv\d)\.", r".\1sample.\2.conv3d."),
         (r"down_blocks\.(\d)\.resnets", r"down.\1.block"),
         (r"down_blocks", "down"),
-        (r"mid_block\.resnets\.0", "mid.block_1"),
-        (r"mid_block\.resnets\.1", "mid.block_2"),
+        *MIDDLE,
         (r"mid_block\.attentions\.0", "mid.attn_1.0"),
         (r"mid_block\.temp_attentions\.0", "mid.attn_1.1"),
         (r"\.to_([qkv])\.", r".\1.conv3d."),
