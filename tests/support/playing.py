@@ -59,6 +59,16 @@ def harness(page: Page, files: dict[str, bytes] | None = None) -> None:
     )
 
 
+def stage(page: Page, *traces: Trace, **options: bool) -> None:
+    """Open such a page with runs on the stage."""
+    harness(page)
+    page.evaluate(
+        "([traces, options]) => { player.useStage(true); player.load(traces, options); }",
+        [[plain(trace) for trace in traces], options],
+    )
+    settle(page)
+
+
 def plain(trace: Trace) -> Any:
     return json.loads(dumps(trace))
 

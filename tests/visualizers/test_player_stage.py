@@ -20,18 +20,15 @@ from visualizers.page import standalone
 
 FOLDER = Path(__file__).parents[2] / "assets" / "traces"
 SPECULATIVE, ORDINARY = (FOLDER / f"{name}.json.gz" for name in ("speculative-smollm2", "ar-smollm2"))
-EVERY_FAMILY = [
-    *(
-        "speculative-smollm2",
-        "tally-ordinary",
-        "tally-confidence",
-        "tally-s2d2",
-        "text-editing",
-        "text-psd",
-        "text-simsd",
-    ),
-    *("scd-picture", "scd-picture-same", "gsd-picture", "speculative-picture", "scd-toy", "cspd-field", "video-scd"),
-]
+EVERY_FAMILY = (
+    *("speculative-smollm2", "tally-ordinary", "tally-confidence", "tally-s2d2", "text-editing", "text-psd"),
+    *("text-simsd", "scd-picture", "scd-picture-same", "gsd-picture", "speculative-picture", "scd-toy", "cspd-field"),
+    "video-scd",
+)
+text_and_picture = pytest.mark.parametrize(
+    "names", [("ar-smollm2", "speculative-smollm2"), ("ar-picture", "scd-picture")], ids=["text", "picture"]
+)
+wide_and_phone = pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
 DRAWN = """() => {
   const { words, verdict, caption, ended } = player.stage.drawn;
   const columns = verdict?.verdict.columns.map(({ text, p, q, share }) => [text, p, q, share]);
@@ -48,16 +45,21 @@ def opened(page: Page, *traces: Trace, wide: bool = True) -> None:
     settle(page)
 
 
-def at(page: Page, number: int, part: str, after: float = 20) -> Any:
-    """What is drawn a little after a part of the verdict of pass `number`, from 1, begins."""
+def go_into(page: Page, number: int, when: str) -> None:
+    """Go to a moment of pass `number`, from 1, in milliseconds since it began."""
     page.evaluate(
-        """([number, part, after]) => {
+        f"""number => {{
           const pass = player.stage.script.passes[number - 1];
-          player.set(number - 1 + (pass.verdict.times[part] + after) / pass.length);
-        }""",
-        [number, part, after],
+          player.set(number - 1 + ({when}) / pass.length);
+        }}""",
+        number,
     )
     settle(page)
+
+
+def at(page: Page, number: int, part: str, after: float = 20) -> Any:
+    """What is drawn a little after a part of the verdict of pass `number`, from 1, begins."""
+    go_into(page, number, f"pass.verdict.times.{part} + {after}")
     return page.evaluate(DRAWN)
 
 
@@ -77,15 +79,12 @@ def rejections(trace: Trace) -> list[tuple[int, int, Step]]:
 
 def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> None:
     trace = read(SPECULATIVE)
-    assert trace.legend is not None and trace.legend.vocabulary is not None
-    vocabulary = trace.legend.vocabulary
 
     def word(token: Any) -> str:
-        return vocabulary[token].strip()
+        return trace.legend.vocabulary[token].strip()
 
     opened(page, read(ORDINARY), trace)
     for number, entry, step in rejections(trace):
-        assert step.draft and step.p and step.q and step.coin and step.likely and step.likely[entry]
         draft, drawn = word(step.draft[entry]), word(step.token[entry])
         told = at(page, number, "judge")
         assert told["caption"][0] == "The coin fell above p: rejected."
@@ -99,7 +98,6 @@ def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> N
         total = step.numbers["tv"][entry]
         for text in columns.keys() - {"others"}:
             p, q = likely[text]
-            assert total is not None
             assert columns[text] == pytest.approx((p, q, max(0, p - q) / total), abs=2e-3)
         assert sum(p for p, *_ in columns.values()) == pytest.approx(1, abs=0.02)
         # The residual's word flies, lands where the draft stood, and what followed is gone.
@@ -121,13 +119,7 @@ def test_drafts_arrive_translucent_and_turn_solid_under_the_bar(page: Page) -> N
     number, step = next((n, step) for n, step in enumerate(trace.steps, 1) if Fate.BONUS in step.fate)
 
     def alphas(when: str) -> list[float]:
-        page.evaluate(
-            f"""() => {{
-              const pass = player.stage.script.passes[{number - 1}];
-              player.set({number - 1} + ({when}) / pass.length);
-            }}"""
-        )
-        settle(page)
+        go_into(page, number, when)
         shown = page.evaluate(DRAWN)
         assert page.evaluate("player.stage.drawn.bar?.alpha > 0.9") == ("sweep" in when)
         return [alpha for _, kind, alpha, _ in shown["words"]][-len(step.fate) :]
@@ -160,7 +152,7 @@ def test_the_card_has_the_counts_of_the_traces_and_ordinary_decoding_goes_on(pag
     expect(card).to_be_visible()
 
 
-@pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+@wide_and_phone
 def test_the_same_time_gives_the_same_frame(page: Page, wide: bool) -> None:
     opened(page, read(ORDINARY), read(SPECULATIVE), wide=wide)
     times = [0, 0.7, 2.4, 2.61, 2.9, 6.5, 7, 7.04, 10.99]
@@ -174,11 +166,10 @@ def test_the_same_time_gives_the_same_frame(page: Page, wide: bool) -> None:
         assert page.evaluate(CANVAS) == first[now], now
     for part in (".ds-stage", ".ds-controls"):
         box, screen = page.locator(part).bounding_box(), page.viewport_size
-        assert box is not None and screen is not None
         assert box["x"] >= 0 and box["x"] + box["width"] <= screen["width"]
         assert box["y"] >= 0 and box["y"] + box["height"] <= screen["height"]
     for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme)
         for now in (2.4, 7, 11):
             go(page, now)
             accessible(page)
@@ -200,7 +191,6 @@ def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None
     coin = page.locator(".ds-coin-slider")
     before = page.evaluate("JSON.stringify(player.snapshot())")
     box = coin.bounding_box()
-    assert box is not None
     page.mouse.move(box["x"] + 22, box["y"] + 0.3 * box["height"])
     page.mouse.down()
     page.mouse.move(box["x"] + 22, box["y"] + 0.7 * box["height"], steps=3)
@@ -278,11 +268,10 @@ def test_masks_give_way_under_the_bar_and_drafts_that_nobody_verifies_are_not_sa
     expect(page.locator(".ds-caption")).to_have_text("One pass reveals 8 of 8 words.")
 
 
-@pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+@wide_and_phone
 def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: bool) -> None:
     trace = recorded("tally-s2d2")
     [(number, entry, step)] = rejections(trace)
-    assert step.likely and step.draft and trace.legend and trace.legend.vocabulary
     likely = [(trace.legend.vocabulary[token].strip(), p, q) for token, p, q in step.likely[entry] or ()]
     draft, drawn = (trace.legend.vocabulary[token].strip() for token in (step.draft[entry], step.token[entry]))
     opened(page, recorded("tally-ordinary"), trace, wide=wide)
@@ -298,7 +287,6 @@ def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: 
     assert told["verdict"]["apart"] == 0
     expect(page.locator(".ds-coin-slider")).to_be_hidden()
     stage, caption = (page.locator(part).bounding_box() for part in (".ds-stage", ".ds-caption"))
-    assert stage and caption
     assert stage["x"] <= caption["x"] and caption["x"] + caption["width"] <= stage["x"] + stage["width"]
     left, right = page.evaluate("[player.stage.drawn.place.left, player.stage.drawn.place.right].map(Math.round)")
     beside = caption["x"] - stage["x"] + caption["width"] <= left or caption["x"] - stage["x"] >= right
@@ -310,26 +298,25 @@ def close_calls(page: Page, trace: Trace) -> tuple[list[int], dict[int, tuple[in
     """The passes whose verdict the stage shows, which are the close calls; and entry and step of every rejection."""
     shown = page.evaluate("player.stage.script.passes.filter(({verdict}) => verdict).map(({index}) => index + 1)")
     steps = {number: (entry, step) for number, entry, step in rejections(trace)}
-    assert shown == [n for n, (entry, step) in steps.items() if 0.3 <= (step.accept_prob or ())[entry] <= 0.7]  # type: ignore[operator]
+    assert shown == [n for n, (entry, step) in steps.items() if 0.3 <= step.accept_prob[entry] <= 0.7]
     return shown, steps
 
 
-@pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+@wide_and_phone
 def test_a_patch_is_judged_with_the_numbers_of_the_trace_and_redrawn_where_it_stood(page: Page, wide: bool) -> None:
     trace = recorded("scd-picture")
     opened(page, recorded("ar-picture"), trace, wide=wide)
     shown, steps = close_calls(page, trace)
     entry, step = steps[shown[0]]
-    assert step.p and step.q and step.coin and step.likely
     told = at(page, shown[0], "judge", 300)
     assert told["caption"][0] == "The coin fell above p: rejected."
     text, p, q, _ = told["verdict"]["columns"][0]
-    assert (text, p, q) == (f"#{step.draft[entry]}", *(pytest.approx(x[entry], abs=1e-3) for x in (step.p, step.q)))  # type: ignore[index]
+    assert (text, p, q) == (f"#{step.draft[entry]}", *(pytest.approx(x[entry], abs=1e-3) for x in (step.p, step.q)))
     assert told["verdict"]["coin"] == pytest.approx(step.coin[entry])
     assert page.evaluate("player.stage.drawn.place.unit") > (100 if wide else 60)
     expect(page.locator(".ds-coin-slider")).to_be_visible()
     caption, stage = (page.locator(part).bounding_box() for part in (".ds-caption", ".ds-stage"))
-    assert caption and stage and caption["y"] + caption["height"] <= stage["y"] + stage["height"]
+    assert caption["y"] + caption["height"] <= stage["y"] + stage["height"]
     at(page, shown[0], "hold", 10)
     places = "player.stage.script.words.filter(({position}) => position === {}).map(({x, line}) => `${x} ${line}`)"
     assert len(set(page.evaluate(places.replace("{}", str(step.position[entry]), 1)))) == 1
@@ -375,7 +362,7 @@ def test_the_card_of_a_picture_covers_no_picture(page: Page, names: tuple[str, s
     go(page, len(traces[1].steps))
     expect(page.locator(".ds-card div")).to_have_count(3)
     card, stage = (page.locator(part).bounding_box() for part in (".ds-card", ".ds-stage"))
-    assert card and stage and card["x"] + card["width"] <= stage["x"] + stage["width"]
+    assert card["x"] + card["width"] <= stage["x"] + stage["width"]
     own, other, top, right = page.evaluate(
         """(({ size, other: { picture: { width, height } } }) =>
           [size.own, { width, height }, size.top, size.right])(player.stage)"""
@@ -402,22 +389,14 @@ def test_a_wrong_answer_is_told_on_the_card(page: Page) -> None:
     expect(page.locator(".ds-say")).to_contain_text("the answer is wrong: 20, not 30")
 
 
-@pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+@wide_and_phone
 def test_branches_of_a_draft_graph_light_up_and_the_best_one_goes_into_the_text(page: Page, wide: bool) -> None:
     trace = recorded("text-psd")
     number, step = next((n, step) for n, step in enumerate(trace.steps, 1) if step.graph)
-    assert step.graph and trace.legend and trace.legend.vocabulary
     opened(page, recorded("text-ordinary"), trace, wide=wide)
 
     def shown(part: str) -> Any:
-        page.evaluate(
-            """([number, part]) => {
-              const pass = player.stage.script.passes[number - 1];
-              player.set(number - 1 + (pass.branches[part] - 5) / pass.length);
-            }""",
-            [number, part],
-        )
-        settle(page)
+        go_into(page, number, f"pass.branches.{part} - 5")
         return page.evaluate(
             """(({ branches: { lit, judged, joined }, words }) => ({
               lit, judged, joined,
@@ -448,9 +427,7 @@ def test_branches_of_a_draft_graph_light_up_and_the_best_one_goes_into_the_text(
     )
 
 
-@pytest.mark.parametrize(
-    "names", [("ar-smollm2", "speculative-smollm2"), ("ar-picture", "scd-picture")], ids=["text", "picture"]
-)
+@text_and_picture
 def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, names: tuple[str, str]) -> None:
     traces = [recorded(name) for name in names]
     opened(page, *traces)
@@ -471,9 +448,7 @@ def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, n
     assert page.evaluate("player.now") == wanted[0]  # the end of the pass, where no verdict is shown
 
 
-@pytest.mark.parametrize(
-    "names", [("ar-smollm2", "speculative-smollm2"), ("ar-picture", "scd-picture")], ids=["text", "picture"]
-)
+@text_and_picture
 def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: tuple[str, str]) -> None:
     traces = [recorded(name) for name in names]
     opened(page, *traces)
@@ -493,10 +468,9 @@ def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: 
     panel = page.get_by_role("region", name="This step, worked out")
     expect(panel).to_be_in_viewport(ratio=0.99)
     expect(panel.locator(".ds-where")).to_contain_text(f"pass {number} of {len(traces[1].steps)}")
-    assert step.coin is not None
     expect(panel.locator(".ds-formula")).to_contain_text(f"coin {step.coin[entry]:.3g} ≥")
     expect(panel.locator(".ds-part-left")).to_contain_text("residual")
-    page.mouse.click(x, page.locator(".ds-stage").bounding_box()["y"] + 2)  # type: ignore[index]
+    page.mouse.click(x, page.locator(".ds-stage").bounding_box()["y"] + 2)
     assert page.evaluate("player.position") == step.position[entry]  # nothing stands there
     expect(page.get_by_role("button", name="Numbers")).to_have_attribute("aria-pressed", "true")
 
@@ -515,7 +489,7 @@ def test_no_third_of_the_stage_of_pictures_is_empty(page: Page, size: tuple[int,
         assert all(third.mean() > 0.015 for third in thirds), (now, [third.mean() for third in thirds])
 
 
-@pytest.mark.parametrize("wide", [True, False], ids=["wide", "phone"])
+@wide_and_phone
 def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wide: bool) -> None:
     trace = recorded("cspd-patch")
     opened(page, recorded("continuous-patch"), trace, wide=wide)

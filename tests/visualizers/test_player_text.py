@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
 from support.handmade import make, step
-from support.playing import chips, every_view, go, harness, pixels, plain, settle, show, snapshot
+from support.playing import chips, every_view, go, harness, pixels, plain, settle, show, snapshot, stage
 from support.speculation import speculated
 
 from demo.runs.recordings import answers_to
@@ -74,13 +74,12 @@ def said(*lines: str, padding: int = 0) -> Trace:
 
 
 def test_padding_behind_the_end_is_neither_counted_nor_shown(page: Page) -> None:
-    harness(page)
-    page.evaluate("traces => { player.useStage(true); player.load(traces); }", [plain(said("a", " b", padding=5))] * 2)
-    settle(page)
+    padded = said("a", " b", padding=5)
+    stage(page, padded, padded)
     assert counts(page) == ["✓ 3 tokens in 1 pass"] * 2
     expect(page.locator(".ds-outcome").last).to_contain_text("3 / 3")
     assert page.evaluate("player.stage.drawn.words.map(({ word }) => word.text)") == ["a", "b"]
-    page.evaluate("trace => player.load([trace])", plain(said("a", " b", padding=5)))
+    page.evaluate("trace => player.load([trace])", plain(padded))
     settle(page)
     expect(page.locator(".ds-caption")).to_contain_text("One pass reveals 2 words.")
     page.evaluate("player.useStage(false)")
@@ -89,12 +88,10 @@ def test_padding_behind_the_end_is_neither_counted_nor_shown(page: Page) -> None
 
 
 def test_a_wrong_answer_is_flagged_where_the_right_one_is_known(page: Page) -> None:
-    harness(page)
-    right, wrong = (plain(said("It is $", f"{number}", "\n#### ", f"{number}")) for number in ("30", "20"))
-    page.evaluate("traces => { player.useStage(true); player.load(traces); }", [right, wrong])
-    settle(page)
+    right, wrong = (said("It is $", number, "\n#### ", number) for number in ("30", "20"))
+    stage(page, right, wrong)
     assert counts(page) == ["✓ 5 tokens in 1 pass"] * 2  # nobody knows
-    page.evaluate("prompt => { player.answers[prompt] = '30'; player.set(1); }", right["prompt"])
+    page.evaluate("prompt => { player.answers[prompt] = '30'; player.set(1); }", right.prompt)
     settle(page)
     assert counts(page) == ["✓ 5 tokens in 1 pass", "✗ wrong: 20, not 30 · 5 tokens in 1 pass"]
     expect(page.locator(".ds-lead").last).to_contain_text("The answer is wrong: 20, not 30.")
@@ -120,11 +117,10 @@ def test_the_line_in_which_a_story_is_wrong_is_named(page: Page, right: str, wro
 
 
 def test_a_text_longer_than_its_room_shows_what_is_written(page: Page) -> None:
-    harness(page)
     words = 300
     steps = [step(f"{at}:0=sampled") for at in range(words)]
     long = make("ar", Canvas(kind="text", shape=(words,)), steps, legend=Legend(vocabulary={0: " word"}))
-    page.evaluate("trace => { player.useStage(true); player.load([trace]); }", plain(long))
+    stage(page, long)
     for count in (words, 5, 150):
         page.evaluate("count => player.set(count)", count)
         settle(page)
@@ -137,10 +133,8 @@ def test_a_text_longer_than_its_room_shows_what_is_written(page: Page) -> None:
 
 
 def test_a_stopped_run_says_how_far_it_came_of_what_was_asked_for(page: Page) -> None:
-    harness(page)
     stopped = make("ar", Canvas(kind="image", shape=(4, 4)), [step("0:1=sampled"), step("1:2=sampled")])
-    page.evaluate("trace => { player.useStage(true); player.load([trace]); }", plain(stopped))
-    settle(page)
+    stage(page, stopped)
     assert counts(page) == ["stopped: 2 tokens in 2 passes"]
     assert page.locator(".ds-outcome dd").first.text_content() == "2 / 16"
     page.evaluate("player.set(1)")

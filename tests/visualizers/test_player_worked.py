@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from support import handmade
 from support.browser import accessible
 from support.hostile import HOSTILE
-from support.playing import harness, plain, settle
+from support.playing import harness, plain, settle, stage
 from support.raster import ordinary
 
 from traces import read
@@ -119,14 +119,8 @@ def rejected(*accept_probs: float) -> Trace:
 
 def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) -> None:
     page.emulate_media(reduced_motion="reduce")
-    harness(page)
-    usual = plain(ordinary(1, 8))
-    probabilities = (0.0, 0.0, 0.1, 0.0, 0.9, 0.5, 0.0, 0.2)
-    page.evaluate(
-        "traces => { player.useStage(true); player.load(traces, { loop: true }); }",
-        [usual, plain(rejected(*probabilities))],
-    )
-    settle(page)
+    usual, other = ordinary(1, 8), rejected(0.0, 0.0, 0.1, 0.0, 0.9, 0.5, 0.0, 0.2)
+    stage(page, usual, other, loop=True)
     page.get_by_role("button", name="Numbers", exact=True).click()
     panel = page.locator(".ds-worked")
     expect(panel.locator(".ds-formula")).to_contain_text("= 0.5")  # near the middle, which itself rejects at 0
@@ -134,20 +128,19 @@ def test_the_first_rejection_is_one_that_could_have_gone_either_way(page: Page) 
     button = panel.get_by_role("button", name="Next rejection").element_handle()
     page.evaluate(  # at once, as the run plays on
         "([traces, button]) => { player.load(traces, { loop: true }); button.click(); }",
-        [[usual, plain(rejected(*probabilities))], button],
+        [[plain(usual), plain(other)], button],
     )
     expect(panel.locator(".ds-formula")).to_contain_text("= 0.5")
     panel.get_by_role("button", name="Next rejection").click()  # and from there on each one
     expect(panel.locator(".ds-where")).to_contain_text("pass 7 of 8")
     # A run without one such shows its own.
-    page.evaluate("traces => player.load(traces, { loop: true })", [usual, plain(rejected(0.0, 0.1))])
+    page.evaluate("traces => player.load(traces, { loop: true })", [plain(usual), plain(rejected(0.0, 0.1))])
     panel.get_by_role("button", name="Next rejection").click()
     expect(panel.locator(".ds-where")).to_contain_text("of 2")
 
 
 def test_the_panel_and_the_headline_follow_the_race(page: Page) -> None:
-    harness(page)
-    page.evaluate("traces => { player.useStage(true); player.load(traces); }", [plain(rejected(*[0.1] * 60))])
+    stage(page, rejected(*[0.1] * 60))
     page.get_by_role("button", name="Numbers", exact=True).click()
     behind = page.evaluate(
         """async () => {
