@@ -5,6 +5,7 @@ import json
 import math
 import re
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,11 +21,13 @@ from transformers import LlamaModel, Qwen3Config, Qwen3ForCausalLM
 
 from benchmarks import __main__ as bench
 from benchmarks import (
+    _by_hand,
     _pictures,
     _results,
     compare,
     continuous,
     gpu,
+    lean,
     patches,
     quality,
     report,
@@ -39,19 +42,22 @@ from benchmarks._problems import Problem
 from benchmarks._results import Claim, result, standard_error
 from benchmarks._runs import decode, job
 from benchmarks._sizes import SIZES, TINY
+from benchmarks.claims import cspd
+from benchmarks.claims.__main__ import conclusions
+from benchmarks.claims.conclusion import RESULTS, Conclusion, Effect, difference, runs
 from demo.runs.measured import measured
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_field
 from engines.models.bundled.video import load
-from engines.models.catalog import MODELS
+from engines.models.catalog import MODELS, load_model
 from engines.runtime.request import Request
 from engines.testing.tables import Table
+from traces.pairing import Estimate
 from traces.results import read_rows
 from visualizers.groups import gathered
 
 ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
 CLAIM = Claim(name="passes | time", measured=0.5, bound="at most", target=0.75, reason="eight pictures")
 
 
@@ -407,3 +413,78 @@ def test_one_that_fails_is_named_and_the_others_go_on(
         bench.main(["speeds", "-o", str(tmp_path)])
     assert ended.value.code == 2
     assert "name: 'speeds' is no benchmark; use continuous," in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.timed
+def test_no_ratio_has_fallen_by_a_quarter() -> None:
+    """In a process of its own: shapes are checked here, which takes time."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.ratios"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("usually") == 5
+
+
+@pytest.mark.slow
+def test_loops_written_by_hand_decode_what_the_engine_decodes() -> None:
+    words: Any = load_model("text-target")
+    one = lean.text_job(lean.ORDINARY, words, lean.held_out()[0], length=16)
+    assert _by_hand.text(words, one.prompt, one.config)[:8] == list(decode([one]).tokens[0][:8])
+    model: Any = load_model("studio-image")
+    ordinary = job("ar", model, "an owl in the forest", 0, temperature=0.1, top_k=1)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(torch, "multinomial", lambda probs, count, generator: probs.argmax(-1, keepdim=True))
+        drawn = _by_hand.picture(model, ordinary.prompt, 0)
+    assert tuple(drawn[0].tolist()) == decode([ordinary]).tokens[0]
+
+
+PLUS, MINUS, NONE = (Effect("", Estimate(mean, 1.0, 4)) for mean in (1.5, -1.5, 1.4))
+
+
+@pytest.mark.parametrize(
+    ("effects", "verdict"),
+    [
+        *(((PLUS,), "holds"), ((PLUS, PLUS), "holds"), ((PLUS, NONE), "partly"), ((PLUS, MINUS), "partly")),
+        *(((NONE,), "fails"), ((MINUS, NONE), "fails"), ((MINUS, MINUS), "opposite"), ((), "fails")),
+    ],
+)
+def test_three_standard_errors_decide(effects: tuple[Effect, ...], verdict: str) -> None:
+    assert Conclusion("Fig. 1", "It works", effects).verdict == verdict
+
+
+def test_what_has_no_error_decides_only_where_it_is_the_same_each_time() -> None:
+    assert difference("", [2.0], [1.0]).sign == 0, "a single run"
+    assert difference("", [2.0, 3.0], [1.0, 2.0]).sign == 1
+    assert difference("", [1.0, 1.0], [1.0, 1.0]).sign == 0
+    assert difference("", [1.0, 1.0], [1.0, 1.0], margin=0.1).sign == 1
+    assert Conclusion("Table 3", "", needs="weights").verdict == "needs weights"
+
+
+@pytest.mark.slow
+def test_what_ships_is_what_the_shipped_sweeps_say() -> None:
+    rows = json.loads((RESULTS / "claims.json").read_text())["rows"]
+    read = [each.row(paper) for paper in ("S2D2", "PSD", "SimSD") for each in conclusions(paper, 2)]
+    shipped = [row for row in rows if row["method"] in ("s2d2", "psd", "simsd")]
+    anew = [(row["method"], row["place"]) for row, own in zip(shipped, read, strict=True) if row != own]
+    assert anew == [("s2d2", "Table 4"), ("s2d2", "Figs. 2, 5, 6"), ("psd", "Fig. 6")]
+    found = {row["method"] for row in rows}
+    assert found == {"scd", "s2d2", "psd", "simsd", "cspd"}
+
+
+@pytest.mark.slow
+def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def in_the_plane(method: str, count: int, **values: object) -> list[float]:
+        """Patches take a minute; tests of their own decode them."""
+        made = runs(method, "toy-field", [None] * count, gamma=4, **values)
+        return [trace.summary.accepted / trace.summary.judged for trace in made]
+
+    monkeypatch.setattr(cspd, "_patches", in_the_plane)
+    found = [conclusion for paper in ("SCD", "CSpD") for conclusion in conclusions(paper, 3)]
+    rows = json.loads((RESULTS / "claims.json").read_text())["rows"]
+    masked = next(conclusion for conclusion in found if conclusion.place == "Table 9")
+    assert masked.row("CSpD") in rows and masked.verdict == "partly", "read from the shipped result"
+    sizes = [effect.size for conclusion in found if conclusion is not masked for effect in conclusion.effects]
+    assert all(math.isfinite(size.mean) and size.runs in (2, 3) for size in sizes)
+    aligned = next(conclusion for conclusion in found if conclusion.place == "Table 4")
+    assert aligned.effects[0].size.mean > 0.4

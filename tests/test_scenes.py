@@ -1,7 +1,5 @@
 """Scene pictures: where things are, and how the tokenizer's codes come about."""
 
-import argparse
-
 import numpy as np
 import pytest
 import torch
@@ -12,7 +10,6 @@ from engines.models.bundled.video import MOTIONS
 from engines.models.bundled.video_networks import FRAMES
 from training import scenes_data, video_data
 from training.image_tokenizer import Training
-from training.loop import Preset, Run
 from training.scenes import GROUNDS, draw
 from training.scenes_data import FEET, LOWEST_FLIGHT, STEP, TEST, TRAIN, background, compose
 
@@ -102,13 +99,3 @@ def test_the_codebook_starts_at_clusters_follows_them_and_restarts_codes_out_of_
     outputs = torch.stack([model.tokenizer.codebook[0], torch.full((12,), 50.0)])
     model.restart(outputs, torch.tensor([0, 0]))
     assert torch.equal(model.tokenizer.codebook[7], outputs[1])
-
-
-def test_the_learning_rate_can_fall_linearly_at_the_end(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
-    model = torch.nn.Linear(1, 1)
-    optimizer = torch.optim.SGD(model.parameters(), 1.0)
-    run = Run("line", model, [optimizer], Preset(steps=1_000, batch=1, lr=1.0, linear=0.5))
-    run.resume(argparse.Namespace(at=None, fresh=True))
-    rates = [optimizer.param_groups[0]["lr"] for _ in run.steps()]
-    assert rates[200] == rates[500] == 1 and rates[750] == pytest.approx(0.5) and rates[-1] < 0.01

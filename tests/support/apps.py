@@ -5,12 +5,12 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
+
+import httpx
 
 ROOT: Final = Path(__file__).parents[2]
 MOST_SECONDS_TO_START: Final = 240.0
@@ -56,10 +56,6 @@ def served(
 def answers(url: str) -> bool:
     """Whether a GET gives 200."""
     try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(answer.status == 200)
-    except urllib.error.HTTPError as error:
-        error.close()
-    except OSError:
-        pass
-    return False
+        return httpx.get(url, timeout=5).status_code == 200
+    except httpx.HTTPError:
+        return False

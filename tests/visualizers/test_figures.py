@@ -11,12 +11,11 @@ import plotly.graph_objects as go
 import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.film import film
-from support.handmade import ALL
+from support.handmade import ALL, coarse
 from support.raster import decoded, jacobi, ordinary
 from support.speculation import Plan, speculated
 
-import draftscope as ds
-from traces import stats
+from traces import loads, stats
 from traces.measures import MEASURES
 from traces.replay import state_after
 from traces.schema import Fate, Trace
@@ -96,15 +95,7 @@ def test_a_figure_has_words_axes_and_valid_json(name: str) -> None:
     assert json.loads(drawn.to_json())["layout"]["height"] > 100
 
 
-def coarse() -> Trace:
-    """Of counts alone."""
-    builder = ds.TraceBuilder("served", "owner/model")
-    for accepted in (3, 0, 2):
-        builder.count(accepted, drafted=4, tokens=accepted + 1)
-    return builder.trace()
-
-
-@pytest.mark.parametrize("maker", [*ALL.values(), coarse])
+@pytest.mark.parametrize("maker", [*ALL.values(), lambda: loads(coarse([{"accepted": 3, "committed": 4}] * 3, 12))])
 @pytest.mark.parametrize("name", FIGURES)
 def test_any_method_is_drawn_or_refused_with_a_reason(name: str, maker: Callable[[], Trace]) -> None:
     figure, trace = FIGURES[name], maker()

@@ -1,4 +1,4 @@
-"""Every view of the player: where it shows, how it grows with a running decoder, and what it makes of coarse traces."""
+"""The player's views, and those of videos: latent frames side by side, and the clip as far as it is decided."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,14 +7,15 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from support import handmade
 from support.blocks import diffusion, s2d2, simsd
-from support.browser import accessible
-from support.film import film, plain_film
+from support.browser import accessible, still
+from support.film import EACH, film, plain_film
 from support.hostile import written
-from support.playing import every_view, push, settle, show, start
-from support.raster import jacobi, ordinary
+from support.playing import every_view, go, pixels, push, settle, show, snapshot, start
+from support.raster import jacobi, ordinary, tile_color
 from support.speculation import Plan, speculated
 
 from traces import Trace, loads
+from traces.replay import states
 from traces.schema import Legend
 from visualizers.page import standalone
 
@@ -80,3 +81,113 @@ def test_pages_are_accessible_and_fit(browser: Browser, scheme: str, width: int)
         assert page.locator(".ds").evaluate("root => root.classList.contains('is-dark')") == (scheme == "dark")
         accessible(page)
     context.close()
+
+
+SIDE = 6
+FRAMES = 3
+COLUMNS = FRAMES * (SIDE + 1) - 1
+HEAD = -(-COLUMNS // 20)
+RUN = film(FRAMES, SIDE)
+
+
+def spot(position: int, cell: float) -> dict[str, float]:
+    """The middle of a position's cell on the canvas: latent frames in a row, a column apart, below their names."""
+    frame, inside = divmod(position, SIDE * SIDE)
+    row, column = divmod(inside, SIDE)
+    return {"x": (frame * (SIDE + 1) + column + 0.5) * cell, "y": (HEAD + row + 0.5) * cell}
+
+
+def hover(page: Page, position: int) -> None:
+    canvas = page.locator(".ds-picture canvas")
+    box = canvas.bounding_box()
+    canvas.hover(position=spot(position, box["width"] / COLUMNS))
+    settle(page)
+
+
+def note(page: Page) -> str:
+    return page.locator(".ds-clip-controls .ds-note").inner_text()
+
+
+def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
+    show(page, RUN)
+    for state in list(states(RUN))[20::25]:
+        go(page, state.step)
+        image = pixels(page.locator(".ds-picture canvas"))
+        cell = image.width / COLUMNS
+        for position in range(FRAMES * SIDE * SIDE):
+            place = spot(position, cell)
+            color = image.getpixel((int(place["x"]), int(place["y"])))
+            if state.final[position]:
+                assert color == tile_color(state.tokens[position])
+            elif state.tokens[position] is None:
+                assert color == (0xF4, 0xF5, 0xF7)
+
+
+def test_latent_frames_are_pointed_at_and_parted_in_the_timeline_and_the_clip_plays(page: Page) -> None:
+    show(page, RUN)
+    for position in (0, SIDE * SIDE + 8, 3 * SIDE * SIDE - 1):
+        hover(page, position)
+        assert snapshot(page)["position"] == position
+        frame = position // (SIDE * SIDE)
+        place = page.locator(".ds-place").first
+        assert f"frames {EACH * frame + 1} to {EACH * (frame + 1)}" in place.inner_text()
+    canvas = page.locator(".ds-picture canvas")
+    cell = canvas.bounding_box()["width"] / COLUMNS
+    for x, y in ((SIDE + 0.5, HEAD + 2.5), (2.5, HEAD / 2)):
+        canvas.hover(position={"x": x * cell, "y": y * cell})
+        assert snapshot(page)["position"] == 3 * SIDE * SIDE - 1
+    show(page, RUN)
+    assert "lines: where latent frames end" in page.locator(".ds-timeline .ds-note").inner_text()
+    go(page, 0)
+    image = pixels(page.locator(".ds-timeline canvas"))
+    row = [image.getpixel((x, image.height // 2)) for x in range(38, image.width - 2)]
+    dark = [x for x, color in enumerate(row) if sum(color) < 200]
+    wanted = [round(len(row) * frame / FRAMES) for frame in range(1, FRAMES)]
+    assert len(dark) == len(wanted)
+    assert all(abs(x - at) <= 2 for x, at in zip(dark, wanted, strict=True))
+    page.get_by_role("button", name="Play the clip").click()
+    page.wait_for_function("Number(document.querySelector('.ds-scrubber').value) > 3")
+    page.get_by_role("button", name="Pause the clip").click()
+    still(page, "document.querySelector('.ds-scrubber').value")
+
+
+def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> None:
+    trace = RUN
+    show(page, trace)
+    done = list(states(trace))
+    first = next(state.step for state in done if all(state.final[: SIDE * SIDE]))
+    canvas, slider = page.locator(".ds-clip canvas"), page.locator(".ds-scrubber")
+    go(page, first - 1)
+    assert note(page) == "frame 1 of 24, not decided yet"
+    assert pixels(canvas).getpixel((8, 8)) == (0xF4, 0xF5, 0xF7)
+    go(page, first)
+    assert note(page) == "frame 1 of 24"
+    assert pixels(canvas).getpixel((8, 8)) == pytest.approx(tile_color(trace.output.tokens[0]), abs=1)
+    slider.focus()
+    for _ in range(EACH):
+        page.keyboard.press("ArrowRight")
+    settle(page)
+    assert note(page) == "frame 9 of 24, not decided yet"
+    assert snapshot(page)["now"] == first  # The arrow moved the clip, not the run.
+    go(page, len(trace.steps))
+    before = pixels(canvas)
+    hover(page, SIDE * SIDE + 7)
+    marked = pixels(canvas)
+    across = marked.width / SIDE
+    assert marked.getpixel((int(across), int(across * 1.5))) != before.getpixel((int(across), int(across * 1.5)))
+    hover(page, 7)
+    assert pixels(canvas).tobytes() == before.tobytes()
+
+
+def test_given_frames_are_there_from_the_beginning_and_shift_the_names(page: Page) -> None:
+    trace = film(FRAMES, SIDE, given=9)
+    show(page, trace)
+    go(page, 0)
+    assert note(page) == "frame 1 of 33, given"
+    page.locator(".ds-scrubber").fill("10")
+    settle(page)
+    assert note(page) == "frame 10 of 33, not decided yet"
+    page.locator(".ds-picture canvas").focus()
+    page.keyboard.press("ArrowRight")
+    settle(page)
+    assert "frames 10 to 17" in page.locator(".ds-place").first.inner_text()
