@@ -216,7 +216,7 @@ def test_what_names_no_clip_is_refused(said: str, problem: str) -> None:
 
 
 def as_gif(frames: np.ndarray) -> bytes:
-    return bytes(iio.imwrite("<bytes>", frames, extension=".as_gif"))
+    return bytes(iio.imwrite("<bytes>", frames, extension=".gif"))
 
 
 def test_ones_own_clip_becomes_a_prompt_that_says_it_all() -> None:
@@ -229,7 +229,7 @@ def test_ones_own_clip_becomes_a_prompt_that_says_it_all() -> None:
 
 
 def test_a_path_is_never_a_prompt(tmp_path: Path) -> None:
-    path = tmp_path / "mine.as_gif"
+    path = tmp_path / "mine.gif"
     path.write_bytes(as_gif(np.zeros((9, 20, 20, 3), np.uint8)))
     with pytest.raises(ConfigError, match="names no clip"):
         video.load().make_task(str(path), PLAIN)
