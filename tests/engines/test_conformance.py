@@ -1,5 +1,6 @@
 """Every method keeps what it promises, under its default settings and every preset; broken ones are caught."""
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -150,6 +151,7 @@ class Cheat:
     biased: Callable[["Cheat", Tensor, Draw], Any]
     named: Callable[[Draw], Draw]
     verdicts: list[list[bool]] = field(default_factory=list)
+    judged_from: float = math.inf
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.chance, name)
@@ -157,6 +159,7 @@ class Cheat:
     def keep(self, prob: Tensor, draw: Draw, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
         kept, coin = self.chance.keep(prob, self.named(draw), until_rejection=until_rejection)
         self.verdicts.append(kept.tolist())
+        self.judged_from = min(draw.position.tolist(), default=math.inf)
         return kept, coin
 
     def categorical(self, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
@@ -195,7 +198,7 @@ CHEATS: dict[str, dict[str, Any]] = {
     "many ids": {"biased": residual(lambda cheat, weights, draw: weights.shape[-1] > 16)},
     "late positions": {"biased": residual(lambda cheat, weights, draw: draw.position >= 4)},
     "long texts": {"biased": residual(lambda cheat, weights, draw: cheat.length > 4)},
-    "deep drafts": {"biased": residual(lambda cheat, weights, draw: draw.position - draw.position[:1] >= 4)},
+    "deep drafts": {"biased": residual(lambda cheat, weights, draw: draw.position >= cheat.judged_from + 4)},
     "after a rejection": {"biased": after_a_rejection},
     "one name": {"named": renamed(0, "token", "draft", "residual")},
     "names of drafts for verdicts": {"named": renamed(None, "draft", "verify")},
