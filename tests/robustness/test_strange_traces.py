@@ -171,7 +171,6 @@ def everything(trace: Trace) -> None:
     every: tuple[Callable[[Any], object], ...] = (
         *(stats.cost_by_role, stats.cost_by_mode, stats.latency_breakdown, stats.race, stats.token_difference),
         *(stats.agreement_by_age, foresight.forecasts, text_stats.decisions, text_stats.decoded_by_step),
-        text_stats.verifications,
     )
     for compute in every:
         compute(steps)

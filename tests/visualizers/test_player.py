@@ -71,7 +71,7 @@ def test_the_picture_shows_tiles_and_marks_drafts(page: Page) -> None:
 
 def test_frames_stand_in_for_tokens_that_have_no_tile(page: Page) -> None:
     colors = {1: (1, 200, 3), 2: (4, 5, 200)}
-    frames = tuple(Frame(step, data_url(Image.new("RGB", (2, 2), color))) for step, color in colors.items())
+    frames = tuple(Frame(step=step, image=data_url(Image.new("RGB", (2, 2), color))) for step, color in colors.items())
     show(page, replace(several_rows(), legend=Legend(frames=frames)))
     for step, color in colors.items():
         go(page, step)
