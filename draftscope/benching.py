@@ -49,16 +49,18 @@ _OF_MODELS: Final = ("device", "dtype", "tokenizer")
 """Fields of a `Request` that stand among the settings."""
 _ORDINARY: Final = "ordinary"
 _DRAFTERS: Final = {"small": "the drafter", "lookup": "lookup", "eagle": "eagle", "lookup-eagle": "lookup or eagle"}
-_HEADS: Final = (
-    "Decoding",
-    "Tokens per target pass",
-    "Acceptance",
-    "Acceptance by place",
-    "Tokens per second",
-    "Times as fast (quartiles)",
-    "Same tokens",
-)
-
+_COLUMNS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
+    "Decoding": lambda line: line["label"],
+    "Tokens per target pass": lambda line: f"{line['tokens_per_pass']:.2f}",
+    "Acceptance": lambda line: "" if line["acceptance"] is None else f"{line['acceptance']:.2f}",
+    "Acceptance by place": lambda line: " ".join(f"{rate:.2f}" for rate in line["acceptance_by_place"]),
+    "Tokens per second": lambda line: f"{line['tokens_per_second']:.1f}",
+    "Times as fast (quartiles)": lambda line: (
+        f"{line['speed']:.2f} ({line['speed_low']:.2f} to {line['speed_high']:.2f})"
+    ),
+    "Same tokens": lambda line: "" if line["same"] is None else f"{line['same']} of {line['prompts']}",
+}
+"""Of the printed table: head -> what a line of `Bench.table` shows there."""
 
 Conversation: TypeAlias = str | Sequence[str]
 """A prompt, or what is asked turn by turn."""
@@ -120,26 +122,15 @@ class Bench:
         }
 
     def _cells(self) -> list[list[str]]:
-        return [
-            [
-                line["label"],
-                f"{line['tokens_per_pass']:.2f}",
-                "" if line["acceptance"] is None else f"{line['acceptance']:.2f}",
-                " ".join(f"{rate:.2f}" for rate in line["acceptance_by_place"]),
-                f"{line['tokens_per_second']:.1f}",
-                f"{line['speed']:.2f} ({line['speed_low']:.2f} to {line['speed_high']:.2f})",
-                "" if line["same"] is None else f"{line['same']} of {line['prompts']}",
-            ]
-            for line in self.table()
-        ]
+        return [[cell(line) for cell in _COLUMNS.values()] for line in self.table()]
 
     def markdown(self) -> str:
         """The table in Markdown, with what it suggests."""
-        return f"{as_markdown(_HEADS, self._cells())}\n{self.suggested()}\n"
+        return f"{as_markdown([*_COLUMNS], self._cells())}\n{self.suggested()}\n"
 
     def latex(self) -> str:
         """The table in LaTeX, for the package booktabs."""
-        return as_latex(_HEADS, self._cells())
+        return as_latex([*_COLUMNS], self._cells())
 
     def suggested(self) -> str:
         """Which draft length to use, in a sentence a drafter."""
