@@ -85,19 +85,19 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
 def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
     chance.same_noise = config.same_noise
     done = torch.empty(0, dtype=torch.long, device=task.device)
-    context, gamma, kept = list(task.prompt), config.gamma, (0, 0)
-    lookup_gamma = config.lookup_gamma if config.drafter == "lookup-eagle" and gamma else gamma
+    context, kept, least = list(task.prompt), (0, 0), _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1)
+    copied = config.lookup_gamma if config.drafter == "lookup-eagle" and config.gamma else config.gamma
+    lengths = {"draft": config.gamma, "lookup": copied}
     iteration, ended = 0, False
     while (n := len(done)) < task.length and not ended:
         # Draft (Alg. 1, first loop). The target always adds one token, so the last position needs no draft.
         most = task.length - n - 1
         if config.drafter in EAGLES and not iteration:
             most = 0  # the target has yet to read the prompt
-        least = _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1)
-        x, q = _look_up(context, min(lookup_gamma, most), task, least)
-        looked_up = bool(len(x))
-        if not looked_up and config.drafter != "lookup":
-            x, q = yield from _draft(task, done, min(gamma, most), kept[1], chance)
+        x, q = _look_up(context, min(lengths["lookup"], most), task, least)
+        by = "lookup" if len(x) or config.drafter == "lookup" else "draft"
+        if by == "draft":
+            x, q = yield from _draft(task, done, min(lengths["draft"], most), kept[1], chance)
         W = len(x)
 
         # Verify all drafts in one pass.
@@ -131,11 +131,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         context += tokens[:gained]
         kept = (n + gained - 1, min(n + gained, n + W) - 1)
         if config.adaptive and W:
-            longer = 2 if gained > W else -1
-            if looked_up:
-                lookup_gamma = min(max(lookup_gamma + longer, 1), MOST_DRAFTS)
-            else:
-                gamma = min(max(gamma + longer, 1), MOST_DRAFTS)
+            lengths[by] = min(max(lengths[by] + (2 if gained > W else -1), 1), MOST_DRAFTS)
         iteration += 1
     return done
 
