@@ -22,7 +22,6 @@ from benchmarks.lean import cost, ratios, turns
 from engines.models.catalog import MODELS, load_model
 from engines.models.fetching import folder_of
 from engines.models.sessions.causal import SlotCache
-from engines.runtime.driver import Job
 from engines.runtime.request import Request
 from traces.streams import piped
 
@@ -93,7 +92,7 @@ def ordinary(own: Any, plain: Any, rounds: int) -> list[Claim]:
     pairs, times = list[tuple[float, float]](), list[float]()
     count = 0
     for prompt in PROMPTS:
-        job = _job("ar", own, prompt)
+        job = Request("ar", own, prompt, settings={"top_k": 1, "length": LENGTH}).job()
         ids, count = list(job.task.prompt), count + decode([job]).forwards
         pairs += turns(partial(decode, [job]), partial(by_hand, own._network, ids, job.task.ends), rounds)
         both = turns(partial(decode, [job]), partial(generated, plain, ids), rounds)
@@ -123,10 +122,6 @@ def generated(network: Any, prompt: Sequence[int]) -> Any:
     """The same by `generate`."""
     ids = torch.tensor([prompt])
     return network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=LENGTH, do_sample=False)
-
-
-def _job(method: str, model: Any, prompt: str, **settings: object) -> Job:
-    return Request(method, model, prompt, settings={"top_k": 1, "length": LENGTH, **settings}).job()
 
 
 def _claim(name: str, values: Sequence[float], bound: Any, target: float | None, reason: str = "") -> Claim:

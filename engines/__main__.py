@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
         find(options.method),
         options.model,
         sys.stdin.read().strip() if options.prompt == STANDARD else options.prompt,
-        seed=_seed(options.seed),
+        seed=int(options.seed) if options.seed.removeprefix("-").isdecimal() else options.seed,  # refused by name
         settings=assignments(options.set),
         preset=options.preset,
         draft=options.draft_model,
@@ -235,11 +235,6 @@ def convert(options: argparse.Namespace) -> int:
     method = "cspd" if options.kind in ("mar", "xar", "harmon") else "scd"
     print(f"run it with: python -m engines run {method} --model {quote(options.target)} ...")
     return DONE
-
-
-def _seed(text: str) -> int | str:
-    """A seed of the command line; text that is no whole number stays text, which `Request` refuses by name."""
-    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str]:

@@ -404,7 +404,8 @@ class WatchPage:
     def _for_model(self, model: ModelInfo, method: Method | None = None) -> Update:
         """The form as it opens for a model, and for a method where that is another one, too."""
         update = self._settings_for(model) | (self._for_method(method) if method else {})
-        update[self.model] = update.get(self.model, gr.update()) | {"value": model.id, "info": _said(model)}
+        info = how_to_fetch(model.id) if model.fetched and not at_hand(model.id) else model.terms or None
+        update[self.model] = update.get(self.model, gr.update()) | {"value": model.id, "info": info}
         update[self.length] = update.get(self.length, gr.update()) | {"visible": model.text}
         value, interactive = model.default_prompt, bool(model.default_prompt)
         update[self.prompt] = gr.update(value=value, placeholder=_placeholder(model), interactive=interactive)
@@ -460,8 +461,3 @@ def _placeholder(model: ModelInfo) -> str:
 def _models(family: str) -> list[tuple[str, str]]:
     fits = [model for model in MODELS.values() if family in model.families and (model.fetched or at_hand(model.id))]
     return [(model.label if at_hand(model.id) else f"{model.label}, not fetched yet", model.id) for model in fits]
-
-
-def _said(model: ModelInfo) -> str | None:
-    """What stands below the choice of a model: how it is had, or what its licence asks for."""
-    return how_to_fetch(model.id) if model.fetched and not at_hand(model.id) else model.terms or None

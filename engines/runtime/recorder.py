@@ -11,7 +11,7 @@ from torch import Tensor
 
 from engines.protocol import NO_ENTRY, Decision, DraftGraph
 from engines.sampling.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
-from traces.schema import Call, Fate, Mask, Node, Numbers, PathPair, Step, Token
+from traces.schema import Call, Fate, Mask, Node, PathPair, Step, Token
 
 _FATES: Final = tuple(Fate)
 _DIGITS: Final = 6
@@ -124,7 +124,8 @@ def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) 
     position = tuple(map(int, columns.pop("position")))
     token, draft, row = _tokens(columns, "token") or (), _tokens(columns, "draft"), columns.pop("row", None)
     top = _alternatives(columns)
-    numbers = dict(zip(columns, map(_numbers, _rounded([*columns.values()])), strict=True))
+    rounded = [tuple(None if isnan(value) else value for value in column) for column in _rounded([*columns.values()])]
+    numbers = dict(zip(columns, rounded, strict=True))
     p, q, accept_prob, coin = (numbers.pop(name, None) for name in ("p", "q", "accept_prob", "coin"))
     counts: dict[str, float] = {}
     if draft is not None:
@@ -221,10 +222,6 @@ def _likely(
         each = {one for one in zip(*column, strict=True) if one[1] > 0 or one[2] > 0}
         kept[entry] = tuple(sorted(each, key=lambda one: (-one[1], -one[2], one[0])))
     return tuple(kept)
-
-
-def _numbers(column: list[float]) -> Numbers:
-    return tuple(None if isnan(value) else value for value in column)
 
 
 def _rounded(table: Any, digits: int = _DIGITS) -> list[Any]:
