@@ -178,7 +178,6 @@ def test_greedy_texts_are_those_of_ordinary_decoding(drafter: str, vocabulary: i
 
 @pytest.mark.parametrize(("adaptive", "longest"), [(False, 5), (True, 12)])
 def test_lookups_have_a_draft_length_of_their_own(adaptive: bool, longest: int) -> None:
-    """Where lengths adapt, one that grows with lookups leaves the other as it is."""
     values = {"drafter": "lookup-eagle", "gamma": 2, "lookup_gamma": 5, "length": 64, "adaptive": adaptive}
     steps = finish(job(pair(3, 2), **values)).steps
     drafted = {i: step.signals["window"] for i, step in enumerate(steps) if step.call.role == "target"}
