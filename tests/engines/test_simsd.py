@@ -243,7 +243,7 @@ def test_calls_and_fates_tell_who_did_what() -> None:
         if step.call.mode == "small_draft":
             assert step.fate == (Fate.DRAFTED,)
         else:
-            assert step.mask is not None
+            assert step.mask and sum(key[0] == "D" for key in step.mask.keys) == len(step.position)
             assert set(step.fate) <= {Fate.ACCEPTED, Fate.RESAMPLED, Fate.DISCARDED}
             assert {"order", "kl", "cross_entropy", "agrees", "ratio", "residual_mass"} <= set(step.numbers)
     assert loads(dumps(trace)) == trace
