@@ -83,12 +83,15 @@ def to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Ten
 
 
 def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:
-    logits = logits.to(torch.float64)
     conditional = logits[..., 0, :, :]
     if logits.shape[-3] == 2:
         assert isinstance(sampling, GuidedSampling)
-        unconditional = logits[..., 1, :, :]
+        conditional, unconditional = conditional.to(torch.float64), logits[..., 1, :, :].to(torch.float64)
         conditional = sampling.guidance * (conditional - unconditional) + unconditional
+    if sampling.top_k == 1:  # what softmax gives where all others are -inf
+        likeliest = (conditional >= conditional.amax(-1, keepdim=True)).to(torch.float64)
+        return likeliest / likeliest.sum(-1, keepdim=True)
+    conditional = conditional.to(torch.float64)
     if sampling.temperature != 1.0:
         conditional = conditional / sampling.temperature
     if 0 < sampling.top_k < conditional.shape[-1]:
