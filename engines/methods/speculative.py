@@ -15,11 +15,11 @@ x_i).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
@@ -86,18 +86,22 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
     chance.same_noise = config.same_noise
     done = torch.empty(0, dtype=torch.long, device=task.device)
     context, kept, least = list(task.prompt), (0, 0), _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1)
-    copied = config.lookup_gamma if config.drafter == "lookup-eagle" and config.gamma else config.gamma
-    lengths = {"draft": config.gamma, "lookup": copied}
+    copied_to = len(context)
+    longest = config.lookup_gamma if config.drafter == "lookup-eagle" and config.gamma else config.gamma
+    lengths = {"draft": config.gamma, "lookup": longest}
     iteration, ended = 0, False
     while (n := len(done)) < task.length and not ended:
         # Draft (Alg. 1, first loop). The target always adds one token, so the last position needs no draft.
         most = task.length - n - 1
         if config.drafter in EAGLES and not iteration:
             most = 0  # the target has yet to read the prompt
-        x, q = _look_up(context, min(lengths["lookup"], most), task, least)
-        by = "lookup" if len(x) or config.drafter == "lookup" else "draft"
+        place = _look_up(context, copied_to, least)
+        copied = context[place : place + min(lengths["lookup"], most)]
+        by = "lookup" if copied or config.drafter == "lookup" else "draft"
         if by == "draft":
             x, q = yield from _draft(task, done, min(lengths["draft"], most), kept[1], chance)
+        else:
+            x, q = _certain(copied, task)
         W = len(x)
 
         # Verify all drafts in one pass.
@@ -128,7 +132,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         )
         gained, stop, *tokens = ask_numbers(answer)
         done, ended = torch.cat([done, after[:gained]]), bool(stop)
-        context += tokens[:gained]
+        context, copied_to = context + tokens[:gained], place + gained
         kept = (n + gained - 1, min(n + gained, n + W) - 1)
         if config.adaptive and W:
             lengths[by] = min(max(lengths[by] + (2 if gained > W else -1), 1), MOST_DRAFTS)
@@ -156,17 +160,24 @@ def _draft(task: Task, done: Tensor, count: int, kept: int, chance: Chance) -> P
     return tokens[len(done) :], torch.cat(probs)
 
 
-def _look_up(context: Sequence[int], most: int, task: Task, least: int) -> tuple[Tensor, Tensor]:
-    """What followed the end of the text where it last stood before, at most so many tokens, and q: certainty.
+def _look_up(context: Sequence[int], copied_to: int, least: int) -> int:
+    """Where to copy drafts from: behind an earlier place of the text's end, of which at least so many tokens match.
 
-    Of the end at least so many tokens have to match.
+    The longest match counts; of equally long ones the first at or behind `copied_to`, where the last copy ended, or
+    else the last. The length of the text, where nothing matches.
     """
-    repeated: Sequence[int] = ()
-    for length in range(min(_LONGEST_MATCH, len(context) - 1), least - 1, -1):
+    here = len(context)
+    for length in range(min(_LONGEST_MATCH, here - 1), least - 1, -1):
         end = context[-length:]
-        starts = (i for i in range(len(context) - length - 1, -1, -1) if context[i : i + length] == end)
-        if (start := next(starts, None)) is not None:
-            repeated = context[start + length : start + length + most]
-            break
-    x = to_device(torch.tensor(list(repeated), dtype=torch.long), task.device)
-    return x, one_hot(x, task.vocabulary).to(torch.float64)
+        places = chain(range(max(copied_to, length), here), range(min(copied_to, here) - 1, length - 1, -1))
+        place = next((i for i in places if context[i - length : i] == end), None)
+        if place is not None:
+            return place
+    return here
+
+
+def _certain(tokens: Sequence[int], task: Task) -> tuple[Tensor, Tensor]:
+    """Drafts x [W] that were looked up, and their distributions q [W, V]: 1 at the draft."""
+    x = to_device(torch.tensor(tokens, dtype=torch.long), task.device)
+    q = torch.zeros(len(x), task.vocabulary, dtype=torch.float64, device=task.device)
+    return x, q.scatter_(1, x[:, None], 1.0)

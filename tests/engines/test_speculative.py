@@ -109,14 +109,15 @@ def test_own_drafts_are_all_accepted_and_without_drafts_it_is_ordinary_decoding(
 
 
 def test_lookup_repeats_what_followed_before() -> None:
-    task = Table(2, 4, seed=0).task
-    x, q = speculative._look_up([3, 1, 2, 0, 3, 1, 2], 3, task, 1)
-    assert x.tolist() == [0, 3, 1]
-    assert torch.equal(q, torch.eye(4, dtype=torch.float64)[[0, 3, 1]])
-    assert speculative._look_up([0, 1, 2, 3], 3, task, 1)[0].tolist() == []
-    assert speculative._look_up([0], 3, task, 1)[0].tolist() == []
-    assert speculative._look_up([1, 2, 0, 1, 2], 3, task, 3)[0].tolist() == []
-    assert speculative._look_up([3, 1, 2, 0, 3, 1, 2], 3, task, 4)[0].tolist() == []
+    look_up = speculative._look_up
+    assert look_up([3, 1, 2, 0, 3, 1, 2], 7, 1) == 3
+    assert look_up([0, 1, 2, 3], 4, 1) == 4
+    assert look_up([0], 1, 1) == 1
+    assert look_up([1, 2, 0, 1, 2], 5, 3) == 5
+    assert look_up([3, 1, 2, 0, 3, 1, 2], 7, 4) == 7
+    assert [look_up([1, 0, 1, 2, 1, 3, 1], copied_to, 1) for copied_to in (0, 2, 5, 6, 7)] == [1, 3, 5, 5, 5]
+    x, q = speculative._certain([0, 3, 1], Table(2, 4, seed=0).task)
+    assert torch.equal(q, torch.eye(4, dtype=torch.float64)[x]) and x.tolist() == [0, 3, 1]
 
 
 def text_job(method: str, shift: bool = False, **values: object) -> Job:
