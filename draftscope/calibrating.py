@@ -15,6 +15,7 @@ import torch
 
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
+from engines.models.lean import LARGE
 from engines.models.memory import free_bytes
 from engines.runtime.driver import decode
 from engines.runtime.environment import environment
@@ -25,6 +26,7 @@ from traces.hardware import SHIPPED, Device, Engine, HardwareError, Size, Work, 
 USAGE, NO_MODEL = 2, 3
 _RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("ar", "studio-image-draft", {}),
+    ("scd", "studio-image-draft", {"window": 16}),
     ("ar", "studio-image", {}),
     *(("scd", "studio-image", {"window": window}) for window in (8, 32, 128)),
     ("ar", "text-draft", {"length": 64}),
@@ -36,14 +38,14 @@ _RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
 """Passes of 1 to 128 tokens; those of the clip, the last, attend to up to a thousand."""
 _LONG: Final = 0.25
 """Seconds from which on a run is timed once, others twice."""
-_UNIT: Final = Device(name="", memory=1, bandwidth=1, peak=1, source="")
-_ALONE: Final = Engine(name="", overhead=0, verification=0, source="", bandwidth_share=1, compute_share=1, attention=0)
+_UNIT: Final = Device(name="", memory=1, bandwidth=1, peak=1, source="", cache=LARGE)
+_ALONE: Final = Engine(
+    name="", overhead=0, verification=0, source="", bandwidth_share=1, compute_share=1, attention=0, several=1
+)
 
 Terms = tuple[float, ...]
-"""Of some passes: how many, their layers, those that judge drafts, bytes, flops, and flops of attention.
-
-Or seconds for each of them.
-"""
+"""Of some passes: how many, their layers, those that judge drafts, bytes, flops, flops of attention, and layers of
+passes over several tokens. Or seconds for each of them."""
 _BYTES, _FLOPS = 3, 4
 
 
@@ -62,7 +64,7 @@ def calibrate(device: str | None = None) -> Device:
     """
     begun = time.perf_counter()
     runs = [_timed(method, model, settings, device) for method, model, settings in _RUNS]
-    base, overhead, verification, byte, flop, attention = fitted(runs)
+    base, overhead, verification, byte, flop, attention, several = fitted(runs)
     place = load_model(_RUNS[0][1], device).device
     about, names = environment(place, torch.float32), ", ".join(dict.fromkeys(model for _, model, _ in _RUNS))
     threads = f"{about.threads} thread{'s' * (about.threads != 1)}"
@@ -70,11 +72,11 @@ def calibrate(device: str | None = None) -> Device:
     source = f"measured in {took} with {threads}: {sum(count for (count, *_), _ in runs):.0f} passes of {names}"
     engine = Engine(
         name="as measured", overhead=overhead, verification=verification, source=source, base=base, overlaps=False,
-        bandwidth_share=1.0, compute_share=1.0, attention=attention / flop,
+        bandwidth_share=1.0, compute_share=1.0, attention=attention / flop, several=several,
     )  # fmt: skip
     return Device(
         name=f"{about.device}, measured", memory=free_bytes(str(place)) or 1e12, bandwidth=1 / byte, peak=1 / flop,
-        source=source, engine=engine,
+        source=source, engine=engine, cache=LARGE,
     )  # fmt: skip
 
 
@@ -100,7 +102,8 @@ def _timed(method: str, model: str, settings: dict[str, Any], device: str | None
 def _terms(size: Size, work: Work) -> Terms:
     """Of one pass."""
     cost, whole = (pass_cost(_UNIT, size, replace(_ALONE, attention=factor), work) for factor in (0, 1))
-    return 1.0, float(size.layers), float(work.judges), cost.memory, cost.compute, whole.compute - cost.compute
+    attention = whole.compute - cost.compute
+    return 1.0, float(size.layers), float(work.judges), cost.memory, cost.compute, attention, cost.overhead
 
 
 def fitted(runs: Sequence[tuple[Terms, float]]) -> Terms:
@@ -128,10 +131,11 @@ def table(device: Device) -> str:
     return (
         f"{device.name}; {device.source}\n"
         f"memory              {device.memory / 1e9:.1f} GB free\n"
-        f"bandwidth           {device.bandwidth / 1e9:.1f} GB/s\n"
+        f"bandwidth           {device.bandwidth / 1e9:.1f} GB/s, without weights under {device.cache / 1e6:.0f} MB\n"
         f"peak                {device.peak / 1e9:.1f} GFLOP/s\n"
         f"a flop of attention {engine.attention:.2f} times another one\n"
-        f"a pass adds         {1e3 * engine.base:.3f} ms, and {1e3 * engine.overhead:.3f} ms for every layer\n"
+        f"a pass adds         {1e3 * engine.base:.3f} ms, and {1e3 * engine.overhead:.3f} ms for every layer, or "
+        f"{1e3 * (engine.overhead + engine.several):.3f} ms over several tokens\n"
         f"a verification adds {1e3 * engine.verification:.3f} ms"
     )
 

@@ -6,7 +6,8 @@ A forward pass takes, in seconds,
 
 (the sum of both instead of the larger one where an engine does not read memory while it computes)
 
-    bytes         the weights, the KV cache that is read, and a diffusion head's weights for each of its steps
+    bytes         the KV cache that is read, the weights, and a diffusion head's weights for each of its steps, but for
+                  weights that a cache of the device holds
     flops         2 * parameters * query tokens, 4 * layers * width * query tokens * keys for attention, and
                   2 * parameters of the head * noisy tokens
     overhead      what the engine adds for every pass, layer and step of a head: kernel launches, scheduling
@@ -53,6 +54,8 @@ class Engine:
     """Whether memory is read while it computes; else the times of both add up."""
     attention: float = 1.0
     """How much longer a flop of attention takes than another one."""
+    several: float = 0.0
+    """Seconds more for every layer of a pass over more than one token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,8 @@ class Device:
     source: str
     engine: Engine | None = None
     """With which it was measured; None for a data sheet."""
+    cache: float = 0.0
+    """Bytes of weights that are still too many for its cache; fewer take no time to read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,9 +215,11 @@ def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCos
     keys = work.context + work.query_tokens / work.rows / 2  # a query sees half of its own row's queries on average
     flops = work.query_tokens * (2 * size.parameters + 4 * size.layers * size.width * keys * engine.attention)
     flops += work.noisy_tokens * 2 * size.head
-    moved = size.weight_bytes + work.rows * work.context * size.cache_bytes + work.head_passes * size.head_bytes
+    weights, head = (held if held >= device.cache else 0.0 for held in (size.weight_bytes, size.head_bytes))
+    moved = weights + work.rows * work.context * size.cache_bytes + work.head_passes * head
+    layers = size.layers + work.head_passes * size.step_layers
     return PassCost(
-        overhead=engine.base + engine.overhead * (size.layers + work.head_passes * size.step_layers),
+        overhead=engine.base + engine.overhead * layers + engine.several * size.layers * (work.query_tokens > 1),
         verification=engine.verification if work.judges else 0.0,
         memory=moved / (device.bandwidth * engine.bandwidth_share),
         compute=flops / (device.peak * engine.compute_share),

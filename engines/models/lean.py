@@ -22,7 +22,7 @@ Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""
 _ROTATIONS: Final = ("default", "linear", "llama3")
 """Kinds of rotary embeddings whose angles do not depend on the length of a text."""
-_LARGE: Final = 3 * 2**23
+LARGE: Final = 3 * 2**23
 """Bytes of weights from which on no cache holds them beside all else."""
 _ROWS: Final = 4
 """The fewest rows of a packed product: one takes as long, and from two on a row does not depend on the others."""
@@ -91,7 +91,7 @@ def lean(model: nn.Module) -> nn.Module:
     size = sum(weight.nbytes for weight in layers.parameters() if weight.device.type == "cpu")
     if not size or not packs():
         return Lean(model, Linear)
-    return Lean(model, PackedLinear if size >= _LARGE else CachedLinear)
+    return Lean(model, PackedLinear if size >= LARGE else CachedLinear)
 
 
 def fits(model: Any) -> bool:

@@ -191,7 +191,7 @@ def test_lookups_have_a_draft_length_of_their_own(adaptive: bool, own: set[int],
 def test_drafts_are_those_that_training_unrolls(drafter: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind rejections and tokens that were looked up: what whole texts of the plain network give."""
     if packed:
-        monkeypatch.setattr(lean_module, "_LARGE", 0)
+        monkeypatch.setattr(lean_module, "LARGE", 0)
     target, own = plain(8), network(8, 6)
     one = job(pair(8, 6), seed=3, drafter=drafter, gamma=STEPS, length=48)
     compared, verified = set[int](), 0

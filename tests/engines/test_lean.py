@@ -104,7 +104,7 @@ def test_a_causal_model_says_what_the_native_one_says(kind: str, there: bool, mo
         whole = model(ids, output_hidden_states=True)
     if not there:
         monkeypatch.setattr(PackedLinear, "__call__", lambda *_: torch.ops.mkldnn.gone())
-    monkeypatch.setattr(lean_module, "_LARGE", 0)
+    monkeypatch.setattr(lean_module, "LARGE", 0)
     packs.cache_clear()
     one, cache = LeanCausalLM(deepcopy(model)), SlotCache(LAYERS, LENGTH)
     packs.cache_clear()

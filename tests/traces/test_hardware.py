@@ -158,10 +158,11 @@ def test_the_models_that_ship_are_as_large_as_they_are_said_to_be() -> None:
 
 
 def test_terms_come_back_from_the_times_that_they_make_and_none_is_negative() -> None:
-    wanted = (2e-4, 3e-4, 8e-4, 1e-10, 1.5e-11, 4e-11)
-    did = [(k, k * layers, j, k * byte, k * flop, k * attention) for k, layers, j, byte, flop, attention in (
-        (9.0, 6, 0, 2e7, 1e7, 1e6), (7.0, 6, 7, 2e7, 3e8, 2e7), (5.0, 5, 5, 3e7, 1e8, 1e6), (8.0, 1, 0, 4e6, 2e6, 1e5),
-        (6.0, 4, 0, 5e6, 4e7, 2e6), (4.0, 5, 0, 3e7, 2e7, 9e5), (3.0, 6, 3, 2e7, 1e8, 9e7),
+    wanted = (2e-4, 3e-4, 8e-4, 1e-10, 1.5e-11, 4e-11, 1e-4)
+    did = [(k, k * layers, j, k * byte, k * flop, k * at, k * wide) for k, layers, j, byte, flop, at, wide in (
+        (9.0, 6, 0, 0, 1e7, 1e6, 0), (7.0, 6, 7, 0, 3e8, 2e7, 6), (5.0, 5, 5, 3e7, 1e8, 1e6, 5),
+        (8.0, 1, 0, 0, 2e6, 1e5, 0), (6.0, 4, 0, 0, 4e7, 2e6, 4), (4.0, 5, 0, 3e7, 2e7, 9e5, 5),
+        (3.0, 6, 3, 2e6, 1e8, 9e7, 6), (4.0, 5, 4, 3e7, 4e7, 2e6, 0),
     )]  # fmt: skip
     runs = [(terms, sum(a * b for a, b in zip(terms, wanted, strict=True))) for terms in did]
     assert calibrating.fitted(runs) == pytest.approx(wanted, rel=1e-6)
@@ -173,9 +174,11 @@ def test_terms_come_back_from_the_times_that_they_make_and_none_is_negative() ->
 
 def test_what_is_timed_judges_drafts_of_another_model_and_attends_to_long_contexts() -> None:
     runs = {(method, model) for method, model, _ in calibrating._RUNS}
-    assert {("speculative", "text-target"), ("scd", "studio-video")} <= runs
+    assert {("speculative", "text-target"), ("scd", "studio-video"), ("scd", "studio-image-draft")} <= runs
     short, far = (calibrating._terms(SHIPPED["studio-video"], Work(query_tokens=32, context=n)) for n in (0, 900))
     assert far[4] == short[4] and far[5] - short[5] == pytest.approx(32 * 4 * 6 * 256 * 900)
+    one, two = (calibrating._terms(SHIPPED["text-target"], Work(query_tokens=n)) for n in (1, 2))
+    assert short[3] == 0 and one[3] == SHIPPED["text-target"].weight_bytes and (one[6], two[6]) == (0, 5)
 
 
 @pytest.mark.slow
@@ -204,7 +207,21 @@ def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
     assert cost.seconds == pytest.approx(2e-3 + 4e-3 + cost.memory + cost.compute)
     longer = cost.compute - pass_cost(H100, size, replace(engine, attention=1.0), work).compute
     assert longer == pytest.approx(2 * 8 * 4 * size.layers * size.width * 204 / (989e12 * 0.6))
-    file, row = tmp_path / "here.json", asdict(replace(H100, engine=engine))
+    wide = replace(engine, several=5e-4)
+    assert pass_cost(H100, size, wide, work).overhead == pytest.approx(cost.overhead + 2e-3)
+    assert pass_cost(H100, size, wide, Work(query_tokens=1)).overhead == cost.overhead
+    size = SHIPPED["patch-target"]
+    head, all_but, kept = (
+        pass_cost(replace(H100, cache=n), size, engine, Work(query_tokens=1, context=9, head_passes=2)).memory
+        for n in (size.head_bytes, size.weight_bytes, size.weight_bytes + 1)
+    )
+    assert head - all_but == pytest.approx(2 * size.head_bytes / (3350e9 * 0.8))
+    assert kept == pytest.approx(9 * size.cache_bytes / (3350e9 * 0.8))
+    assert all_but - kept == pytest.approx(size.weight_bytes / (3350e9 * 0.8))
+    file, row = tmp_path / "here.json", asdict(replace(H100, engine=wide, cache=1e6))
+    file.write_text(json.dumps(row))
+    assert ds.predict(read(RUN), file).seconds == ds.predict(read(RUN), replace(H100, engine=wide, cache=1e6)).seconds
+    del row["cache"], row["engine"]["several"]  # as calibrations before them are
     file.write_text(json.dumps(row))
     assert ds.predict(read(RUN), file).seconds == ds.predict(read(RUN), replace(H100, engine=engine)).seconds
     assert ds.predict(read(RUN), file, engine="eager") == ds.predict(read(RUN), "H100")
