@@ -69,15 +69,11 @@ def read_device(given: str | os.PathLike[str]) -> Device:
 def summary(prediction: Prediction) -> dict[str, Any]:
     """The prediction as plain data: seconds, the speed-up, and what bounds the passes."""
     bounds = [cost.bound for cost in prediction.passes]
+    fields = ("tokens", "batch", "seconds", "ordinary_seconds", "speed_up", "tokens_per_second")
     return {
         "computed": True,
         "passes": len(prediction.passes),
-        "tokens": prediction.tokens,
-        "batch": prediction.batch,
-        "seconds": prediction.seconds,
-        "ordinary_seconds": prediction.ordinary_seconds,
-        "speed_up": prediction.speed_up,
-        "tokens_per_second": prediction.tokens_per_second,
+        **{field: getattr(prediction, field) for field in fields},
         "bounds": {bound: bounds.count(bound) for bound in ("launches", "memory", "compute")},
         "left_out": prediction.note,
     }
@@ -87,9 +83,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """`draftscope predict`: print what a trace would take elsewhere, and return the exit code."""
     parser = argparse.ArgumentParser(prog="draftscope predict", description=__doc__)
     parser.add_argument("trace")
-    parser.add_argument(
-        "--device", required=True, help=f"a file of draftscope calibrate, or one of {', '.join(DEVICES)}"
-    )
+    parser.add_argument("--device", required=True, help=f"a file that calibrate wrote, or one of {', '.join(DEVICES)}")
     sizes = f"parameters, such as 7e9, or one of {', '.join([*SIZES, *SHIPPED])}; default: the trace's own"
     parser.add_argument("--target", help=sizes)
     parser.add_argument("--draft", help="size of the drafter, likewise")

@@ -278,16 +278,14 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
     Raises:
         HardwareError: where a pass has no query tokens, a drafter is missing, or the device has too little memory.
     """
-    device, engine, target, draft = machine.device, machine.engine, machine.target, machine.draft
-    batch = machine.batch
+    device, engine, target, draft, batch = machine.device, machine.engine, machine.target, machine.draft, machine.batch
     if batch < 1:
         raise HardwareError(f"batch: {batch} is not allowed; use a whole number from 1.")
     drafting = any(step.call.role == "draft" for step in trace.steps)
     if drafting and draft is None:
         raise HardwareError("draft: is missing, and in this trace another model drafts; name its size.")
     rows = guided_rows(trace.config)
-    positions = canvas_size(trace.canvas)
-    check_memory(device, target, draft if drafting else None, positions * rows * batch)
+    check_memory(device, target, draft if drafting else None, canvas_size(trace.canvas) * rows * batch)
 
     passes = [
         pass_cost(device, draft if step.call.role == "draft" and draft is not None else target, engine, work)
@@ -480,17 +478,10 @@ ENGINES: Final = _by_name(
 
 def presets() -> dict[str, Any]:
     """Devices, networks and engines as plain data, and the target and drafter to begin with for a kind of canvas."""
-    derived = {
-        "weights": "weight_bytes",
-        "cache": "cache_bytes",
-        "head_bytes": "head_bytes",
-        "step_layers": "step_layers",
-    }
+    derived = ("weight_bytes", "cache_bytes", "head_bytes", "step_layers")
     return {
         "devices": [asdict(device) for device in DEVICES.values()],
-        "sizes": [
-            asdict(size) | {name: getattr(size, known) for name, known in derived.items()} for size in SIZES.values()
-        ],
+        "sizes": [asdict(size) | {name: getattr(size, name) for name in derived} for size in SIZES.values()],
         "engines": [asdict(engine) for engine in ENGINES.values()],
         "usual": {
             "text": ("Llama 3.1 8B", "Llama 3.2 1B"),

@@ -219,11 +219,8 @@ def test_the_clock_of_other_hardware_counts_the_steps_of_a_diffusion_head_as_pyt
     page.get_by_label("Target").select_option("Cosmos 4B")
     left_out = predict(trace, read_machine("B200", "eager", "Cosmos 4B", "MAR-B")).note
     expect(page.locator(".ds-hardware")).to_contain_text(left_out)
-    show(
-        page,
-        silent := replace(trace, config={**trace.config, "steps": None, "guidance": 3.0}),
-        fragment="#clock=computed",
-    )
+    silent = replace(trace, config={**trace.config, "steps": None, "guidance": 3.0})
+    show(page, silent, fragment="#clock=computed")
     left_out = predict(silent, read_machine("B200", "eager", "MAR-H", "MAR-B")).note
     expect(page.locator(".ds-hardware")).to_contain_text(left_out)
     assert left_out.startswith("This trace does not say how many denoising steps a token takes")
@@ -236,9 +233,8 @@ def test_a_trace_without_query_tokens_has_no_computed_clock_and_says_so(page: Pa
     trace = jacobi()
     bare = replace(trace, steps=tuple(replace(s, call=replace(s.call, query_tokens=0)) for s in trace.steps))
     show(page, bare, fragment="#clock=computed&on=H100,eager,Cosmos_4B,,1")
-    expect(page.locator(".ds-hardware.is-problem")).to_contain_text(
-        "A pass of this trace says nothing of its query tokens"
-    )
+    problem = page.locator(".ds-hardware.is-problem")
+    expect(problem).to_contain_text("A pass of this trace says nothing of its query tokens")
 
 
 @pytest.mark.timed

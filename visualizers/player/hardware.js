@@ -26,7 +26,7 @@ function computedMilliseconds(step, finals, { device, engine, target, draft, bat
   const keys = finals + queries / rows / 2;
   const [passes, noisy] = denoised(step, meta.config ?? {}, guided ? 2 : 1);
   const flops = queries * (2 * size.parameters + 4 * size.layers * size.width * keys) + noisy * batch * 2 * size.head;
-  const moved = size.weights + rows * finals * size.cache + passes * size.head_bytes;
+  const moved = size.weight_bytes + rows * finals * size.cache_bytes + passes * size.head_bytes;
   const memory = moved / (device.bandwidth * engine.bandwidth_share);
   const compute = flops / (device.peak * engine.compute_share);
   const verification = call.role !== "draft" && judged ? engine.verification : 0;
@@ -38,7 +38,7 @@ function uncomputed(replays, { device, target, draft, batch }) {
   if (replays.some(({ steps }) => steps.some(({ call, missing }) => !missing && !call.query_tokens))) return "A pass of this trace says nothing of its query tokens, so its cost cannot be computed.";
   const sizes = replays.some(({ drafts }) => drafts) ? [target, draft] : [target];
   const tokens = batch * Math.max(...replays.map(({ positions, guided }) => positions * (guided ? 2 : 1)));
-  const needed = sizes.reduce((sum, { weights, head_bytes, cache }) => sum + weights + head_bytes + tokens * cache, 0);
+  const needed = sizes.reduce((sum, size) => sum + size.weight_bytes + size.head_bytes + tokens * size.cache_bytes, 0);
   if (needed <= device.memory) return "";
   const [wanted, there] = [needed, device.memory].map((bytes) => Math.ceil(bytes / 1e9));
   return `${sizes.map(({ name }) => name).join(" and ")} with a KV cache of ${formatInteger(tokens)} tokens take ${wanted} GB, and ${device.name} has ${there}; choose a larger device, a smaller model or a smaller batch.`;
