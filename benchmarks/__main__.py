@@ -40,7 +40,7 @@ BRIEF: Final[Mapping[str, str]] = {
     "claims": "--seeds 16",
     "compare": "",
     "app": "--runs 3",
-    "calibrated": "--repeats 3",
+    "calibrated": "--rounds 1",
     "gpu": "",
 }
 """Benchmark -> options of its brief form, the longest first."""

@@ -49,8 +49,7 @@ _BYTES, _FLOPS = 3, 4
 def calibrate(device: str | None = None) -> Device:
     """Measure this machine in about ten seconds: what `ds.predict` takes as its device.
 
-    Runs of models that ship are timed, with passes of 1 to 96 tokens behind up to a thousand, in float32 and as many
-    threads as torch has.
+    Runs of models that ship are timed, in float32 and with as many threads as torch has.
 
     Args:
         device: As for a run; by default a GPU if there is one, else the CPU.
@@ -62,8 +61,7 @@ def calibrate(device: str | None = None) -> Device:
     begun = time.perf_counter()
     jobs = [Request(method, model, settings=settings, device=device).job() for method, model, settings in _RUNS]
     did = [_work(job) for job in jobs]
-    turns = [[_seconds(job) for job in jobs] for _ in range(_TURNS)]
-    runs = [(terms, min(times)) for terms, *times in zip(did, *turns, strict=True)]
+    runs = list(zip(did, fastest(jobs), strict=True))
     base, overhead, verification, byte, flop, attention, several = fitted(runs)
     place = jobs[0].model.device
     about, names = environment(place, torch.float32), ", ".join(dict.fromkeys(model for _, model, _ in _RUNS))
@@ -91,13 +89,16 @@ def _work(job: Job) -> Terms:
     return tuple(map(sum, zip(*did, strict=True)))
 
 
-def _seconds(job: Job) -> float:
-    """What a run takes, not recorded."""
-    alone = job.model.device.type == "cpu" and torch.get_num_threads() == 1
+def fastest(jobs: Sequence[Job]) -> list[float]:
+    """Seconds that each run takes, not recorded."""
+    alone = jobs[0].model.device.type == "cpu" and torch.get_num_threads() == 1
     now = time.process_time if alone else time.perf_counter  # what else the machine does takes none of the former
-    since = now()
-    decode([job])
-    return now() - since
+    seconds = [float("inf") for _ in jobs]
+    for number, job in [*enumerate(jobs)] * _TURNS:
+        since = now()
+        decode([job])
+        seconds[number] = min(seconds[number], now() - since)
+    return seconds
 
 
 def _terms(size: Size, work: Work) -> Terms:

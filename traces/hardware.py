@@ -6,16 +6,14 @@ A forward pass takes, in seconds,
 
 (the sum of both instead of the larger one where an engine does not read memory while it computes)
 
-    bytes         the KV cache that is read, the weights, and a diffusion head's weights for each of its steps, but for
-                  weights that a cache of the device holds
+    bytes         the KV cache that is read, weights that no cache holds, a diffusion head's for each of its steps
     flops         2 * parameters * query tokens, 4 * layers * width * query tokens * keys for attention, and
                   2 * parameters of the head * noisy tokens
     overhead      what the engine adds for every pass, layer and step of a head: kernel launches, scheduling
     verification  what the engine adds for every pass that judges drafts
     e_b, e_f      the shares of the data sheet's bandwidth and peak that kernels reach
 
-A trace holds what is needed of every pass: its role, rows, query tokens, how many tokens were final before it, and
-where tokens are vectors the denoising steps that each takes.
+A trace holds what is needed of every pass: role, rows, query tokens, final tokens before it, steps of denoising.
 docs/hardware.md compares the model with times that papers report, and says what it leaves out.
 """
 
@@ -291,24 +289,22 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
         pass_cost(device, draft if step.call.role == "draft" and draft is not None else target, engine, work)
         for step, work in zip(trace.steps, works(trace.steps, batch, trace.config), strict=True)
     ]
-    tokens, steps = trace.summary.tokens, denoising_steps(trace.config, _tokens(trace))
+    every = (token for step in trace.steps for token in step.token)
+    tokens, steps = trace.summary.tokens, denoising_steps(trace.config, every)
     one = Work(
         query_tokens=rows * batch, rows=rows * batch, context=tokens / 2, head_passes=steps,
         noisy_tokens=steps * rows * batch,
     )  # fmt: skip
     ordinary = pass_cost(device, target, engine, one)
-    return Prediction(passes=tuple(passes), ordinary=ordinary, tokens=tokens, batch=batch, note=_without(trace, target))
+    note = _without(trace, target, steps)
+    return Prediction(passes=tuple(passes), ordinary=ordinary, tokens=tokens, batch=batch, note=note)
 
 
-def _tokens(trace: Trace) -> Iterator[Token]:
-    return (token for step in trace.steps for token in step.token)
-
-
-def _without(trace: Trace, target: Size) -> str:
-    """Why the steps of a diffusion head are left out, in a sentence; empty where they are not."""
-    if not any(isinstance(token, tuple) for token in _tokens(trace)):
+def _without(trace: Trace, target: Size, steps: int) -> str:
+    """Why the denoising steps of a token are left out, in a sentence; empty where they are not."""
+    if not any(isinstance(token, tuple) for step in trace.steps for token in step.token):
         return ""
-    if not denoising_steps(trace.config, _tokens(trace)):
+    if not steps:
         return "This trace does not say how many denoising steps a token takes, so those of a head are left out."
     return "" if target.head else f"The steps of a diffusion head are left out, as {target.name} has none."
 

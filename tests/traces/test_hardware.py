@@ -185,9 +185,10 @@ def test_a_calibrated_device_is_written_and_computes_the_runs_of_this_machine(
     assert main(["predict", str(RUN), "--device", str(file), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["seconds"] == pytest.approx(ds.predict(read(RUN), file, "studio-image").seconds)
-    (row,) = calibrated.measure(file, [("scd", "studio-image", {"window": 16})], 1)
+    (row,) = calibrated.compare([file, file], [("scd", "studio-image", {"window": 16})])
     assert row["passes"] > 20 and abs(row["off_percent"]) < 90  # however busy the machine is
-    assert calibrated.claims([row | {"off_percent": -12.0}, row | {"off_percent": 1.0}], "")[0].measured == 12
+    (claim,) = calibrated.claims([{**row, "off_percent": -12.0}, {**row, "off_percent": 1.0}])
+    assert claim.measured == 12 and "6.5 % off on average" in claim.reason and len(row["off_percent_by_round"]) == 2
 
 
 def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
