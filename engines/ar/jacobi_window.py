@@ -135,16 +135,15 @@ class InitialDrafter:
         device, vocabulary = self.task.device, self.task.vocabulary
         first = len(done) + len(window)
         position = torch.arange(first, first + fresh, device=device)
-        known = torch.cat([done, window.x])[-1:]
-        # A first column has no left neighbour in its row; the first position has none at all.
-        anywhere = position % self.task.row_length == 0
-        if self.initial in ("random", "uniform") or not len(known):
-            anywhere = torch.ones_like(anywhere)
+        known, left = (window.x, window.q) if len(window) else (done, window.left)
         uniform = torch.full((vocabulary,), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, -1)
+        anywhere = None
+        if self.initial not in ("random", "uniform") and len(known):
+            # A first column has no left neighbour in its row; the first position has none at all.
+            anywhere = position % self.task.row_length == 0
         draft = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
-        if len(known):
-            likely = torch.cat([window.left, window.q])[-1:].argmax(-1)
-            draft = torch.where(anywhere, draft, likely if self.initial == "left-argmax" else known)
+        if anywhere is not None:
+            draft = torch.where(anywhere, draft, left[-1:].argmax(-1) if self.initial == "left-argmax" else known[-1:])
         probs = torch.zeros(fresh, vocabulary, dtype=torch.float64, device=device).scatter_(1, draft[:, None], 1.0)
         if self.initial == "uniform" and not self.chance.same_noise:  # else all probability is on the draft
             probs = uniform

@@ -7,6 +7,7 @@ the stages and records the steps. Sequences advance by their own gains; no seque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final, cast
 
 import torch
@@ -22,10 +23,10 @@ from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer,
 from engines.runtime.clock import Clock, Cuda, Host
 from engines.runtime.environment import environment
 from engines.runtime.pair import PairSession, check_heads, check_pair, check_texts
-from engines.runtime.recorder import LIKELY, MOST_LIKELY, derive, pack, unpack
+from engines.runtime.recorder import LIKELY, MOST_LIKELY, Pass, Recording
 from engines.sampling.chance import SeededChance, read_seed
 from traces.replay import Replay
-from traces.schema import Call, Milliseconds, Step, Trace
+from traces.schema import Call, Step, Trace
 from traces.stats import summarise
 
 OTHER_DRAFTERS: Final = ("small", "mixture")
@@ -117,9 +118,14 @@ class RunningSequence:
     """One sequence while it is decoded."""
 
     decoder: Decoder
-    steps: list[Step] = field(default_factory=list)
+    recording: Recording = field(default_factory=Recording)
     result: list[Tensor] = field(default_factory=list)
     """Holds the tokens once the decoder is done."""
+
+    @property
+    def steps(self) -> list[Step]:
+        """What was recorded, a step for every pass."""
+        return self.recording.steps
 
 
 def open_session(jobs: Sequence[Job]) -> Session:
@@ -148,6 +154,7 @@ def open_session(jobs: Sequence[Job]) -> Session:
     return PairSession({"target": session, "draft": draft.start(tasks, guided)}, places)
 
 
+@torch.inference_mode()
 def drive(
     sequences: Sequence[RunningSequence], session: Session, sampling: Any, *, record: bool = True, likely: int = 0
 ) -> Iterator[list[int]]:
@@ -177,29 +184,25 @@ def drive(
             decision = sequences[i].decoder.send(answer.value)
             assert isinstance(decision, Decision)
             decisions[i] = decision
-        clock.lap("decide")
-        packed = {i: pack(d, derive(d), likely) for i, d in decisions.items()} if record else {}
-        clock.lap(None)
-        parts = [*(d.readback for d in decisions.values()), *(part for p in packed.values() for part in p.parts)]
+        parts = [decision.readback for decision in decisions.values()]
         if accelerator is None:
             accelerator = Cuda(parts[0].device) if parts[0].is_cuda else Host()
-        host = _read_back(parts, accelerator)
+        values = iter(accelerator.fetch(torch.cat(parts).long()).tolist())
+        answers = {i: tuple(islice(values, len(part))) for i, part in zip(decisions, parts, strict=True)}
         clock.lap("decide")
-        values = iter(host)
-        answers = {i: tuple(map(int, next(values))) for i in decisions}
-        spent = clock.milliseconds() if record else Milliseconds()
-        for i, kept in packed.items():
-            request, answer = requests[i], given[i]
-            call = Call(
-                role=request.role,
-                mode=request.mode,
-                rows=answer.rows,
-                query_tokens=answer.query_tokens,
-                batch=len(requests),
-                milliseconds=spent,
-            )
-            step = unpack(kept, [next(values) for _ in kept.parts], call, request.drawn())
-            sequences[i].steps.append(step)
+        if record:
+            spent = clock.milliseconds()
+            for i, decision in decisions.items():
+                request, answer = requests[i], given[i]
+                call = Call(
+                    role=request.role,
+                    mode=request.mode,
+                    rows=answer.rows,
+                    query_tokens=answer.query_tokens,
+                    batch=len(requests),
+                    milliseconds=spent,
+                )
+                sequences[i].recording.add(Pass(request, decision, call, likely))
         yield list(decisions)
 
 
@@ -217,13 +220,6 @@ def _ask(sequences: Sequence[RunningSequence], answers: Mapping[int, Any]) -> di
     return requests
 
 
-def _read_back(parts: Sequence[Tensor], accelerator: Host) -> list[Any]:
-    """Bring all tensors to the host in one copy and return them as nested lists."""
-    flat = accelerator.fetch(torch.cat([part.reshape(-1).to(torch.float64) for part in parts]))
-    split = flat.split([part.numel() for part in parts])
-    return [some.reshape(part.shape).tolist() for some, part in zip(split, parts, strict=True)]
-
-
 class Run:
     """One sequence, live: iterate to advance by one forward pass; `trace()` says what happened so far."""
 
@@ -234,14 +230,22 @@ class Run:
         self._session = open_session([job])
 
     def __iter__(self) -> Iterator[Step]:
-        for _ in drive([self._sequence], self._session, self.job.config, likely=self.job.recorded):
+        for _ in self.passes():
             yield self._sequence.steps[-1]
+
+    def passes(self) -> Iterator[list[int]]:
+        """Advance by one forward pass at a time, as iterating does, but leave the steps to be made later, at once."""
+        return drive([self._sequence], self._session, self.job.config, likely=self.job.recorded)
 
     def finish(self, on_step: Callable[[Step], object] | None = None, *, progress: bool = False) -> None:
         """Take all steps that are left; `on_step` is called with each, `progress` shows a bar on standard error."""
+        if on_step is None and not progress:
+            for _ in self.passes():
+                pass
+            return
         with tqdm(total=self.job.task.length, unit="token", disable=not progress) as bar:
             for step in self:
-                bar.set_postfix(passes=len(self._sequence.steps), refresh=False)
+                bar.set_postfix(passes=len(self._sequence.recording), refresh=False)
                 bar.update(sum(fate.final for fate in step.fate))
                 if on_step:
                     on_step(step)

@@ -1,17 +1,19 @@
-"""From a Decision on the device to a Step on the host."""
+"""From the Decisions of a run, on the device, to its Steps, on the host."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite, isnan
-from typing import Any, Final
+from itertools import accumulate
+from math import isfinite
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engines.protocol import NO_ENTRY, Decision, DraftGraph
+from engines.protocol import NO_ENTRY, Decision, DraftGraph, ForwardRequest
 from engines.sampling.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
-from traces.schema import Call, Fate, Mask, Node, PathPair, Step, Token
+from traces.schema import Call, Fate, Node, PathPair, Step
 
 _FATES: Final = tuple(Fate)
 _DIGITS: Final = 6
@@ -24,12 +26,70 @@ LIKELY: Final = 8
 MOST_LIKELY: Final = 100
 _SHARE_DIGITS: Final = 4
 """Of their probabilities, which are drawn as bars."""
-_TOP: Final = "top"
-_JUDGED: Final = torch.tensor([*(fate.judged for fate in Fate), False])
-"""By fate code, NO_ENTRY included."""
+_MOST_HELD: Final = 2**23
+"""Probabilities, 64 MB of them, that wait before steps are made unasked."""
+_FIELDS: Final = ("p", "q", "accept_prob", "coin")
+"""Numbers of an entry that are fields of a step."""
+
+Numbers: TypeAlias = npt.NDArray[np.float64]
+Table: TypeAlias = dict[str, Tensor]
+Lists: TypeAlias = dict[str, list[Any]]
+Likely: TypeAlias = tuple[tuple[int, float, float], ...]
+"""Tokens with their p and q."""
 
 
-def derive(decision: Decision) -> Mapping[str, Tensor]:
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A forward pass that is yet to become a step."""
+
+    request: ForwardRequest
+    decision: Decision
+    call: Call
+    likely: int = 0
+    """As in `drive`."""
+
+
+class Recording:
+    """The steps of a sequence. Passes wait as they are, on their device, until someone asks for the steps."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._waiting: list[Pass] = []
+        self._held = 0
+
+    def __len__(self) -> int:
+        return len(self._steps) + len(self._waiting)
+
+    def add(self, one: Pass) -> None:
+        """Keep a pass; what waits becomes steps unasked where it holds too many numbers."""
+        made = one.decision
+        self._waiting.append(one)
+        self._held += sum(probs.numel() for probs in (made.p, made.q, made.probs) if probs is not None)
+        if self._held > _MOST_HELD:
+            self._convert()
+
+    @property
+    def steps(self) -> list[Step]:
+        """A step for every pass."""
+        if self._waiting:
+            self._convert()
+        return self._steps
+
+    def _convert(self) -> None:
+        self._steps += to_steps(self._waiting)
+        self._waiting, self._held = [], 0
+
+
+def to_steps(passes: Sequence[Pass]) -> list[Step]:
+    """The steps of passes of a sequence, whose numbers go to the host together."""
+    exact, numbers = zip(*(_tables(one.decision) for one in passes), strict=True)
+    signals = [{k: v for k, v in one.decision.signals.items() if isinstance(v, Tensor)} for one in passes]
+    whole = _to_host(exact, Tensor.tolist)
+    rounded = _to_host([*numbers, *signals], lambda flat: _none_for_nan(_rounded(flat.double().numpy())))
+    return list(map(_step, passes, whole, rounded, rounded[len(passes) :]))
+
+
+def derive(decision: Decision) -> dict[str, Tensor]:
     """Numbers that follow from the distributions of a decision, the same for every method that has them [W]."""
     p, q, draft = decision.p, decision.q, decision.draft
     if p is None or q is None or draft is None:
@@ -47,113 +107,101 @@ def derive(decision: Decision) -> Mapping[str, Tensor]:
         "tv": tv,
         "entropy": entropy_bits(p),
         "draft_entropy": entropy_bits(q),
-        "support": (p > 0).sum(-1),
+        "support": p.sign().sum(-1),
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
-    """A decision on the device, ready to be copied to the host."""
+def likeliest(decision: Decision, judged: Sequence[int], count: int) -> Iterator[Likely]:
+    """What the verdicts on some drafts were between: each token once, by falling p.
 
-    columns: tuple[str, ...]
-    known: Mapping[str, float]
-    """Signals that the host has."""
-    measured: tuple[str, ...]
-    """Signals that are read back."""
-    graph: DraftGraph | None
-    parts: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-    """float64 [columns, E] and [measured], what became of a graph's K drafts [K + 1, K] or [0], `Decision.walks`, and
-    `likeliest`."""
-
-
-def likeliest(decision: Decision, count: int) -> Tensor:
-    """Id, p and q of what the verdicts were between [R, C, 3]; a token may stand in a row more than once.
-
-    That is the draft, what replaced it, and the `count` likeliest tokens under p, under q and in the residual. There is
-    a row for every judged entry or, on devices where it costs to know which are, for every draft.
+    That is the draft, what replaced it, and the `count` likeliest tokens under p, under q and in the residual.
     """
-    p, q, draft = decision.p, decision.q, decision.draft
-    if p is None or q is None or draft is None or not count:
-        return decision.token.new_zeros(0, 0, 3, dtype=torch.float64)
-    W, V = p.shape
-    named = torch.stack([draft, decision.token[:W]], 1)
-    if p.device.type == "cpu":
-        judged = _JUDGED[decision.fate[:W]]  # NO_ENTRY is the last one
-        p, q, named = p[judged], q[judged], named[judged]
-    both = torch.stack([p, q]).float()
-    most = torch.cat([both, both[:1] - both[1:]]).topk(min(count, V)).indices  # [3, R, k]
+    assert decision.p is not None and decision.q is not None and decision.draft is not None
+    rows = torch.tensor(judged, device=decision.p.device)
+    both = torch.stack([decision.p[rows], decision.q[rows]]).float()
+    most = torch.cat([both, both[:1] - both[1:]]).topk(min(count, both.shape[-1])).indices  # [3, R, k]
+    named = torch.stack([decision.draft[rows], decision.token[rows]], 1)
     ids = torch.cat([named, most.movedim(0, 1).flatten(1)], 1)
-    return torch.cat([ids[None].double(), both.gather(-1, ids.expand(2, *ids.shape)).double()]).movedim(0, -1)
+    shares = both.gather(-1, ids.expand(2, *ids.shape)).double().cpu().numpy()
+    for row in zip(ids.tolist(), *_rounded(shares, _SHARE_DIGITS).tolist(), strict=True):
+        each = {one for one in zip(*row, strict=True) if one[1] > 0 or one[2] > 0}
+        yield tuple(sorted(each, key=lambda one: (-one[1], -one[2], one[0])))
 
 
-def pack(decision: Decision, derived: Mapping[str, Tensor], likely: int = 0) -> Packed:
-    """All numbers as a few tensors, so that a step costs one copy to the host; `likely` as in `drive`."""
-    columns: dict[str, Tensor] = {"position": decision.position, "fate": decision.fate}
-    columns |= _components("token", decision.token)
-    columns |= {} if decision.draft is None else _components("draft", decision.draft)
-    given = {"row": decision.row, "accept_prob": decision.accept_prob, "coin": decision.coin}
-    columns |= {name: column for name, column in given.items() if column is not None}
-    columns |= {**decision.numbers, **derived}
-    if decision.probs is not None:
-        best = decision.probs.topk(min(_ALTERNATIVES, decision.probs.shape[-1]))
-        for i in range(best.values.shape[-1]):
-            columns |= {f"{_TOP} token {i}": best.indices[:, i], f"{_TOP} share {i}": best.values[:, i]}
-    table = torch.full(
-        (len(columns), len(decision.position)), torch.nan, dtype=torch.float64, device=decision.token.device
-    )
-    for row, column in zip(table, columns.values(), strict=True):
-        row[: len(column)] = column
-    known = {name: float(value) for name, value in decision.signals.items() if not isinstance(value, Tensor)}
-    measured = {name: value for name, value in decision.signals.items() if isinstance(value, Tensor)}
-    signals = [table.new_empty(0), *(value.reshape(1).to(torch.float64) for value in measured.values())]
-    graph, drafts = decision.graph, table.new_empty(0)
-    if graph is not None:
-        drafts = torch.cat([graph.accepted[None], graph.accepted_under]).double()
-    seen = table.new_empty(0) if decision.walks is None else decision.walks()
-    parts = (table, torch.cat(signals), drafts, seen, likeliest(decision, likely))
-    return Packed(tuple(columns), known, tuple(measured), graph, parts)
+def _tables(decision: Decision) -> tuple[Table, Table]:
+    """Columns of a decision, flat: whole numbers, and numbers that are rounded."""
+    made = decision
+    exact: dict[str, Tensor | None] = {"position": made.position, "fate": made.fate, "row": made.row}
+    numbers: dict[str, Tensor | None] = {
+        "accept_prob": made.accept_prob,
+        "coin": made.coin,
+        **made.numbers,
+        **derive(made),
+    }
+    for name, tokens in (("token", made.token), ("draft", made.draft)):
+        vectors = tokens is not None and tokens.ndim > 1
+        (numbers if vectors else exact)[name] = tokens
+    if made.probs is not None:
+        best = made.probs.topk(min(_ALTERNATIVES, made.probs.shape[-1]))
+        exact["top"], numbers["top"] = best.indices, best.values
+    if made.graph is not None:
+        exact["graph"] = torch.cat([made.graph.accepted[None], made.graph.accepted_under])
+    given = ({name: column for name, column in table.items() if column is not None} for table in (exact, numbers))
+    return next(given), next(given)
 
 
-def unpack(packed: Packed, parts: Sequence[Any], call: Call, mask: Mask | None) -> Step:
-    """The Step of a packed decision from its parts on the host."""
-    table, signals, drafts, seen, likely = parts
-    by_name = dict(zip(packed.columns, table, strict=True))
-    real = [i for i, code in enumerate(by_name["fate"]) if code != NO_ENTRY]
-    columns = {name: [column[i] for i in real] for name, column in by_name.items()}
-    fate = tuple(_FATES[int(code)] for code in columns.pop("fate"))
-    position = tuple(map(int, columns.pop("position")))
-    token, draft, row = _tokens(columns, "token") or (), _tokens(columns, "draft"), columns.pop("row", None)
-    top = _alternatives(columns)
-    rounded = [tuple(None if isnan(value) else value for value in column) for column in _rounded([*columns.values()])]
-    numbers = dict(zip(columns, rounded, strict=True))
-    p, q, accept_prob, coin = (numbers.pop(name, None) for name in ("p", "q", "accept_prob", "coin"))
+def _to_host(tables: Sequence[Table], convert: Callable[[Tensor], list[Any]]) -> list[Lists]:
+    """The tables on the host, in one copy; `convert` takes all numbers of them, one behind the other."""
+    parts = [column.reshape(-1) for table in tables for column in table.values()]
+    if not parts:
+        return [{} for _ in tables]
+    together = torch.cat([part.to(parts[0].device) for part in parts])  # a drafter may have a device of its own
+    values, ends = convert(together.cpu()), accumulate(map(len, parts))
+    columns = (values[end - len(part) : end] for part, end in zip(parts, ends, strict=True))
+    return [dict(zip(table, columns, strict=False)) for table in tables]
+
+
+def _step(one: Pass, whole: Lists, numbers: Lists, signals: Lists) -> Step:
+    """The step of a pass, from its numbers on the host."""
+    made, codes = one.decision, whole["fate"]
+    real = [i for i, code in enumerate(codes) if code != NO_ENTRY]
+
+    def column(values: list[Any]) -> tuple[Any, ...]:
+        """A value for every entry of the step; None behind those that speak of drafts."""
+        padded = values + [None] * (len(codes) - len(values))
+        return tuple(padded if len(real) == len(codes) else [padded[i] for i in real])
+
+    def tokens(name: str, given: Tensor) -> tuple[Any, ...]:
+        values = whole[name] if given.ndim == 1 else _in_rows(numbers.pop(name), given.shape[1])
+        return column(values)
+
+    fate = tuple(_FATES[codes[i]] for i in real)
+    draft = None if made.draft is None else tokens("draft", made.draft)
     counts: dict[str, float] = {}
     if draft is not None:
-        counts = {"accepted": fate.count(Fate.ACCEPTED), "window": sum(one is not None for one in draft)}
-    kept = {**packed.known, **dict(zip(packed.measured, signals, strict=True))}
+        counts = {"accepted": fate.count(Fate.ACCEPTED), "window": sum(each is not None for each in draft)}
+    known = {name: float(f"{value:.{_DIGITS}g}") for name, value in made.signals.items() if name not in signals}
+    measured = {name: value for name, (value,) in signals.items() if value is not None}
     return Step(
-        call=call,
-        position=position,
-        token=tuple(one for one in token if one is not None),
+        call=one.call,
+        position=column(whole["position"]),
+        token=tokens("token", made.token),
         fate=fate,
-        row=None if row is None else tuple(map(int, row)),
+        row=column(whole["row"]) if made.row is not None else None,
         draft=draft,
-        p=p,
-        q=q,
-        accept_prob=accept_prob,
-        coin=coin,
-        top=top,
-        likely=_likely(likely, real, fate),
-        numbers=numbers,
+        top=None if made.probs is None else column(_alternatives(whole["top"], numbers.pop("top"), made)),
+        likely=_likely(one, real, fate),
+        **{name: column(numbers.pop(name)) for name in _FIELDS if name in numbers},
+        numbers={name: column(values) for name, values in numbers.items()},
         # A mean over nothing is not finite, and left out.
-        signals=counts | {name: float(f"{value:.{_DIGITS}g}") for name, value in kept.items() if isfinite(value)},
-        mask=mask,
-        graph=None if packed.graph is None else _nodes(packed.graph, drafts),
-        paths=_paths(seen, real, fate),
+        signals=counts | {name: value for name, value in (known | measured).items() if isfinite(value)},
+        mask=one.request.drawn(),
+        graph=None if made.graph is None else _nodes(made.graph, _in_rows(whole["graph"], len(made.graph.parents))),
+        paths=None if made.walks is None else _paths(made.walks().double().cpu().numpy(), real, fate),
     )
 
 
-def _nodes(graph: DraftGraph, drafts: list[list[float]]) -> tuple[Node, ...]:
+def _nodes(graph: DraftGraph, drafts: list[tuple[int, ...]]) -> tuple[Node, ...]:
     accepted, *accepted_under = drafts
     nodes = []
     for k, (parents, positions) in enumerate(zip(graph.parents, graph.positions, strict=True)):
@@ -162,73 +210,53 @@ def _nodes(graph: DraftGraph, drafts: list[list[float]]) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _paths(seen: list[list[list[float]]], real: list[int], fate: Sequence[Fate]) -> tuple[PathPair | None, ...] | None:
+def _paths(seen: Numbers, real: list[int], fate: Sequence[Fate]) -> tuple[PathPair | None, ...] | None:
     """Paths of the entries that were judged; None where no draft has one."""
-    if not seen or not seen[0]:
+    if not seen.size:
         return None
     judged = [f.judged and i < len(seen) for i, f in zip(real, fate, strict=True)]
     return tuple(_pair(seen[i]) if kept else None for i, kept in zip(real, judged, strict=True))
 
 
-def _pair(seen: list[list[float]]) -> PathPair:
-    points = np.asarray(seen)
+def _pair(points: Numbers) -> PathPair:
     plane = points[:, :4].round(_PLACES).T.tolist()
-    squared, *followed = _rounded(points[:, 4:].T.tolist())
+    squared, *followed = _rounded(points[:, 4:].T).tolist()
     draft, target = (tuple(zip(*columns, strict=True)) for columns in (plane[:2], plane[2:]))
     ratios = tuple(ratio for column in followed for ratio in column[1:])
     return PathPair(draft=draft, target=target, distance_squared=tuple(squared), log_ratio=ratios)
 
 
-def _components(name: str, tokens: Tensor) -> dict[str, Tensor]:
-    """Tokens as columns: ids are one, vectors have one a component."""
-    if tokens.ndim == 1:
-        return {name: tokens}
-    return {f"{name} {i}": component for i, component in enumerate(tokens.unbind(1))}
+def _in_rows(values: list[Any], width: int) -> list[tuple[Any, ...]]:
+    return [tuple(values[i : i + width]) for i in range(0, len(values), width)]
 
 
-def _tokens(columns: dict[str, list[float]], name: str) -> tuple[Token | None, ...] | None:
-    """Take the columns of tokens out; None without such columns, and where there is no token."""
-    if name in columns:
-        return tuple(None if isnan(value) else int(value) for value in columns.pop(name))
-    parts = [columns.pop(key) for key in list(columns) if key.startswith(f"{name} ")]
-    if not parts:
+def _alternatives(ids: list[int], shares: list[float], made: Decision) -> list[tuple[tuple[int, float], ...]]:
+    """The likeliest tokens of every entry; impossible ones are none."""
+    assert made.probs is not None
+    pairs = _in_rows(list(zip(ids, shares, strict=True)), min(_ALTERNATIVES, made.probs.shape[-1]))
+    best = [tuple(pair for pair in row if pair[1] > 0) for row in pairs]
+    return best + [()] * (len(made.position) - len(best))
+
+
+def _likely(one: Pass, real: list[int], fate: Sequence[Fate]) -> tuple[Likely | None, ...] | None:
+    """What was likely at the entries that were judged; None where none was."""
+    judged = [i for i, f in zip(real, fate, strict=True) if f.judged]
+    if not judged or not one.likely or one.decision.p is None or one.decision.q is None:
         return None
-    return tuple(None if isnan(vector[0]) else vector for vector in zip(*_rounded(parts), strict=True))
+    rows = dict(zip(judged, likeliest(one.decision, judged, one.likely), strict=True))
+    return tuple(rows.get(i) for i in real)
 
 
-def _alternatives(columns: dict[str, list[float]]) -> tuple[tuple[tuple[int, float], ...], ...] | None:
-    """Take the columns of alternatives out; impossible tokens are none."""
-    names = [name for name in columns if name.startswith(f"{_TOP} ")]
-    if not names:
-        return None
-    table = [columns.pop(name) for name in names]
-    ids, shares = zip(*table[::2], strict=True), zip(*_rounded(table[1::2]), strict=True)
-    pairs = (zip(map(int, tokens), values, strict=True) for tokens, values in zip(ids, shares, strict=True))
-    return tuple(tuple((token, share) for token, share in each if share > 0) for each in pairs)
+def _none_for_nan(values: Numbers) -> list[float | None]:
+    plain: list[float | None] = values.tolist()
+    for i in np.flatnonzero(np.isnan(values)).tolist():
+        plain[i] = None
+    return plain
 
 
-def _likely(
-    table: list[list[list[float]]], real: list[int], fate: Sequence[Fate]
-) -> tuple[tuple[tuple[int, float, float], ...] | None, ...] | None:
-    """Each token once, by falling p, at the entries that were judged; None where none was."""
-    judged = [entry for entry, f in enumerate(fate) if f.judged]
-    if not table or not judged:
-        return None
-    rows = table if len(table) == len(judged) else [table[real[entry]] for entry in judged]
-    ids, *shares = np.moveaxis(np.asarray(rows), -1, 0)
-    columns = zip(ids.astype(int).tolist(), *_rounded(shares, _SHARE_DIGITS), strict=True)
-    kept: list[tuple[tuple[int, float, float], ...] | None] = [None] * len(real)
-    for entry, column in zip(judged, columns, strict=True):
-        each = {one for one in zip(*column, strict=True) if one[1] > 0 or one[2] > 0}
-        kept[entry] = tuple(sorted(each, key=lambda one: (-one[1], -one[2], one[0])))
-    return tuple(kept)
-
-
-def _rounded(table: Any, digits: int = _DIGITS) -> list[Any]:
-    """The table with so many significant digits; each is a whole number over a power of ten, so it prints short."""
-    values = np.asarray(table)
+def _rounded(values: Numbers, digits: int = _DIGITS) -> Numbers:
+    """The values with so many significant digits; each is a whole number over a power of ten, so it prints short."""
     with np.errstate(divide="ignore", invalid="ignore"):
         places = digits - 1 - np.floor(np.log10(np.abs(values)))
     up, down = 10.0 ** np.clip(places, 0, 300), 10.0 ** np.clip(-places, 0, 300)
-    rounded = np.where(values == 0, 0.0, np.round(values / down * up) / up * down)
-    return list(rounded.tolist())
+    return np.where(values == 0, 0.0, np.round(values / down * up) / up * down)

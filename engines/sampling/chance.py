@@ -93,13 +93,20 @@ _MIX2: Final = 0x94D049BB133111EB - 2**64
 
 
 def _shift(x: Integers, bits: int) -> Integers:
-    return (x >> bits) & ((1 << (64 - bits)) - 1)  # a logical shift
+    """A logical shift."""
+    if isinstance(x, np.ndarray):
+        return (x.view(np.uint64) >> bits).view(np.int64)
+    return (x >> bits) & ((1 << (64 - bits)) - 1)
 
 
 def _mix(x: Integers) -> Integers:
-    x = (x ^ _shift(x, 30)) * _MIX1
-    x = (x ^ _shift(x, 27)) * _MIX2
-    return x ^ _shift(x, 31)
+    """The numbers mixed, in their place."""
+    x ^= _shift(x, 30)
+    x *= _MIX1
+    x ^= _shift(x, 27)
+    x *= _MIX2
+    x ^= _shift(x, 31)
+    return x
 
 
 def _mix_int(x: int) -> int:

@@ -92,16 +92,25 @@ def collision_gumbel(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[
     At least (1 - TV) / (1 + TV) (SCD, Thm. 3). Sorting ids by p/q turns the inner sum into two cumulative sums, so
     the cost is V log V instead of V^2: for every j before i in that order p_j/p_i <= q_j/q_i.
     """
-    least = torch.finfo(p.dtype).tiny
-    ratio = torch.where(q > 0, p / q.clamp(min=least), torch.where(p > 0, torch.inf, 0.0))
-    # On a CPU numpy takes half of torch's time.
-    order = torch.from_numpy(np.argsort(ratio.numpy(), -1)) if ratio.device.type == "cpu" else ratio.argsort(-1)
+    order = _rising(p / q)  # 0 / 0 may stand anywhere: no other sum changes by it
     p, q = p.gather(-1, order), q.gather(-1, order)
     before = q.cumsum(-1)  # sum of q_j over j up to and including i
-    after = p.sum(-1, keepdim=True) - p.cumsum(-1)  # sum of p_j over j after i
-    both = (p > 0) & (q > 0)
-    inner = before / q.clamp(min=least) + after.clamp(min=0.0) / p.clamp(min=least)
-    return torch.where(both, 1 / inner, 0.0).sum(-1)
+    after = (p.sum(-1, keepdim=True) - p.cumsum(-1)).clamp(min=0.0)  # sum of p_j over j after i
+    inner = (before * p + after * q).clamp(min=torch.finfo(p.dtype).tiny)
+    return (p * q / inner).sum(-1)
+
+
+def _rising(ratio: Float[Tensor, "W V"]) -> Int[Tensor, "W V"]:
+    """Which ids stand where once every row of numbers from 0 to infinity is in order.
+
+    On a CPU float32 is sorted in a quarter of the time by whole numbers: as bits such numbers have the same order, and
+    the id stands behind them.
+    """
+    if ratio.device.type != "cpu" or ratio.dtype != torch.float32:
+        return ratio.argsort(-1)
+    keys = ratio.view(torch.int32).long().bitwise_left_shift_(32) + torch.arange(ratio.shape[-1])
+    keys.numpy().sort(-1)
+    return keys.bitwise_and_(2**32 - 1)
 
 
 def picked_again(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
@@ -113,4 +122,7 @@ def picked_again(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor,
 
 def entropy_bits(p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
     """Entropy of each row in bits."""
-    return -(p * p.clamp(min=torch.finfo(p.dtype).tiny).log2()).sum(-1)
+    some = p.clamp(min=torch.finfo(p.dtype).tiny)
+    # On a CPU numpy takes a fifth of torch's time for logarithms.
+    log = torch.from_numpy(np.log2(some.numpy())) if p.device.type == "cpu" else some.log2()
+    return -(p * log).sum(-1)

@@ -103,9 +103,9 @@ def find(spec: str) -> Method:
     return there[name]
 
 
-def decoded(jobs: Sequence[Job], session: Session | None = None, *, record: bool = False) -> list[Tensor]:
+def decoded(jobs: Sequence[Job], session: Session | None = None) -> list[Tensor]:
     """What decoders return for jobs in lockstep, before anything is rounded for a record."""
-    return [sequence.result[0] for sequence in decode(jobs, session, record=record)]
+    return [sequence.result[0] for sequence in decode(jobs, session)]
 
 
 def same(a: Tensor, b: Tensor) -> bool:

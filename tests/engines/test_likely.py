@@ -6,12 +6,13 @@ import pytest
 import torch
 
 from engines.__main__ import main
+from engines.ar.request import Forward
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision
 from engines.runtime.driver import Job, Run
-from engines.runtime.recorder import LIKELY, derive, pack, unpack
+from engines.runtime.recorder import LIKELY, Pass, to_steps
 from traces import read
 from traces.schema import Call, Fate
 
@@ -32,14 +33,11 @@ def decision() -> Decision:
     return Decision(torch.arange(W + 1), token, torch.tensor(codes), none, draft=draft, p=p, q=q)
 
 
-@pytest.mark.parametrize("all_rows", [False, True])
-def test_the_likeliest_tokens_of_each_distribution_are_kept(all_rows: bool) -> None:
+def test_the_likeliest_tokens_of_each_distribution_are_kept() -> None:
     made, k = decision(), 4
-    packed = pack(made, derive(made), k)
-    parts = [part.tolist() for part in packed.parts]
-    if all_rows:  # as on a device where it costs to know which entries were judged
-        parts[-1] = [*parts[-1], *parts[-1][:2]]
-    step = unpack(packed, parts, Call(role="target", mode="verify", query_tokens=W), None)
+    request = Forward(made.draft, done=0, cached=0)
+    first, step = to_steps([Pass(request, made, Call(role="target", mode="verify", query_tokens=W), k)] * 2)
+    assert first == step  # passes that are converted together have rows of their own
     assert [likely is not None for likely in step.likely] == [True, True, True, True, False, False]
     for i, likely in enumerate(step.likely[:4]):
         p, q = made.p[i].float(), made.q[i].float()
