@@ -83,12 +83,13 @@ class Window:
         Where an initial draft was redrawn, and behind the drafts, the model places its first draft.
         """
         W, code = len(self), FATE_CODES
-        slot = torch.arange(W, device=after.device)
-        pending = torch.where(after[:W] == self.x, code[Fate.KEPT], code[Fate.CHANGED])
-        pending = torch.where(self.age == 0, code[Fate.DRAFTED], pending)
-        fate = torch.where(slot < r, code[Fate.ACCEPTED], torch.where(slot == r, code[Fate.RESAMPLED], pending))
-        behind = torch.where(r == W, code[Fate.BONUS], code[Fate.DRAFTED])
-        return torch.cat([fate, behind.expand(len(after) - W)])
+        slot = torch.arange(after.shape[0], device=after.device)
+        fate = torch.full_like(after, code[Fate.DRAFTED])
+        old = fate[:W].masked_fill_(self.age > 0, code[Fate.CHANGED])
+        old.masked_fill_((after[:W] == self.x) & (self.age > 0), code[Fate.KEPT])
+        old.masked_fill_(slot[:W] < r, code[Fate.ACCEPTED]).masked_fill_(slot[:W] == r, code[Fate.RESAMPLED])
+        fate[W:].masked_fill_(r == W, code[Fate.BONUS])
+        return fate
 
     def moved(self, after: Int[Tensor, " E"], probs: Float[Tensor, "E V"], gained: int) -> "Window":
         """The window of the next iteration: what is left of `after` once `gained` tokens are final.

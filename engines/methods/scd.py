@@ -101,8 +101,10 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
             after = torch.where(tied, chance.gumbel_argmax(probs, position, where=tied), after)
         free = ~tied & ((slot > r) | (slot == W))
         coupled = W if config.coupling != "none" and config.alpha == 1 else 0  # nothing is free before
-        drawn = chance.categorical(probs[coupled:], Draw("sample", iteration, position[coupled:]), where=free[coupled:])
-        after = torch.cat([after[:coupled], torch.where(free[coupled:], drawn, after[coupled:])])
+        some = None if coupled and maximal else free[coupled:]  # what is behind the window is always drawn
+        drawn = chance.categorical(probs[coupled:], Draw("sample", iteration, position[coupled:]), where=some)
+        drawn = drawn if some is None else torch.where(some, drawn, after[coupled:])
+        after = torch.cat([after[:coupled], drawn])
 
         gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict)))
         done = torch.cat([done, after[:gained]])

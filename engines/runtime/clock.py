@@ -65,16 +65,15 @@ class Clock:
 
     def __init__(self, accelerator: Host) -> None:
         self._accelerator = accelerator
-        self._marks: list[tuple[str | None, Any]] = [(None, accelerator.mark())]
+        self._marks: list[tuple[str, Any]] = [("", accelerator.mark())]
 
-    def lap(self, stage: str | None, made: Tensor | None = None) -> None:
-        """A stage is over once `made` is there; None for what is no one's cost but the trace's."""
+    def lap(self, stage: str, made: Tensor | None = None) -> None:
+        """A stage is over once `made` is there."""
         self._marks.append((stage, self._accelerator.mark(made)))
 
     def milliseconds(self) -> Milliseconds:
         """What the stages took, once the host has read what the last one made."""
         spent = dict.fromkeys(_STAGES, 0.0)
         for (_, since), (stage, until) in pairwise(self._marks):
-            if stage is not None:
-                spent[stage] += self._accelerator.milliseconds(since, until)
+            spent[stage] += self._accelerator.milliseconds(since, until)
         return Milliseconds(**{stage: round(took, 4) for stage, took in spent.items()})

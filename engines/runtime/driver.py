@@ -245,7 +245,7 @@ class Run:
             return
         with tqdm(total=self.job.task.length, unit="token", disable=not progress) as bar:
             for step in self:
-                bar.set_postfix(passes=len(self._sequence.recording), refresh=False)
+                bar.set_postfix(passes=len(self._sequence.steps), refresh=False)
                 bar.update(sum(fate.final for fate in step.fate))
                 if on_step:
                     on_step(step)

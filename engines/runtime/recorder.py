@@ -57,9 +57,6 @@ class Recording:
         self._waiting: list[Pass] = []
         self._held = 0
 
-    def __len__(self) -> int:
-        return len(self._steps) + len(self._waiting)
-
     def add(self, one: Pass) -> None:
         """Keep a pass; what waits becomes steps unasked where it holds too many numbers."""
         made = one.decision
@@ -85,7 +82,7 @@ def to_steps(passes: Sequence[Pass]) -> list[Step]:
     exact, numbers = zip(*(_tables(one.decision) for one in passes), strict=True)
     signals = [{k: v for k, v in one.decision.signals.items() if isinstance(v, Tensor)} for one in passes]
     whole = _to_host(exact, Tensor.tolist)
-    rounded = _to_host([*numbers, *signals], lambda flat: _none_for_nan(_rounded(flat.double().numpy())))
+    rounded = _to_host([*numbers, *signals], _told)
     return list(map(_step, passes, whole, rounded, rounded[len(passes) :]))
 
 
@@ -128,19 +125,13 @@ def likeliest(decision: Decision, judged: Sequence[int], count: int) -> Iterator
         yield tuple(sorted(each, key=lambda one: (-one[1], -one[2], one[0])))
 
 
-def _tables(decision: Decision) -> tuple[Table, Table]:
+def _tables(made: Decision) -> tuple[Table, Table]:
     """Columns of a decision, flat: whole numbers, and numbers that are rounded."""
-    made = decision
     exact: dict[str, Tensor | None] = {"position": made.position, "fate": made.fate, "row": made.row}
-    numbers: dict[str, Tensor | None] = {
-        "accept_prob": made.accept_prob,
-        "coin": made.coin,
-        **made.numbers,
-        **derive(made),
-    }
+    numbers: dict[str, Tensor | None] = {"accept_prob": made.accept_prob, "coin": made.coin}
+    numbers |= {**made.numbers, **derive(made)}
     for name, tokens in (("token", made.token), ("draft", made.draft)):
-        vectors = tokens is not None and tokens.ndim > 1
-        (numbers if vectors else exact)[name] = tokens
+        (numbers if tokens is not None and tokens.ndim > 1 else exact)[name] = tokens
     if made.probs is not None:
         best = made.probs.topk(min(_ALTERNATIVES, made.probs.shape[-1]))
         exact["top"], numbers["top"] = best.indices, best.values
@@ -172,14 +163,18 @@ def _step(one: Pass, whole: Lists, numbers: Lists, signals: Lists) -> Step:
         return tuple(padded if len(real) == len(codes) else [padded[i] for i in real])
 
     def tokens(name: str, given: Tensor) -> tuple[Any, ...]:
-        values = whole[name] if given.ndim == 1 else _in_rows(numbers.pop(name), given.shape[1])
-        return column(values)
+        return column(whole[name] if given.ndim == 1 else _in_rows(numbers.pop(name), given.shape[1]))
 
     fate = tuple(_FATES[codes[i]] for i in real)
     draft = None if made.draft is None else tokens("draft", made.draft)
     counts: dict[str, float] = {}
     if draft is not None:
         counts = {"accepted": fate.count(Fate.ACCEPTED), "window": sum(each is not None for each in draft)}
+    top = None
+    if made.probs is not None:  # impossible tokens are no alternatives
+        best = list(zip(whole["top"], numbers.pop("top"), strict=True))
+        rows = _in_rows(best, min(_ALTERNATIVES, made.probs.shape[-1]))
+        top = tuple(tuple(one for one in row or () if one[1] > 0) for row in column(rows))
     known = {name: float(f"{value:.{_DIGITS}g}") for name, value in made.signals.items() if name not in signals}
     measured = {name: value for name, (value,) in signals.items() if value is not None}
     return Step(
@@ -189,7 +184,7 @@ def _step(one: Pass, whole: Lists, numbers: Lists, signals: Lists) -> Step:
         fate=fate,
         row=column(whole["row"]) if made.row is not None else None,
         draft=draft,
-        top=None if made.probs is None else column(_alternatives(whole["top"], numbers.pop("top"), made)),
+        top=top,
         likely=_likely(one, real, fate),
         **{name: column(numbers.pop(name)) for name in _FIELDS if name in numbers},
         numbers={name: column(values) for name, values in numbers.items()},
@@ -230,14 +225,6 @@ def _in_rows(values: list[Any], width: int) -> list[tuple[Any, ...]]:
     return [tuple(values[i : i + width]) for i in range(0, len(values), width)]
 
 
-def _alternatives(ids: list[int], shares: list[float], made: Decision) -> list[tuple[tuple[int, float], ...]]:
-    """The likeliest tokens of every entry; impossible ones are none."""
-    assert made.probs is not None
-    pairs = _in_rows(list(zip(ids, shares, strict=True)), min(_ALTERNATIVES, made.probs.shape[-1]))
-    best = [tuple(pair for pair in row if pair[1] > 0) for row in pairs]
-    return best + [()] * (len(made.position) - len(best))
-
-
 def _likely(one: Pass, real: list[int], fate: Sequence[Fate]) -> tuple[Likely | None, ...] | None:
     """What was likely at the entries that were judged; None where none was."""
     judged = [i for i, f in zip(real, fate, strict=True) if f.judged]
@@ -247,7 +234,9 @@ def _likely(one: Pass, real: list[int], fate: Sequence[Fate]) -> tuple[Likely | 
     return tuple(rows.get(i) for i in real)
 
 
-def _none_for_nan(values: Numbers) -> list[float | None]:
+def _told(numbers: Tensor) -> list[float | None]:
+    """The numbers as a trace has them; None for what is not one."""
+    values = _rounded(numbers.double().numpy())
     plain: list[float | None] = values.tolist()
     for i in np.flatnonzero(np.isnan(values)).tolist():
         plain[i] = None

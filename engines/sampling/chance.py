@@ -92,21 +92,23 @@ _MIX1: Final = 0xBF58476D1CE4E5B9 - 2**64
 _MIX2: Final = 0x94D049BB133111EB - 2**64
 
 
-def _shift(x: Integers, bits: int) -> Integers:
-    """A logical shift."""
-    if isinstance(x, np.ndarray):
-        return (x.view(np.uint64) >> bits).view(np.int64)
-    return (x >> bits) & ((1 << (64 - bits)) - 1)
+def _shift(x: Tensor, bits: int) -> Tensor:
+    return (x >> bits) & ((1 << (64 - bits)) - 1)  # a logical shift
 
 
 def _mix(x: Integers) -> Integers:
-    """The numbers mixed, in their place."""
-    x ^= _shift(x, 30)
-    x *= _MIX1
-    x ^= _shift(x, 27)
-    x *= _MIX2
-    x ^= _shift(x, 31)
-    return x
+    """The numbers mixed; an array is in its place."""
+    if isinstance(x, np.ndarray):
+        bits = x.view(np.uint64)
+        bits ^= bits >> 30
+        bits *= _MIX1 % 2**64
+        bits ^= bits >> 27
+        bits *= _MIX2 % 2**64
+        bits ^= bits >> 31
+        return x
+    x = (x ^ _shift(x, 30)) * _MIX1
+    x = (x ^ _shift(x, 27)) * _MIX2
+    return x ^ _shift(x, 31)
 
 
 def _mix_int(x: int) -> int:
@@ -121,7 +123,8 @@ def _mix_int(x: int) -> int:
 
 def _uniform(hashed: Integers) -> Tensor:
     """Hashes to float64 in the open interval (0, 1)."""
-    return (torch.as_tensor(_shift(hashed, 11)).to(torch.float64) + 0.5) * 2.0**-53
+    top = hashed.view(np.uint64) >> 11 if isinstance(hashed, np.ndarray) else _shift(hashed, 11).double()
+    return torch.as_tensor((top + 0.5) * 2.0**-53)
 
 
 def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
@@ -129,10 +132,10 @@ def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tenso
 
     A few rows of `count` numbers at a time stay in the processor's cache.
     """
-    ids = torch.zeros(len(where), dtype=torch.long)
-    for rows in where.nonzero().squeeze(1).split(max(1, AT_ONCE // count)):
-        if len(rows):
-            ids[rows] = do(rows)
+    ids, rows, step = torch.zeros_like(where, dtype=torch.long), where.nonzero().squeeze(1), max(1, AT_ONCE // count)
+    for first in range(0, rows.shape[0], step):
+        some = rows[first : first + step]
+        ids[some] = do(some)
     return ids
 
 
@@ -160,7 +163,7 @@ class SeededChance:
 
         if where is not None and weights.device.type == "cpu":
             return in_parts(where, weights.shape[-1], lambda rows: self.categorical(weights[rows], draw.at(rows)))
-        same = len(weights) > 1 and weights.stride(0) == 0  # one distribution for all rows
+        same = weights.shape[0] > 1 and weights.stride(0) == 0  # one distribution for all rows
         total = (weights[:1] if same else weights).cumsum(-1, dtype=torch.float64)  # [W, V]
         target = self._uniform(draw)[:, None] * total[:, -1:]
         if same:

@@ -112,6 +112,7 @@ def test_gumbel_cost_against_its_definition_and_bounds() -> None:
     ratio = torch.maximum(p[:, None] / p[:, :, None], q[:, None] / q[:, :, None])  # [.., i, j]
     cost = collision_gumbel(q, p)
     torch.testing.assert_close(cost, (1 / ratio.sum(-1)).sum(-1), rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(collision_gumbel(q.float(), p.float()), cost.float(), rtol=1e-5, atol=1e-6)
     tv = total_variation(q, p)
     assert (cost <= 1 - tv + 1e-12).all()
     assert (cost >= (1 - tv) / (1 + tv) - 1e-12).all()
