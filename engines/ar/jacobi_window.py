@@ -44,11 +44,12 @@ class Window:
     """The distribution of the last final token, in one row; no row before there is one."""
 
     def __len__(self) -> int:
-        return len(self.x)
+        return self.x.shape[0]
 
     def forward(self, done: Int[Tensor, " n"]) -> Forward:
         """Ask for the distributions of all drafts and of the position behind them."""
-        return Forward(torch.cat([done, self.x]), done=len(done), cached=max(len(done) - 1, 0))
+        n = done.shape[0]
+        return Forward(torch.cat([done, self.x]), done=n, cached=max(n - 1, 0))
 
     def decision(
         self,
@@ -130,13 +131,14 @@ class InitialDrafter:
 
     def fill(self, window: Window, done: Int[Tensor, " n"], iteration: int) -> Window:
         """Append drafts until the window is full or reaches the end of the canvas."""
-        fresh = min(self.width, self.task.length - len(done)) - len(window)
+        n, W = done.shape[0], len(window)
+        fresh = min(self.width, self.task.length - n) - W
         if fresh <= 0:
             return window
         device, vocabulary = self.task.device, self.task.vocabulary
-        first = len(done) + len(window)
+        first = n + W
         position = torch.arange(first, first + fresh, device=device)
-        known, left = (window.x, window.q) if len(window) else (done, window.left)
+        known, left = (window.x, window.q) if W else (done, window.left)
         uniform = torch.full((vocabulary,), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, -1)
         anywhere = None
         if self.initial not in ("random", "uniform") and len(known):

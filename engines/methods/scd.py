@@ -82,18 +82,18 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         # Initial drafts, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
         window = drafter.fill(window, done, iteration)
         position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
-        probs = ask_probs((yield window.forward(done)))[: len(position)]
-        x, q, W = window.x, window.q, len(window)
+        x, q, W, E = window.x, window.q, len(window), len(position)
+        probs = ask_probs((yield window.forward(done)))[:E]
         p, drafts = probs[:W], position[:W]
 
         # Verify (Alg. 2, line 10): r is the first rejection.
         verdict = verify(x, q, p, chance, Draw("verify", iteration, drafts), until_rejection=not maximal)
         r = first_rejection(verdict.kept)
-        slot = torch.arange(len(position), device=task.device)
+        slot = torch.arange(E, device=task.device)
         tied = _tie((slot > r) & (slot < W) if maximal else slot > r, position, config, chance, iteration)
         rejected = ~verdict.kept & (tied[:W] | (slot[:W] <= r)) if maximal else slot[:W] == r
         replacement = redraw(q, p, chance, Draw("residual", iteration, drafts), rejected)
-        after = torch.cat([torch.where(verdict.kept, x, replacement), x.new_zeros(len(position) - W)])
+        after = torch.cat([torch.where(verdict.kept, x, replacement), x.new_zeros(E - W)])
 
         # Redraft what lies to the right (lines 4, 5); under maximal coupling the MRS output is the draft. What is
         # behind the window is drawn from the model, too: a bonus, or a draft for the next iteration.
