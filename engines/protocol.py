@@ -113,7 +113,7 @@ class DraftGraph:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a method made of an answer. Columns have E entries and stay on the model's device."""
+    """What a method made of an answer. Columns have E entries, stay on the model's device, and are not written to."""
 
     position: Int[Tensor, " E"]
     token: Int[Tensor, " E"] | Float[Tensor, "E D"]

@@ -11,7 +11,8 @@ from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision
-from engines.runtime.driver import Job, Run
+from engines.runtime import recorder
+from engines.runtime.driver import Job, Run, decode
 from engines.runtime.recorder import LIKELY, Pass, to_steps
 from traces import read
 from traces.schema import Call, Fate
@@ -69,6 +70,17 @@ def test_recording_them_changes_no_token(method: str) -> None:
     judged = [entry for step in told.steps for entry in step.likely or () if entry]
     assert len(judged) == told.summary.judged > 0
     assert LIKELY == 8 and [s.likely for s in usual.steps] == [s.likely for s in told.steps]
+
+
+def test_steps_wait_until_someone_asks_or_they_hold_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    monkeypatch.setattr(recorder, "to_steps", lambda passes: made.append(len(passes)) or to_steps(passes))
+    job = Job(METHODS["scd"], load_model("toy-raster"), "", make_config(METHODS["scd"].config, {}))
+    (sequence,) = decode([job], record=True)
+    assert made == [] and sequence.steps == sequence.steps and made == [len(sequence.steps)]
+    monkeypatch.setattr(recorder, "_MOST_HELD", 0)
+    decode([job], record=True)
+    assert made[1:] == [1] * len(sequence.steps)
 
 
 def test_a_number_that_cannot_be_is_refused(tmp_path: Path) -> None:
