@@ -73,8 +73,7 @@ def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:
     """Decode what an entry of the list asks for and write its trace into `folder`."""
     given = {"seed": entry.get("seed", 0), "settings": entry.get("settings", {})}
     run = Run(Request(entry["method"], entry.get("model"), entry.get("prompt"), **given).job())
-    for _ in run:
-        pass
+    run.finish()
     trace = run.trace()
     write(trace, folder / entry["file"])
     return trace

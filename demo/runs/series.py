@@ -81,7 +81,7 @@ def _decode(runs: Sequence[Request], seconds: Sequence[float], stopped: Deadline
     try:
         for done, request in enumerate(runs):
             run, started = Run(request.job()), time.monotonic()
-            for _ in run:
+            for _ in run.passes():
                 if stopped():
                     yield now(done, ended=stopped.reason)
                     return
