@@ -1,5 +1,6 @@
 """Draftscope: serve the app on GRADIO_SERVER_NAME and GRADIO_SERVER_PORT (by default 127.0.0.1:7860)."""
 
+import gc
 import os
 import sys
 
@@ -12,6 +13,8 @@ from demo.server.startup import ServerError, private_folder, read_port
 try:
     read_port()
     private_folder()  # before gradio is imported, too
+    if __name__ == "__main__":
+        gc.disable()  # what imports and the page make stays: to search it again and again takes a second
 except ServerError as error:
     sys.stderr.write(f"{error}\n")
     sys.exit(2)

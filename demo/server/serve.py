@@ -1,5 +1,6 @@
 """Serving the app."""
 
+import gc
 import json
 import os
 import shutil
@@ -55,7 +56,6 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     """
     log.begin()
     options.setdefault("server_port", read_port())
-    blocks.queue(max_size=None)  # demo.server.queue counts what waits for the model, and nothing else is refused
     try:
         service, address = _launched(blocks, folders, options)
     except OSError as error:  # gradio's sentence about a port that is taken
@@ -80,7 +80,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     log.event("started", address=address, **known)
     for sentence in UNREADABLE:
         log.event("folder left out", why=sentence)
-    Thread(target=_warm_up, daemon=True).start()
+    Thread(target=_settle, daemon=True).start()
     return address
 
 
@@ -173,6 +173,16 @@ def _missing_weights() -> list[str]:
         return [f"assets/models/{_MANIFEST}: is missing or damaged; {_REMEDY}"]
     missing = [file for file in listed if not (ASSETS / "models" / file).is_file()]
     return [f"assets/models/{file}: is missing; {_REMEDY}" for file in missing]
+
+
+def _settle() -> None:
+    """Warm up, then collect garbage, which app.py puts off; what is left by then stays, and is searched no more."""
+    try:
+        _warm_up()
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def _warm_up() -> None:

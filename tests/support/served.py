@@ -1,5 +1,6 @@
 """Serves the app with the recordings of a folder, in a process of its own: `python -m support.served FOLDER`."""
 
+import gc
 import sys
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from demo.server.startup import private_folder
 
 if __name__ == "__main__":
     private_folder()  # before gradio is imported, as app.py does
+    gc.disable()
     import demo.server.serve
     from demo.app import build
     from demo.runs.recordings import left_out, recordings
