@@ -1,9 +1,9 @@
 """The trace player as a gradio component.
 
-A run reaches the browser as messages: `begin` names the runs, `push` carries the turns so far (a forward pass of every
-decoder that is not done, numbered so that a lost or repeated one does no harm), and `finish` names the files with the
-whole traces. From then on the browser needs the server no more. `load` shows finished traces straight away, `compare`
-up to six of them beside one another, and `offer` lets the visitor choose among recorded pairs and plays the first.
+A run reaches the browser as messages: `begin` names the runs, `push` carries the forward passes so far (numbered, so
+that a lost or repeated one does no harm), and `finish` names the files with the whole traces. From then on the browser
+needs the server no more. `load` shows finished traces straight away, `compare` up to six of them beside one another,
+and `offer` lets the visitor choose among recorded pairs and plays the first.
 """
 
 import json
@@ -142,11 +142,11 @@ class Passes:
         """Of the race that `begun` named."""
         self._name, self._lines = name, list[str]()
 
-    def add(self, turn: Sequence[Advance]) -> None:
-        """One more turn was made."""
-        self._lines += [_line(advance) for advance in turn]
+    def add(self, advance: Advance) -> None:
+        """One more pass was made."""
+        self._lines.append(_line(advance))
         if sum(map(len, self._lines)) > MOST_TOLD:
-            del self._lines[: min(len(self._lines) // 2, len(self._lines) - len(turn))]
+            del self._lines[: len(self._lines) // 2]
 
     def message(self) -> Message:
         """The message of all of them."""

@@ -1,14 +1,15 @@
 """Runs for the page: several decoders in turns, one forward pass of each at a time. Knows nothing of the page."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from itertools import chain, islice
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from pydantic_core import to_jsonable_python
 
-from demo.server.limits import CANNOT_FIT, TRIED_SECONDS, TRIED_TURNS, Deadline
+from demo.server.limits import CANNOT_FIT, TRIED_PASSES, TRIED_SECONDS, Deadline
 from engines.config import ConfigError
 from engines.runtime.driver import Job, Run, mentioned
 from engines.runtime.request import Request
@@ -103,10 +104,14 @@ class LiveRuns:
         """Open the sessions. Raises ValueError for a prompt or setting that a model refuses."""
         self.runs = [LiveRun(job) for job in jobs]
 
-    def turns(self) -> Iterator[tuple[Advance, ...]]:
-        """Advance every decoder that is not done by one forward pass."""
-        while turn := tuple(passed for lane, live in enumerate(self.runs) if (passed := live.advance(lane))):
-            yield turn
+    def passes(self) -> Iterator[Advance]:
+        """Advance in turns every decoder that is not done, by one forward pass."""
+        left = deque(enumerate(self.runs))
+        while left:
+            lane, live = left.popleft()
+            if passed := live.advance(lane):
+                left.append((lane, live))
+                yield passed
 
     def traces(self) -> tuple[Trace, ...]:
         """The traces of what was decoded so far."""
@@ -115,26 +120,25 @@ class LiveRuns:
 
 def race(
     requests: Sequence[Request], stopped: Callable[[], bool], seconds: float | None = None
-) -> Iterator["Opened | Turn | Ended"]:
-    """Several runs in turns, as messages: first `Opened`, then a turn at a time, `Ended` once done or stopped.
+) -> Iterator["Opened | Advance | Ended"]:
+    """Several runs in turns, as messages: first `Opened`, then pass by pass, `Ended` once done or stopped.
 
-    `stopped` is asked after every turn; what was decoded is kept. All together may take so many `seconds` once their
+    `stopped` is asked after every pass; what was decoded is kept. All together may take so many `seconds` once their
     models are loaded. Raises ValueError or ModelError, before the first message, for a prompt or setting that a model
     refuses, a model that cannot be had, and runs that do not fit into `seconds`, going by their first passes.
     """
     live = LiveRuns([request.job() for request in requests])
     deadline = Deadline(seconds, stopped)
-    turns, ended = live.turns(), ""
-    tried = first_turns(turns) if seconds is not None else []
-    expected = sum(run.expected() for run in live.runs)
-    if seconds is not None and expected > CANNOT_FIT * seconds:
+    passes, ended = live.passes(), ""
+    tried = first_of(passes) if seconds is not None else []
+    if seconds is not None and (expected := sum(run.expected() for run in live.runs)) > CANNOT_FIT * seconds:
         raise ConfigError(
             f"settings: this would take about {expected:.0f} s here, and the server gives {seconds:g} s a run; "
             "choose a shorter text, fewer steps, drafts or tries, or a smaller model."
         )
     yield Opened(tuple(run.head() for run in live.runs))
-    for turn in chain(tried, turns):
-        yield turn
+    for passed in chain(tried, passes):
+        yield passed
         if deadline():
             ended = deadline.reason
             break
@@ -146,11 +150,11 @@ def race(
     yield Ended(traces, ended)
 
 
-def first_turns(turns: Iterator["Turn"]) -> list["Turn"]:
-    """The first turns, from which it is said about how long a run takes."""
+def first_of(passes: Iterator[Advance]) -> list[Advance]:
+    """The first passes, from which it is said about how long a run takes."""
     begun, first = time.monotonic(), []
-    for turn in islice(turns, TRIED_TURNS):
-        first.append(turn)
+    for passed in islice(passes, TRIED_PASSES):
+        first.append(passed)
         if time.monotonic() - begun > TRIED_SECONDS:
             break
     return first
@@ -162,16 +166,12 @@ class Opened(NamedTuple):
     heads: tuple[dict[str, Any], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """The traces of what was decoded."""
 
     traces: tuple[Trace, ...]
     ended: str = ""
     """Why they are not whole, where they are not; their extensions say it, too."""
-
-
-Turn: TypeAlias = tuple[Advance, ...]
 
 
 def plain(record: Any) -> Any:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from demo.runs.decoding import LiveRuns, first_turns
+from demo.runs.decoding import LiveRuns, first_of
 from demo.server.limits import Deadline, current
 from demo.server.log import for_visitors, refused
 from engines.config import ConfigError, shown
@@ -101,7 +101,7 @@ def _setting(run: Request) -> Request:
 def tried(run: Request) -> float:
     """About how many seconds a run takes, from its first passes."""
     live = LiveRuns([run.job()])
-    first_turns(live.turns())
+    first_of(live.passes())
     return live.runs[0].expected()
 
 

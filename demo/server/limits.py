@@ -74,7 +74,7 @@ SESSIONS: Final = 64
 """Visitors, programs too, whose page the server remembers at 1.2 MB each; whoever was there longest ago begins anew."""
 EXPERIMENT_RUNS: Final = 64
 """Runs in one experiment: 64 sequences of the largest shipped model fit into 2 GB."""
-TRIED_TURNS: Final = 12
+TRIED_PASSES: Final = 24
 TRIED_SECONDS: Final = 1.5
 """What a run is given, whichever is over first, before it is judged whether it can fit into `run_seconds`: most are
 judged before anybody notices."""

@@ -37,6 +37,7 @@ from engines.runtime.driver import Run
 from engines.runtime.request import Request
 from traces.version import __version__
 
+_WARMED_UP: Final = ("ar", "scd")
 _WARM_UP_PASSES: Final = 4
 _ZIPPED: Final = Middleware(
     GZipMiddleware, compresslevel=6, exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/json")
@@ -76,11 +77,10 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     # The page about the endpoints asks how busy they were, and would log that this is refused.
     service.get("/monitoring/summary")(lambda: {"functions": {}})
     service.router.routes.insert(0, service.router.routes.pop())
-    known = {name: value for name, value in asdict(current()).items() if value is not None}
-    log.event("started", address=address, **known)
+    log.event("started", address=address, **asdict(current()))
     for sentence in UNREADABLE:
         log.event("folder left out", why=sentence)
-    Thread(target=_settle, daemon=True).start()
+    Thread(target=_warm_up, daemon=True).start()
     return address
 
 
@@ -175,25 +175,19 @@ def _missing_weights() -> list[str]:
     return [f"assets/models/{file}: is missing; {_REMEDY}" for file in missing]
 
 
-def _settle() -> None:
-    """Warm up, then collect garbage, which app.py puts off; what is left by then stays, and is searched no more."""
+def _warm_up() -> None:
+    """Load the default model and take its first, slow passes before a visitor's run is timed.
+
+    Where the model cannot be had, the visitor who asks for it is told why. Then garbage is collected, which app.py puts
+    off; what is left by then stays, and is searched no more.
+    """
     try:
-        _warm_up()
+        for method in _WARMED_UP:
+            for _ in islice(Run(Request(method).job()), _WARM_UP_PASSES):
+                pass
+    except ModelError:
+        pass
     finally:
         gc.collect()
         gc.freeze()
         gc.enable()
-
-
-def _warm_up() -> None:
-    """Load the default model and take its first, slow passes before a visitor's run is timed.
-
-    Where the model cannot be had, the visitor who asks for it is told why.
-    """
-    for method in ("ar", "scd"):
-        try:
-            job = Request(method).job()
-        except ModelError:
-            return
-        for _ in islice(Run(job), _WARM_UP_PASSES):
-            pass

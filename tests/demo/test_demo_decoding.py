@@ -34,14 +34,14 @@ from visualizers.moving import MovingError, Report
 @pytest.mark.slow
 def test_turns_interleave_the_decoders_and_change_no_token() -> None:
     live = LiveRuns([job("ar"), job("scd", window=16)])
-    turns = list(live.turns())
-    assert {advance.lane for advance in turns[0]} == {0, 1}
-    assert [advance.lane for advance in turns[-1]] == [0]  # the slower one ends alone
+    made = list(live.passes())
+    assert [advance.lane for advance in made[:4]] == [0, 1, 0, 1]
+    assert [advance.lane for advance in made[-2:]] == [0, 0]  # the slower one ends alone
     for lane, expected in enumerate((decoded("ar"), decoded("scd", window=16))):
         trace = live.traces()[lane]
         assert trace.output == expected.output
         assert trace.summary.complete
-        passes = [advance for turn in turns for advance in turn if advance.lane == lane]
+        passes = [advance for advance in made if advance.lane == lane]
         assert [advance.sequence for advance in passes] == list(range(trace.summary.forwards))
         assert tuple(advance.step for advance in passes) == trace.steps
 
@@ -64,7 +64,7 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
     monkeypatch.setattr(language_model, "_WHOLE_VOCABULARY", 10)
     live = LiveRuns([Job(method, model, "How many books?", make_config(method.config, {"length": 16}))])
     assert live.runs[0].head()["legend"]["vocabulary"] == {}
-    passes = [advance for turn in live.turns() for advance in turn]
+    passes = list(live.passes())
     told: dict[int, str] = {}
     for advance in passes:
         assert told.keys().isdisjoint(advance.words)
@@ -73,7 +73,8 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
         assert advance.frame is None
     assert told == {token: whole[token] for token in told}
     sent = Passes("race")
-    sent.add(passes)
+    for advance in passes:
+        sent.add(advance)
     pushed = [json.loads(line.split(" ", 2)[2]) for line in sent.message()["passes"].splitlines()]
     assert {token for step in pushed for token in step.get("words", {})} == set(map(str, told))
 
@@ -82,19 +83,19 @@ def test_one_message_is_enough_for_a_page_that_missed_the_others(monkeypatch: py
     def told(message: dict[str, Any]) -> list[tuple[int, int]]:
         return [(int(lane), int(k)) for lane, k, _ in (line.split(" ", 2) for line in message["passes"].splitlines())]
 
-    def after(passes: Passes, turn: Any) -> dict[str, Any]:
-        passes.add(turn)
+    def after(passes: Passes, one: Any) -> dict[str, Any]:
+        passes.add(one)
         return passes.message()
 
-    turns = list(LiveRuns([job("ar"), job("scd")]).turns())
+    made = list(LiveRuns([job("ar"), job("scd")]).passes())
     passes = Passes("race")
-    messages = [after(passes, turn) for turn in turns]
-    assert told(messages[40]) == [(one.lane, one.sequence) for turn in turns[:41] for one in turn]
+    messages = [after(passes, one) for one in made]
+    assert told(messages[40]) == [(one.lane, one.sequence) for one in made[:41]]
     assert messages[41]["passes"].startswith(messages[40]["passes"] + "\n")  # gradio sends what was added
     monkeypatch.setattr(viewer, "MOST_TOLD", 1)
     short = Passes("race")
-    for turn in turns:
-        assert told(after(short, turn))[-len(turn) :] == [(one.lane, one.sequence) for one in turn]
+    for one in made:
+        assert told(after(short, one))[-1] == (one.lane, one.sequence)
 
 
 def test_experiments_fit_the_limit_and_name_a_figure() -> None:
@@ -138,9 +139,9 @@ def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pyte
 
     def first(count: int) -> tuple[list[str | None], Trace]:
         live = LiveRuns([ordinary])
-        turns = live.turns()
-        pictures = [next(turns)[0].frame for _ in range(count)]
-        turns.close()
+        passes = live.passes()
+        pictures = [next(passes).frame for _ in range(count)]
+        passes.close()
         return pictures, live.traces()[0]
 
     monkeypatch.setattr(decoding, "FRAME_SECONDS", 0)

@@ -45,7 +45,7 @@ def test_a_run_tells_the_viewer_of_its_passes_now_and_then_and_keeps_both_traces
     assert (kinds[0], kinds[-1]) == ("begin", "finish") and {*kinds[1:-1]} <= {"push"}
     traces = updates[-1][page.site.shown].traces()
     assert [trace.method for trace in traces] == ["ar", "scd"]
-    assert len(kinds) == 3 + (0 if pause else max(len(trace.steps) for trace in traces))
+    assert len(kinds) == 3 + (0 if pause else sum(len(trace.steps) for trace in traces))
 
 
 def test_a_model_that_is_not_fetched_says_how(page: WatchPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ if __name__ == "__main__":
     from demo.server.serve import serve
     from demo.server.sessions import Visitors
 
-    demo.server.serve._warm_up = lambda: None  # models are loaded by the tests that run one
+    demo.server.serve._WARMED_UP = ()  # models are loaded by the tests that run one
     folder = Path(sys.argv[1])
     visitors = Visitors()
     found = recordings(folder)
