@@ -1,5 +1,6 @@
 """What holds for every test: nothing leaves the machine, and torch keeps to one thread, faster for tiny tensors."""
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from support import shapes
 # What an instrumented module imports is compiled from its source again, so the large libraries are imported before. The
 # process that waits for workers runs no test, and needs none of them.
 if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv:
+    gc.disable()
     from diffusers import AutoencoderKL, VQModel  # noqa: F401
     from transformers import Qwen3Model  # noqa: F401
 
@@ -39,6 +41,8 @@ def browser() -> Iterator[Any]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    gc.freeze()  # what is imported by now stays, and is searched for garbage no more
+    gc.enable()
     met = set[str]()
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
