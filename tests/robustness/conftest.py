@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import httpx
@@ -30,6 +31,7 @@ class App:
     secret: Path
     """A file that nobody may be sent."""
 
+    @cached_property
     def events(self) -> list[dict[str, object]]:
         """Sound bodies for its queue: each event of the page with the values that the page opens with."""
         config = httpx.get(f"{self.address}/config", timeout=60).json()

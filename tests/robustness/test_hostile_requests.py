@@ -180,7 +180,7 @@ def endless(draw: st.DrawFn) -> bytes:
 @examples(40, 500)
 @given(data=st.data())
 def test_no_request_gets_an_error_of_the_server_or_a_secret(app: App, data: st.DataObject) -> None:
-    kinds = {"file": escaping(str(app.secret)), "post": posting(app.events()), "read": reading()}
+    kinds = {"file": escaping(str(app.secret)), "post": posting(app.events), "read": reading()}
     kind = data.draw(st.sampled_from((*kinds, "endless")))
     send(app, data.draw(kinds.get(kind, endless())), STREAM_SECONDS if kind == "endless" else PATIENCE_SECONDS)
 
