@@ -248,7 +248,6 @@ def recording_of(one: Tradeoff, among: Sequence[Recording]) -> Recording | None:
     fits = [entry for entry in among if (entry.method, entry.traces[-1].model.id) == (one.method, one.model)]
 
     def alike(entry: Recording) -> int:
-        config = entry.traces[-1].config
-        return sum(str(config.get(name)) == str(value) for name, value in one.settings)
+        return sum(str(entry.traces[-1].config.get(name)) == str(value) for name, value in one.settings)
 
     return max(fits, key=alike, default=None)

@@ -157,8 +157,7 @@ class ComparePage:
         traces = values[self.set].traces()
         there = {figure.name for figure in supported(traces)} if traces else set()
         options = Options(width="column", extra=files(traces, machine_of(values[self.on])))
-        figures = [name for name in _ZIPPED if name in there]
-        yield from self.out.zip(traces, figures, None, options, request)
+        yield from self.out.zip(traces, [name for name in _ZIPPED if name in there], None, options, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """The figures, laid out anew: what is drawn where nobody sees it has no room for its words."""

@@ -53,8 +53,7 @@ class ExperimentsPanel:
             *(control for family in _FAMILIES for control in self.watch.sampling[family].of.values()),
         }
         self.experiment.change(self.choose_experiment, {self.experiment}, [self.question, self.seeds], **AT_ONCE)
-        changes = {self.progress, *self.many.parts}
-        self.buttons.connect("experiment", self.conduct, form, changes, self.progress)
+        self.buttons.connect("experiment", self.conduct, form, {self.progress, *self.many.parts}, self.progress)
 
     def choose_experiment(self, values: Update) -> Update:
         """Say what the experiment asks."""

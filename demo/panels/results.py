@@ -133,8 +133,7 @@ class ResultsPanel:
         figure = SWEEP_FIGURES[values[self.figure]]
         update: Update = offered | {self.place: notice("info", results.place, "Measured on") if results.place else {}}
         try:
-            drawn = figure.draw(rows, view)
-            update |= self.panel.show(figure, drawn, values[self.site.look], request)
+            update |= self.panel.show(figure, figure.draw(rows, view), values[self.site.look], request)
         except SweepError as error:
             update |= self.panel.hide("") | {self.panel.problem: notice("error", str(error), "This cannot be drawn.")}
         return update | {self.table: _table(gathered(rows), view.baseline, results.place)}

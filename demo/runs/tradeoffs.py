@@ -276,8 +276,7 @@ def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -
 def called(one: Tradeoff) -> str:
     """Method and setting."""
     title = name_for(one.method, dict(one.settings))
-    setting = one.setting.removeprefix(f"{title}, ")
-    return f"{title} with {setting}"
+    return f"{title} with {one.setting.removeprefix(f'{title}, ')}"
 
 
 def speed_in_words(one: Tradeoff) -> str:

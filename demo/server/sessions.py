@@ -118,8 +118,7 @@ class Visitors:
 
     def of(self, session: str | None) -> Visitor:
         """The visitor of a session."""
-        name = hmac.new(self._secret, (session or "").encode(), hashlib.sha256).hexdigest()[:32]
-        folder = self.root / name
+        folder = self.root / hmac.new(self._secret, (session or "").encode(), hashlib.sha256).hexdigest()[:32]
         folder.mkdir(parents=True, exist_ok=True)
         return Visitor(folder)
 
