@@ -1,7 +1,6 @@
 """What stands above the fold when the app opens: few words, and on every screen the whole stage with its controls."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
@@ -39,8 +38,6 @@ MOMENTS = """() => {
   const times = Object.values(verdict?.verdict.times ?? {}).map((time) => verdict.index + (time + 30) / verdict.length);
   return [0.5, 1, ...times, passes.length / 2, passes.length, draftscopePlayers.viewer.extent()];
 }"""
-
-
 FRAMES = """() => new Promise((done) => {
   const frames = [];
   const next = (time, last) => {
@@ -55,8 +52,7 @@ FRAMES = """() => new Promise((done) => {
 
 @pytest.fixture
 def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    width, height = request.param
-    size: dict[str, Any] = {"width": width, "height": height}
+    size = dict(zip(("width", "height"), request.param, strict=True))
     with visit(browser, shipped_server, viewport=size, reduced_motion="no-preference") as opened:
         yield opened
 
