@@ -221,7 +221,7 @@ def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[s
 def varied(rows: Sequence[ResultRow]) -> tuple[str, ...]:
     """Return the settings with several values within one method, in order of appearance."""
     values: dict[str, dict[str, set[str]]] = {}
-    for row in rows:
-        for name, value in row.config.items():
-            values.setdefault(name, {}).setdefault(row.method, set()).add(canonical({"": value}))
+    for group in gathered(rows, judged=False):
+        for name, value in group.config.items():
+            values.setdefault(name, {}).setdefault(group.method, set()).add(canonical({"": value}))
     return tuple(name for name, methods in values.items() if any(len(seen) > 1 for seen in methods.values()))
