@@ -261,7 +261,7 @@ def unfold(page: Page, tab: str) -> None:
         page.locator("#results > button").click()
         expect(page.locator("#results-plot .js-plotly-plot")).to_be_visible()
     elif tab == "Learn":
-        page.locator("#method-scd > button").click()
+        page.locator("#method-gsd > button").click()
 
 
 @pytest.mark.parametrize(
