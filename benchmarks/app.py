@@ -45,9 +45,9 @@ _SWEEP: Final = """() => new Promise(done => {
   };
   requestAnimationFrame(next);
 })"""
-_LISTEN: Final = """() => {
+LISTEN: Final = """() => {
   const player = draftscopePlayers.viewer;
-  const { push } = player;
+  const push = player.push.bind(player);
   globalThis.delivered = [];
   player.push = (lane, sequence, step) => {
     delivered.push([lane, sequence]);
@@ -162,7 +162,7 @@ def clicking(page: Any, address: str) -> Claim:
     """Run once, then again and again, and stop at once."""
     page.goto(address)
     page.wait_for_function("globalThis.draftscopePlayers?.viewer")
-    page.evaluate(_LISTEN)
+    page.evaluate(LISTEN)
     page.locator("#run").click()
     page.locator("#stop").wait_for(state="visible")
     page.locator("#stop").wait_for(state="hidden", timeout=300_000)

@@ -15,20 +15,12 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 from support.browser import SNAPSHOT, accessible, choose, choose_raster, downloaded, press_once, still, visit
 from support.results import sweep
 
+from benchmarks.app import LISTEN
 from engines.models.catalog import MODELS
 from traces import read
 from visualizers import FIGURES
 
 TABS = ("Watch", "Compare", "Choose", "Learn")
-COUNT_PUSHES = """() => {
-  const player = draftscopePlayers.viewer;
-  const push = player.push.bind(player);
-  globalThis.sequences = [];
-  player.push = (lane, sequence, step) => {
-    sequences.push([lane, sequence]);
-    push(lane, sequence, step);
-  };
-}"""
 
 
 @pytest.fixture
@@ -59,13 +51,13 @@ def settled(page: Page) -> None:
 @pytest.mark.timed
 def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page: Page, tmp_path: Path) -> None:
     choose_raster(page)
-    page.evaluate(COUNT_PUSHES)
+    page.evaluate(LISTEN)
     run(page)
     settled(page)
     expect(page.locator("#outcome")).to_contain_text("Forward passes (NFE)")
     (ordinary, _), (coupled, finals) = steps(page)
     assert (ordinary, finals) == (256, 256)
-    delivered = page.evaluate("sequences")
+    delivered = page.evaluate("delivered")
     assert sorted(delivered) == [[0, k] for k in range(ordinary)] + [[1, k] for k in range(coupled)]
 
     page.locator("#viewer .ds-slider").focus()
