@@ -124,3 +124,10 @@ def test_locks_hold_what_is_required_by_hash_and_name_no_index(lock: str, file: 
         locked.add(pin.group(0).strip())
     wanted = re.findall(r"^[\w.-]+==[\w.]+$", (ROOT / f"{file}.txt").read_text(encoding="utf-8"), re.MULTILINE)
     assert {one for one in wanted if lock == "gpu" or not one.startswith("torch==")} - locked == set(), "run make lock"
+
+
+def test_no_width_changes_a_colour_of_the_page() -> None:
+    """So contrast is compared at one of several widths."""
+    for path in (ROOT / "demo").rglob("*.py"):
+        for block in re.findall(r"@media \((?:max|min)-width[^{]*\{((?:[^{}]*\{[^{}]*\})*)", path.read_text("utf-8")):
+            assert not re.search(r"\b(color|background|fill)[\w-]*:", block), path.name

@@ -101,16 +101,17 @@ def still(page: Page, expression: str) -> Any:
 
 
 def accessible(page: Page, *widths: int) -> None:
-    """The page breaks no rule of WCAG 2.1 AA and fits, at each of these widths or as it is."""
+    """The page breaks no rule of WCAG 2.1 AA and fits, at each of these widths or as it is; contrast at the first."""
     size = page.viewport_size
     assert size is not None
-    for width in widths or (size["width"],):
+    for number, width in enumerate(widths or (size["width"],)):
         if widths:
             page.set_viewport_size({"width": width, "height": 844})
         quiet(page)
         if not page.evaluate("'axe' in globalThis"):
             page.evaluate(_AXE)
-        broken = page.evaluate("rules => axe.run(rules).then(({ violations }) => violations)", _RULES)
+        rules = _RULES | {"rules": {"color-contrast": {"enabled": not number}}}  # takes nine tenths of the time
+        broken = page.evaluate("rules => axe.run(rules).then(({ violations }) => violations)", rules)
         assert [(one["id"], node["html"][:200]) for one in broken for node in one["nodes"]] == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
