@@ -58,16 +58,19 @@ def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scen
 
 
 def _pass(number: int | str, trace: Trace) -> int:
-    """A number of passes, or that of the first pass that accepts several drafts or has a rejection that tells much."""
+    """A number of passes, or that of the first pass that accepts several drafts, or whose rejection tells much."""
     if isinstance(number, int):
         return number
-    if number == "accepted":
-        fit = (passes for passes, step in enumerate(trace.steps, 1) if step.fate.count(Fate.ACCEPTED) >= _SEVERAL)
-    elif number == "rejection":
-        fit = (passes for found in (_telling, _repaired) for passes, step in enumerate(trace.steps, 1) if found(step))
-    else:
+    found = {"accepted": (_several,), "rejection": (_telling, _repaired)}.get(number)
+    if found is None:
         raise ValueError(f"scene: pass {number!r} is not known; give a number, accepted or rejection")
+    fit = (passes for fits in found for passes, step in enumerate(trace.steps, 1) if fits(step))
     return next(fit, len(trace.steps))
+
+
+def _several(step: Step) -> bool:
+    """Whether a pass accepts several drafts and rejects none."""
+    return step.fate.count(Fate.ACCEPTED) >= _SEVERAL and not _repaired(step)
 
 
 def _repaired(step: Step) -> list[int]:

@@ -144,7 +144,7 @@ function finishInWords([first, second]) {
   const over = ({ scene, replay }) => scene?.count === replay.length;
   const [usual, made] = [first, second].map(({ replay }) => replay.length);
   const wrong = second.wrongInWords();
-  if (over(second) && made < usual) return `${counted(made, "pass")} instead of ${formatInteger(usual)}${wrong && `, but the answer is ${wrong}`}.`;
+  if (over(second) && made < usual) return `${counted(made - second.replay.drafts, second.replay.drafts ? "target pass" : "pass")} instead of ${formatInteger(usual)}${wrong && `, but the answer is ${wrong}`}.`;
   if (over(first) && made >= usual) return "Speculation did not pay here.";
   return null;
 }

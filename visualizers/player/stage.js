@@ -537,8 +537,8 @@ class Stage {
   /** What the whole run took, beside the other. */
   fillCard() {
     const { lane, replay, other, player } = this;
-    const own = replay.drafts ? `, ${replay.drafts} by the drafter` : "";
-    const facts = [[formatInteger(replay.length), `passes${other ? `, not ${formatInteger(other.replay.length)}` : ""}${own}`]];
+    const own = replay.drafts ? `, and ${replay.drafts} of the drafter` : "";
+    const facts = [[formatInteger(replay.length - replay.drafts), `${replay.drafts ? "target " : ""}passes${other ? `, not ${formatInteger(other.replay.length)}` : ""}${own}`]];
     const [usual, made] = [other?.replay, replay].map((run) => run?.meta.summary?.seconds / run?.tokensIn(run.latest));
     if (usual / made > 0 && Number.isFinite(usual / made)) facts.push([`${Math.max(usual / made, made / usual).toFixed(1)}×`, `${usual < made ? "slower" : "faster"} per token, measured`]);
     if (lane.wrong) facts.push(["Wrong", lane.wrong.replace(/^wrong:? /, "")]);
