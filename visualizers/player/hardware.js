@@ -47,7 +47,7 @@ function uncomputed(replays, { device, target, draft, batch }) {
 /** Why the steps of a diffusion head are left out, in a sentence; empty where they are not. */
 function withoutHead(replays, { target }) {
   const continuous = replays.filter((replay) => replay.continuous);
-  if (continuous.some(({ meta, tokens }) => !denoisingSteps(meta.config ?? {}, tokens))) return " This trace does not say how many denoising steps a token takes, so those of a head are left out.";
+  if (continuous.some(({ meta, steps }) => !denoisingSteps(meta.config ?? {}, steps.flatMap(({ token }) => token)))) return " This trace does not say how many denoising steps a token takes, so those of a head are left out.";
   return continuous.length && !target.head ? ` The steps of a diffusion head are left out, as ${target.name} has none.` : "";
 }
 
@@ -102,10 +102,5 @@ class Hardware {
       if (name === "batch" ? Number(values[index]) > 0 : this.presets[name].some((each) => each.name === values[index])) this.controls[name].value = values[index];
     });
     this.chosen = true;
-  }
-
-  /** Name of the device, in words. */
-  get where() {
-    return this.controls.device.value;
   }
 }

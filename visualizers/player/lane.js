@@ -185,11 +185,10 @@ class Lane {
     say(this.title, name);
     const prompt = meta.prompt && meta.canvas.kind !== "text" ? `“${meta.prompt}”` : null;
     say(this.subtitle, [extra, meta.model?.title || meta.model?.id, prompt].filter(Boolean).join(" · "));
-    const label = [name, extra].filter(Boolean).join(", ");
-    this.label = label;
-    this.node.setAttribute("aria-label", label);
-    this.readout.node.setAttribute("aria-label", `Chosen token, ${label}`);
-    this.table.scroller.setAttribute("aria-label", `Table of forward passes, ${label}`);
+    this.label = [name, extra].filter(Boolean).join(", ");
+    this.node.setAttribute("aria-label", this.label);
+    this.readout.node.setAttribute("aria-label", `Chosen token, ${this.label}`);
+    this.table.scroller.setAttribute("aria-label", `Table of forward passes, ${this.label}`);
   }
 
   /** Show and size the views that this trace has columns for. */
@@ -223,7 +222,7 @@ class Lane {
       if (value.textContent !== number + of) value.replaceChildren(number, make("small", {}, of));
     });
     this.readout.show(scene);
-    const words = this.readout.body.hidden ? "no token chosen" : this.readout.sentence();
+    const words = this.readout.sentence();
     for (const { canvas, speaks } of this.views) {
       if (speaks || canvas.getAttribute("aria-valuetext") === words) continue;
       canvas.setAttribute("aria-valuenow", scene.position ?? 0);

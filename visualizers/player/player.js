@@ -672,7 +672,7 @@ class Player {
     };
     const parts = [times("passes", "fewer forward passes", "more forward passes"), times("milliseconds", "faster", "slower")];
     if (!over) return "";
-    const elsewhere = this.clock === "computed" ? ` Computed for ${this.controls.hardware.where}: ${times("computed", "faster", "slower")}.` : "";
+    const elsewhere = this.clock === "computed" ? ` Computed for ${this.controls.hardware.machine.device.name}: ${times("computed", "faster", "slower")}.` : "";
     return stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.label.replace(/^Ordinary/, "ordinary")}${elsewhere && `.${elsewhere}`}`;
   }
 

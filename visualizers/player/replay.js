@@ -190,14 +190,9 @@ class Replay {
     this.ends.computed.push(this.ends.computed[index] + computedMilliseconds(step, this.finalsBefore[index], this.machine, this));
   }
 
-  /** Tokens of the passes so far. */
-  get tokens() {
-    return this.steps.flatMap(({ token }) => token);
-  }
-
   /** Whether tokens are vectors. */
   get continuous() {
-    return this.tokens.some(Array.isArray);
+    return this.steps.some(({ token }) => token.some(Array.isArray));
   }
 
   /** Whether classifier-free guidance doubles the rows. */

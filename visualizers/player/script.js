@@ -187,12 +187,13 @@ class Script {
   /** Let the branches of a draft graph grow, each a set of drafts that the pass verifies together. */
   grow(pass, { graph, signals, position, draft, token }, began) {
     const draftAt = (entry) => draft?.[entry] ?? token[entry];
-    const text = ({ positions }) => [...positions].sort((a, b) => a - b).map((at) => shownWord(this.replay, draftAt(position.indexOf(at)))).join(" … ");
+    const final = (at) => (this.standing.get(at)?.solid ? this.written(this.standing.get(at).token).text : "");
+    const line = (at) => [final(at - 1), shownWord(this.replay, draftAt(position.indexOf(at))), final(at + 1)];
     const used = [];
     const nodes = graph.map((node, index) => {
       const level = node.positions.length;
       used[level] = (used[level] ?? -1) + 1;
-      return { ...node, level, row: used[level], text: text(node), best: index === signals.winner };
+      return { ...node, level, row: used[level], lines: [...node.positions].sort((a, b) => a - b).map(line), best: index === signals.winner };
     });
     const length = BRANCH_TIMES.grow * this.pace;
     const first = nodes.find(({ best }) => best)?.positions;
@@ -374,7 +375,7 @@ function captionOf({ replay }, pass, time) {
 
 /** Every branch of drafts in words: what became of it, and under which others it was accepted. */
 function branchesInWords({ nodes }) {
-  const named = ({ text }) => (text ? `“${text}”` : "the text alone");
+  const named = ({ lines }) => (lines.length ? `“${lines.map(([, draft]) => draft).join(" … ")}”` : "the text alone");
   const fate = ({ accepted, best }) => (best ? "kept" : accepted ? "accepted" : "rejected");
   const under = ({ acceptedUnder: others }) => (others.length ? `, accepted under ${others.map((other) => named(nodes[other])).join(" and ")}` : "");
   return nodes.filter(({ level }) => level > 0).map((node) => `${named(node)}: ${fate(node)}${under(node)}.`).join(" ");

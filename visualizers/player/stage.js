@@ -1,10 +1,10 @@
 // The stage: a run drawn word by word or patch by patch from its script, with ordinary decoding on the same clock.
 
-/** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars and for the other run. */
+/** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars, for branches and for the other run. */
 const STAGE_SHAPES = [
-  { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 98, small: 15, below: 40, bars: 150, strip: 48 },
-  { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 98, small: 15, below: 40, bars: 150, strip: 48 },
-  { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 20, label: 64, small: 12, below: 116, bars: 130, strip: 58 },
+  { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 98, small: 15, below: 40, bars: 150, branches: 360, strip: 48 },
+  { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 98, small: 15, below: 40, bars: 150, branches: 360, strip: 48 },
+  { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 20, label: 64, small: 12, below: 116, bars: 130, branches: 130, strip: 58 },
 ];
 const CAPTION_WIDTH = 330;
 const CLIP_FRAME = 200;
@@ -33,6 +33,7 @@ class Stage {
     this.shown = this.player.staged && [1, 2].includes(lanes.length) && alike && isStaged(lanes.at(-1).replay);
     [this.lane, this.other] = this.shown ? [lanes.at(-1), lanes.length > 1 ? lanes[0] : null] : [];
     this.replay = this.lane?.replay;
+    this.node.classList.toggle("is-branched", Boolean(this.replay?.hasGraphs));
     return this.shown;
   }
 
@@ -54,12 +55,12 @@ class Stage {
   }
 
   /** How large the letters of a text are, and how many lines of it there are above the bars, if it needs any. */
-  textSize({ size, line, top, left, bars, below, strip }, height) {
+  textSize({ size, line, top, left, bars, branches, below, strip }, height) {
     const { replay, other } = this;
     const small = growsInRow(replay) ? 1 : BLOCK_TEXT;
     const own = other ? strip : 0;
     const base = height - own - below;
-    const needed = replay.hasGraphs || replay.fatesSeen.has(replay.codeOf.get("resampled")) ? bars : 96 - below;
+    const needed = replay.hasGraphs ? branches : replay.fatesSeen.has(replay.codeOf.get("resampled")) ? bars : 96 - below;
     const lines = Math.max(2, Math.floor((base - top - needed) / (line * small)));
     return { size: size * small, line: line * small, base, lines, strip: own, aside: left };
   }
@@ -246,13 +247,12 @@ class Stage {
     const { context, colors, size: { left, right, wide, base, bars, ...size } } = this;
     const start = wide ? left + CAPTION_WIDTH + 40 : left;
     const free = Math.max(bars, base - this.y(1 + Math.max(...words.map(({ word }) => word.line)), top)) - 16;
-    const [pitch, tall] = [Math.min(280, (right - start) / levels), Math.max(24, Math.min(100, free / rows))];
+    const [pitch, tall] = [Math.min(280, (right - start) / levels), Math.max(24, Math.min(180, free / rows))];
     const upper = base - Math.min(free, rows * tall);
-    const [across, down, small] = [pitch - (wide ? 20 : 8), tall - 8, Math.max(size.small, Math.min(24, pitch / 10, tall / 2))];
+    const [across, down, small] = [pitch - (wide ? 20 : 8), tall - 8, Math.max(size.small, Math.min(22, pitch / 11, tall / 3))];
     const at = ({ level, row }) => [start + (level - 1) * pitch, upper + row * tall];
     for (const node of nodes.filter(({ level }) => level > 0)) {
-      const { text, accepted, best } = node;
-      const [x, y] = at(node);
+      const [{ lines, accepted, best }, [x, y]] = [node, at(node)];
       context.globalAlpha = alpha * judged;
       for (const other of node.acceptedUnder.map((index) => nodes[index]).filter(({ level }) => level === node.level - 1 && level > 0)) {
         drawLine(context, [[x - (pitch - across), at(other)[1] + down / 2], [x, y + down / 2]], colors.accent);
@@ -264,11 +264,17 @@ class Stage {
       context.globalAlpha = alpha * (accepted ? 1 : 1 - 0.75 * judged);
       Object.assign(context, { strokeStyle: best && judged ? colors.emphasis : accepted && judged ? colors.accent : colors.line, lineWidth: best && judged ? 3 : 1.5 });
       context.strokeRect(x, y, across, down);
-      drawWithin(context, [x, y, across, down], () => this.write(colors.text, text, x + 10, y + down / 2, "left", best && judged ? -small : small));
-      if (!accepted && judged) fillBox(context, colors.emphasis, x + 8, y + down / 2, (across - 16) * judged, 2);
+      drawWithin(context, [x, y, across, down], () => lines.forEach(([before, draft, behind], line) => {
+        const [middle, row] = [x + across / 2, y + down / 2 + (line - (lines.length - 1) / 2) * 1.6 * small];
+        this.write(colors.text, draft, middle, row, "center", -small);
+        const half = context.measureText(draft).width / 2;
+        if (!accepted) fillBox(context, colors.emphasis, middle - half, row, 2 * half * judged, 2.5);
+        this.write(colors.muted, before, middle - half - 8, row, "right", small);
+        this.write(colors.muted, behind, middle + half + 8, row, "left", small);
+      }));
       if (!best || !into || joined === 0 || joined === 1) continue;
       context.globalAlpha = Math.sin(Math.PI * joined);
-      this.write(colors.emphasis, text, mixed(x + 10, into.x, joined), mixed(y, this.y(into.line, top), joined) + small, "left", -small * 1.2);
+      this.write(colors.emphasis, lines.map(([, draft]) => draft).join(" … "), mixed(x + 10, into.x, joined), mixed(y, this.y(into.line, top), joined) + small, "left", -small * 1.2);
     }
   }
 
