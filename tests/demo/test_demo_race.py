@@ -138,7 +138,7 @@ def test_chips_choose_the_pair_for_all_pages(page: Page) -> None:
     chips.get_by_role("button", name="text").click()
     expect(page.locator("#viewer .ds-stage")).to_be_visible()
     expect(page.locator("#viewer h2").first).to_have_text("Ordinary decoding")
-    expect(page.locator("#outcome")).to_contain_text("ordinary: 35")
+    expect(page.locator("#outcome")).to_contain_text("ordinary: 34")
     expect(page.get_by_label("Prompt", exact=True)).to_have_value(re.compile("^Correct the spelling of this text"))
     chips.get_by_role("button", name="picture").click()
     expect(page.get_by_label("Prompt", exact=True)).to_have_value("a penguin in the snow")

@@ -8,8 +8,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from support.browser import SNAPSHOT, accessible, visit
 
 TOUR = (
-    (2, "5 drafts at once.", "({ drafts, verdict }) => drafts === 5 && !verdict"),
-    (3, "5 of 5 drafts accepted in one pass.", "({ drafts, verdict }) => drafts === 0 && !verdict"),
+    (2, "3 drafts at once.", "({ drafts, verdict }) => drafts === 3 && !verdict"),
+    (3, "3 of 3 drafts accepted in one pass.", "({ drafts, verdict }) => drafts === 0 && !verdict"),
     (
         4,
         "The coin fell above p: rejected.",
