@@ -20,7 +20,7 @@ from traces.hardware import predict, read_machine
 from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
 from visualizers.moving import Film, Look, MovingError, fitting, moments, write_clip, write_moving
-from visualizers.moving.frames import ascii_text, fitted_text, positions_of
+from visualizers.moving.frames import _word, ascii_text, fitted_text, positions_of
 from visualizers.palette import DARK, LIGHT, MARKS
 from visualizers.picture import picture_of
 
@@ -203,6 +203,7 @@ def test_a_broken_ffmpeg_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.M
 def test_words_of_strangers_are_letters_that_fit() -> None:
     assert ascii_text("naïve × 3 → 中\n") == "naive x 3 -> ??"
     assert fitted_text("w" * 400, 12, 100).endswith("...")
+    assert [_word(text) for text in ("<|im_end|>", "[MASK]", " a < b\n")] == ["", "", "a < b"]
     odd = replace(written(), prompt="x " * 250_000, method="y" * 400)
     assert drawn([odd], SMALL)[1][-1].width == 360
 

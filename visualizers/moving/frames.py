@@ -4,6 +4,7 @@ Final tokens are drawn as they are, drafts faded, open positions as an empty gri
 have an outline in the colour of their fate, the player's; where it rejected a draft, with a filled corner.
 """
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -31,6 +32,7 @@ MARGIN, GAP, TITLE, BELOW, FOOT = 14, 20, 30, 62, 52
 PICTURE_WIDTH: Final = 432
 """Units that a picture is wide at most."""
 _MOST_LETTERS: Final = 400
+_SIGN: Final = re.compile(r"<[^<>\s]{1,32}>|\[[A-Z]{1,16}\]")  # special tokens, as text.js has it; they have no letters
 _ASCII: Final = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "→": "->", "“": '"', "”": '"', "≥": ">="})
 
 Rectangle: TypeAlias = tuple[int, int, int, int]
@@ -182,7 +184,7 @@ class TextCanvas:
 
 
 def _word(text: str) -> str:
-    return ascii_text(" ".join(text[:_MOST_LETTERS].split()))
+    return "" if _SIGN.fullmatch(text) else ascii_text(" ".join(text[:_MOST_LETTERS].split()))
 
 
 def _marked(fate: Fate) -> bool:
