@@ -20,7 +20,7 @@ from demo.server.limits import KEPT_SECONDS, current
 from demo.server.replies import Page
 from demo.server.sessions import Shown, Visitors
 from demo.server.startup import private_folder
-from demo.site import AT_ONCE, PRESS, QUIET, Site, Update
+from demo.site import AT_ONCE, PRESS, QUIET, Site, Update, in_turn
 from demo.theme import LOOK, watcher
 from engines.config import ConfigError
 from engines.models.devices import resolve_several, split
@@ -124,7 +124,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         for tab in (watch_tab, compare_tab, choose_tab, learn_tab):  # before what waits for the server
             tab.select(None, js=_CHOSEN.format(tab=tab.id), **QUIET)
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
-        choose_tab.select(choose.draw, choose.inputs, choose.parts, **QUIET)
+        choose_tab.select(choose.draw, choose.inputs, choose.parts, **in_turn("choose"))
         computed = choose.calculator
         choose_tab.select(computed.draw, computed.inputs, computed.parts, **QUIET)
         choose.connect(tabs, watch)

@@ -92,14 +92,14 @@ class ChoosePage:
         self.inputs: set[Any] = {*controls, self.own, site.look}
         self.parts: list[Any] = [self.answer, self.points, self.kind, self.hardware, self.batch, self.cost]
         self.parts += self.panel.parts
-        gr.on([control.input for control in controls], self.draw, self.inputs, self.parts, **LATEST)
+        turn = in_turn("choose")  # or what was drawn as the tab opened could come after an upload
+        gr.on([control.input for control in controls], self.draw, self.inputs, self.parts, **(LATEST | turn))
         opened = [*self.parts, self.own, self.problem]
-        gr.on([self.upload.upload, self.upload.clear], self.open, self.inputs | {self.upload}, opened, **QUIET)
+        gr.on([self.upload.upload, self.upload.clear], self.open, self.inputs | {self.upload}, opened, **turn)
 
     def _build(self) -> None:
         self.calculator = CalculatorPanel(self.site)
-        gr.Markdown("## Measured here", elem_classes="lead")
-        gr.Markdown(_LEAD, elem_classes="lead")
+        gr.Markdown(f"## Measured here\n\n{_LEAD}", elem_classes="lead")
         self.answer = gr.Markdown(elem_id="choose-answer")
         with gr.Row():
             with gr.Column(scale=1, min_width=250):
@@ -167,8 +167,7 @@ class ChoosePage:
                 return {self.problem: notice("info", f"{called(shown[index])} was not recorded.", "No recording.")}
             return {self.problem: {}, tabs: gr.Tabs(selected=WATCH), **watch.replay(entry)}
 
-        parts = [self.problem, tabs, *watch.replays]
-        opened = self.points.choose(choose, self.inputs, parts, **AT_ONCE)
+        opened = self.points.choose(choose, self.inputs, [self.problem, tabs, *watch.replays], **AT_ONCE)
         opened.then(None, js=scroll_to("viewer"), **QUIET)
 
     def open(self, values: Update, request: gr.Request) -> Update:

@@ -36,8 +36,7 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
         if "kind" in entry:
             shown = of_kind.get(entry["kind"], [])
         else:
-            shown = [named[name] for name in entry["files"] if name in named]
-            shown = shown if len(shown) == len(entry["files"]) else []
+            shown = [named[name] for name in entry["files"]] if named.keys() >= {*entry["files"]} else []
         if shown:
             files = tuple(file for file, _ in shown)
             scenes_there.append(_scene(entry, files, shown[-1][1]) | {"called": called.get(files, "")})

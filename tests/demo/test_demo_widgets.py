@@ -109,7 +109,8 @@ def test_pieces_show_a_strangers_text_as_it_is(page: Page) -> None:
 
 def test_what_was_opened_last_is_drawn_last() -> None:
     page = build(Visitors(), [])
-    for name, shows in (("results", "results-table"), ("timings", "timings-table"), ("trace", "download-page")):
+    tables = (("results", "results-table"), ("timings", "timings-table"))
+    for name, shows in (*tables, ("trace", "download-page"), ("choose", "choose-points")):
         parts = {part._id for part in page.blocks.values() if getattr(part, "elem_id", None) == shows}
         drawing = [fn for fn in page.fns.values() if parts & {part._id for part in fn.outputs}]
         assert len(drawing) == 3 and {fn.concurrency_id for fn in drawing} == {name}
