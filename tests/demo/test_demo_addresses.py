@@ -118,25 +118,6 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
 
 
 @pytest.mark.slow
-def test_a_run_fills_the_form_and_is_decoded_to_the_same_tokens_at_its_step(parts: Parts) -> None:
-    opening, page = parts.opening, parts.watch
-    update = opened(parts, f"#method=scd&model={MODEL}&seed=5&set.window=8&step=7")
-    assert update[opening.go] == "run"
-    values = {control: getattr(control, "value", None) for control in page.form}
-    values |= {control: value.get("value") if isinstance(value, dict) else value for control, value in update.items()}
-    assert page.requests(values)[-1] == asked("scd", MODEL, seed=5, window=8)
-    assert page.choose_model(values)[page.prompt]["value"] == ""
-    *_, last = page.decode(values, gr.Request(session_hash="mine"))
-    message = last[page.viewer]
-    assert message["at"] == {"clock": "passes", "now": 7.0}
-    assert message["address"] == f"method=scd&model={MODEL}&seed=5&set.window=8"
-    assert last[page.opening] is None
-    *_, again = page.decode(values | {page.opening: None}, gr.Request(session_hash="mine"))
-    first, second = (one[page.site.shown].traces()[-1] for one in (last, again))
-    assert first.output.tokens == second.output.tokens and "at" not in again[page.viewer]
-
-
-@pytest.mark.slow
 def test_an_address_shows_the_settings_of_its_method_and_no_others(parts: Parts) -> None:
     groups = parts.watch.groups
     update = opened(parts, "#method=s2d2&prompt=1")

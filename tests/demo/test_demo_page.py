@@ -60,12 +60,6 @@ def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page:
     delivered = page.evaluate("delivered")
     assert sorted(delivered) == [[0, k] for k in range(ordinary)] + [[1, k] for k in range(coupled)]
 
-    page.locator("#viewer .ds-slider").focus()
-    page.keyboard.press("Home")
-    assert steps(page) == [[0, 0], [0, 0]]
-    page.keyboard.press("ArrowRight")
-    assert [lane for lane, _ in steps(page)] == [1, 1]
-
     page.locator("#trace > button").click()
     saved = tmp_path / "saved.json.gz"
     downloaded(page, page.get_by_role("button", name="Download trace"), saved)

@@ -120,7 +120,7 @@ def test_rows_can_be_read_again_and_claim_no_accuracy() -> None:
         gathered(rows)
 
 
-ORDINARY, AT_HAND, OTHER = decoded("ar"), decoded("scd", window=16), decoded("scd", window=8)
+AT_HAND = decoded("scd", window=16)
 
 
 def test_one_thing_is_changed_at_a_time_and_nothing_is_offered_twice() -> None:
@@ -150,25 +150,12 @@ def test_nothing_is_offered_for_a_run_that_cannot_be_asked_for_here(elsewhere: T
 
 
 @pytest.mark.slow
-def test_a_press_fills_the_form_and_puts_the_new_run_beside_the_old(
+def test_a_press_of_no_button_is_refused_and_without_a_new_run_nothing_is_shown(
     parts: Parts, recorded: tuple[Recording, ...]
 ) -> None:
     run, compare, paths = parts.watch, parts.compare, recorded[0].paths
-    at_hand = run.again.show([AT_HAND], paths)[run.again.at_hand]
-    index = [one.label for one in at_hand.variations].index("Window L: 8")
-    update = compare.vary({run.again.at_hand: at_hand}, gr.EventData(None, {"index": index}))
-    assert update[run.own["scd"].of["window"]]["value"] == 8 and update[run.seed] == AT_HAND.seed
-    assert update[run.again.wanted] == paths
-
-    request = gr.Request(session_hash="mine")
-    shown = run.site.visitor(request).keep([ORDINARY, OTHER], "your last run")
-    values = parts.values(tray=Tray()) | {run.site.shown: shown, run.again.wanted: paths}
-    update = compare.show_again(values, request)
-    titles = [entry.title for entry in update[compare.tray].chosen]
-    assert titles == ["Ordinary decoding", "MC-SJD, window 16", "MC-SJD, window 8"]
-    assert update[compare.tabs].selected == "compare" and update[run.again.wanted] == ()
-    refused = compare.show_again({**values, run.site.shown: Shown(paths)}, request)
-    assert refused == {run.again.wanted: ()}
+    values = parts.values(tray=Tray()) | {run.site.shown: Shown(paths), run.again.wanted: paths}
+    assert compare.show_again(values, gr.Request(session_hash="mine")) == {run.again.wanted: ()}
     for wrong in (None, -1, 99, "<b>", True):
         with pytest.raises(gr.Error, match=r"setting: there is no number .*; choose one of the 0 shown") as caught:
             compare.vary({run.again.at_hand: AtHand()}, gr.EventData(None, {"index": wrong}))
