@@ -37,9 +37,9 @@ function isStaged({ steps }) {
   return (!steps.length || steps.some(({ position }) => position.length > 0)) && steps.every(({ position, token }) => token.length === position.length);
 }
 
-/** Whether a text grows from left to right, so that every word stands behind the one before it; otherwise places are fixed. */
-function growsInRow({ grid, meta, steps, fates }) {
-  const follows = ({ position, fate }) => position.every((at, entry) => at === position[0] + entry && LEFT_TO_RIGHT.includes(fates[fate[entry]]?.name));
+/** Whether a text grows from left to right, so that every word stands behind the one before it; otherwise places are fixed. Drafts behind its end may lie anywhere. */
+function growsInRow({ grid, meta, steps, fates, codeOf }) {
+  const follows = ({ position, fate }) => position.every((at, entry) => (at === position[0] + entry || fate[entry] === codeOf.get("discarded")) && LEFT_TO_RIGHT.includes(fates[fate[entry]]?.name));
   return grid.kind === "text" && !(meta.canvas.block > 1) && steps.every(follows);
 }
 

@@ -13,7 +13,7 @@ const MIDDLE = { least: 376, gap: 40 };
 /** Letters and lines of a text that is filled in by blocks, of those of other texts, so that more of it is seen at once. */
 const BLOCK_TEXT = 0.8;
 /** Most of the stage's width and height that a picture takes, and the share of it that the other run's takes, so that the card has room below. */
-const PICTURE_SHARES = { wide: [0.46, 1, 0.55], narrow: [0.52, 0.42, 0.55], clip: [0.68, 0.42, 0.42] };
+const PICTURE_SHARES = { wide: [0.46, 1, 0.55], narrow: [0.45, 0.42, 1], clip: [0.68, 0.42, 0.42] };
 
 class Stage {
   constructor(player) {
@@ -72,13 +72,13 @@ class Stage {
     const paired = Boolean(picture) && grid.frames === 1 && least === STAGE_SHAPES[0].least;
     const half = 0.5 - left / width - (MIDDLE.least / 2 + MIDDLE.gap) / width;
     const [across, down, beside] = paired ? [half, 1, 1] : PICTURE_SHARES[wide ? "wide" : grid.frames > 1 ? "clip" : "narrow"];
-    const upper = top + (wide ? 16 : 0) + (grid.frames > 1 ? 14 : 0);
+    const upper = top + 16 + (grid.frames > 1 ? 14 : 0);
     const line = Math.max(1, Math.floor(Math.min((across * width) / grid.columns, (down * (height - upper) - 2.4 * small) / grid.rows)));
     const own = { width: line * grid.columns, height: line * grid.rows };
     if (picture) Object.assign(picture, { width: beside * own.width, height: beside * own.height });
     const places = { top: paired ? Math.max(upper, (height - own.height) / 2) : upper, aside: wide ? left + own.width + MIDDLE.gap : left };
     const bars = paired ? { column: 44, gap: 16, thumbnail: 36 } : wide ? { column: 56, gap: 30, thumbnail: 36 } : { column: 38, gap: 18, thumbnail: 28 };
-    return { line, own, paired, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, ceiling: places.top + (wide ? 128 : own.height + 34), ...places, ...bars };
+    return { line, own, paired, base: height - (wide ? 76 : 126), lines: grid.rows, strip: 0, ceiling: places.top + (wide ? 128 : own.height + 48), ...places, ...bars };
   }
 
   /** A function that gives the width of a text in letters of a size. */
@@ -474,14 +474,14 @@ class Stage {
   /** The other picture, with its name above and its count below. */
   drawOther([title, count]) {
     const { context, colors, size: { top, right, small, wide, paired }, other: { picture, scene } } = this;
-    const [x, y] = [right - picture.width, wide ? top : top + 18];
-    this.write(colors.muted, title, wide ? x : right, y - (!wide ? 12 : picture.grid.frames > 1 ? 26 : 14), wide ? "left" : "right", -13);
+    const [x, y] = [right - picture.width, top];
+    this.write(colors.muted, title, wide ? x : right, y - (picture.grid.frames > 1 ? 26 : 14), wide ? "left" : "right", -13);
     context.save();
     context.translate(x, y);
     picture.paint({ ...scene, position: null, unnamed: true }, context);
     picture.coverOpen(scene, context);
     context.restore();
-    this.write(colors.text, count, paired ? x : right, y + picture.height + (wide ? 20 : 14), paired ? "left" : "right", wide ? -18 : -small);
+    this.write(colors.text, count, paired ? x : right, y + picture.height + (wide ? 20 : 32), paired ? "left" : "right", wide ? -18 : -small);
   }
 
   /** The other text as a line, with a caret that moves on with the clock. */
@@ -543,7 +543,7 @@ class Stage {
   /** What the whole run took, beside the other. */
   fillCard() {
     const { lane, replay, other, player } = this;
-    const own = replay.drafts ? `, and ${replay.drafts} of the drafter` : "";
+    const own = replay.drafts ? ` (drafter: ${replay.drafts})` : "";
     const facts = [[formatInteger(replay.length - replay.drafts), `${replay.drafts ? "target " : ""}passes${other ? `, not ${formatInteger(other.replay.length)}` : ""}${own}`]];
     const [usual, made] = [other?.replay, replay].map((run) => run?.meta.summary?.seconds / run?.tokensIn(run.latest));
     if (usual / made > 0 && Number.isFinite(usual / made)) facts.push([`${Math.max(usual / made, made / usual).toFixed(1)}×`, `${usual < made ? "slower" : "faster"} per token, measured`]);
