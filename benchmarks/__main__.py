@@ -20,29 +20,10 @@ from typing import Final
 import torch
 
 from benchmarks._results import positive
-from benchmarks.report import tables
+from benchmarks.report import SHOWN, tables
 from traces.streams import piped
 
-BRIEF: Final[Mapping[str, str]] = {
-    "continuous": "--batches 1 --gammas 1 2 4 --repeats 1",
-    "video": "--clips 8 --batch 8 --timed 1",
-    "speed": "--images 3 --windows 8 16 32 64",
-    "text": "--problems 16",
-    "quality": "--images 32",
-    "patches": "--images 16",
-    "masked": "--images 16",
-    "lean": "--images 2 --repeats 2",
-    "smollm2": "--rounds 5",
-    "smollm2_drafts": "--prompts 5",
-    "drafting": "--images 3 --problems 8",
-    "verifiers": "--problems 12",
-    "toy": "--images 24 --drafts 1 3 7",
-    "claims": "--seeds 16",
-    "compare": "",
-    "app": "--runs 3",
-    "calibrated": "--rounds 1",
-    "gpu": "",
-}
+BRIEF: Final[Mapping[str, str]] = SHOWN["brief"]
 """Benchmark -> options of its brief form, the longest first."""
 ALONE: Final = ("app", "calibrated", "gpu")
 """These measure seconds, or need all cores."""

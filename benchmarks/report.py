@@ -21,12 +21,12 @@ from traces.streams import piped
 
 Record = Mapping[str, Any]
 ROOT: Final = Path(__file__).parents[1]
-_SHOWN: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-SECTIONS: Final[Mapping[str, Sequence[str]]] = _SHOWN["sections"]
+SHOWN: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+SECTIONS: Final[Mapping[str, Sequence[str]]] = SHOWN["sections"]
 """Heading -> benchmarks; those that no heading names come last."""
-COLUMNS: Final[Mapping[str, Sequence[str]]] = _SHOWN["columns"]
+COLUMNS: Final[Mapping[str, Sequence[str]]] = SHOWN["columns"]
 """Field of a row -> heading and format of its column; other fields are headed by their names."""
-TABLES: Final[Mapping[str, Sequence[str]]] = _SHOWN["tables"]
+TABLES: Final[Mapping[str, Sequence[str]]] = SHOWN["tables"]
 """Benchmark -> fields that are shown of its rows."""
 _TOKENS: Final = ("tokens_per_verification", "fewer_target_passes", "nfe_ratio", "fewer_passes")
 """Fields with the tokens that one pass of the target gives, the first that a row has; ordinary decoding gives one."""
@@ -47,7 +47,7 @@ class Headline:
     exact: str = "yes, proved"
 
 
-HEADLINES: Final = tuple(Headline(**line) for line in _SHOWN["methods"])
+HEADLINES: Final = tuple(Headline(**line) for line in SHOWN["methods"])
 
 
 def main() -> int:

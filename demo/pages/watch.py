@@ -3,7 +3,9 @@
 import os
 import secrets
 import time
+import tomllib
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
@@ -42,29 +44,8 @@ from traces.schema import Trace
 DEFAULT: Final = METHODS["scd"]
 _USUAL: Final = MODELS[default_model(DEFAULT.family)]
 DRAWS: Final = MODELS["studio-image"].default_prompt
-EXAMPLES: Final = {
-    DRAWS: (
-        DRAWS,
-        "a penguin in the snow",
-        "a rocket at night",
-        "a whale by the sea",
-        "a taxi at sunset",
-        "a castle in the sky",
-    ),
-    MODELS["tally-target"].default_prompt: (
-        MODELS["tally-target"].default_prompt,
-        "42: Fay +3 Bob -2 Mia +2 Cem +2 Ann -3",
-        "74: Ned -3 Jim -1 Oda +4 Cem -4 Ned -3 Mia +2 Ned +1",
-    ),
-    MODELS["text-target"].default_prompt: (
-        "Tommy finished half of a 150 piece puzzle, and then started and finished another 558 piece puzzle within an "
-        "hour. How many puzzle pieces did Tommy place during that hour?",
-        "A stack is made out of 5 green tiles, 2 times as many white tiles, and an unknown number of pink tiles. "
-        "If there are 36 tiles in the stack in total, how many pink tiles are there?",
-        "A loaf of bread at the bakery costs $9. muffins cost $5 each. "
-        "How much more do 6 loaves of bread cost than 9 muffins?",
-    ),
-}
+_LISTED: Final = tomllib.loads(Path(__file__).with_name("examples.toml").read_text(encoding="utf-8"))
+EXAMPLES: Final = {MODELS[name].default_prompt: tuple(texts) for name, texts in _LISTED.items()}
 """What to try, by a model's own example: models that share it know the same words. All questions make PSD draft."""
 _OPENED: Final = {
     family: frozenset(name for model in MODELS.values() if family in model.families for name, _ in model.opens)
