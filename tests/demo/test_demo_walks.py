@@ -8,8 +8,8 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from support.browser import SNAPSHOT, accessible, visit
 
 TOUR = (
-    (2, "3 drafts at once.", "({ drafts, verdict }) => drafts === 3 && !verdict"),
-    (3, "3 of 3 drafts accepted in one pass.", "({ drafts, verdict }) => drafts === 0 && !verdict"),
+    (2, "8 drafts at once.", "({ drafts, verdict }) => drafts === 8 && !verdict"),
+    (3, "8 of 8 drafts accepted in one pass.", "({ drafts, verdict }) => drafts === 0 && !verdict"),
     (
         4,
         "The coin fell above p: rejected.",
@@ -105,6 +105,6 @@ def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:
 def test_the_tour_stands_still_at_what_it_points_at(browser: Browser, shipped_server: str) -> None:
     with visit(browser, f"{shipped_server}/#tour=4") as page:
         expect(page.get_by_role("region", name="Tour")).to_contain_text("Scene 4 of")
-        page.wait_for_function(f"{SNAPSHOT}.now > 6")
+        page.wait_for_function(f"{SNAPSHOT}.now > 4")
         expect(page.locator("#viewer .ds-caption")).to_contain_text(TOUR[2][1])
         assert page.evaluate(f"({ON_STAGE})({TOUR[2][2]})") and not page.evaluate(f"{SNAPSHOT}.playing")
