@@ -190,4 +190,5 @@ def _warm_up() -> None:
     finally:
         gc.collect()
         gc.freeze()
+        gc.collect()  # counts what is left, so that what runs leave behind is collected soon
         gc.enable()
