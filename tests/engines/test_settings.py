@@ -33,6 +33,12 @@ def test_top_k_keeps_ties_and_temperature_divides() -> None:
     torch.testing.assert_close(probs[0, 0] / probs[0, 1], torch.tensor(2.0, dtype=torch.float64).exp())
 
 
+@pytest.mark.parametrize("config", [Sampling(top_k=1, temperature=0.7), GuidedSampling(top_k=1, guidance=3.0)])
+def test_the_likeliest_tokens_share_what_a_softmax_gives_them(config: Sampling) -> None:
+    logits = torch.tensor([[[2.0, 5.0, 5.0, 1.0], [0.0, 1.0, 0.5, 4.0]]]).repeat(1 + config.guided, 1, 1)
+    assert to_probs(logits, config).tolist() == [[0, 0.5, 0.5, 0], [0, 0, 0, 1]]
+
+
 def test_top_p_keeps_the_fewest_and_breaks_ties_downwards() -> None:
     probs = torch.tensor([[0.1, 0.4, 0.4, 0.1], [0.97, 0.01, 0.01, 0.01]], dtype=torch.float64)
     kept = truncate_mass(probs, 0.4)
