@@ -114,7 +114,8 @@ class Figure(FigureText):
         if step is not None and self.stepped and not 0 <= step <= last:
             raise FigureError(f"step {step}: choose a step from 0 to {last}")
         try:
-            figure = self.drawing([trace for trace in traces if self.needs(trace)], step)
+            drawn = [trace for trace in traces if self.needs(trace)]
+            figure = self.drawing(drawn, step) if self.stepped else self.drawing(drawn)
         except PictureError as error:
             raise FigureError(f"figure {self.name}: {error}") from None
         heading = figure.layout.title.text or self.title

@@ -72,7 +72,7 @@ def _recorded(trace: Trace) -> tuple[str, ...]:
     "variation (TV) on the x axis. Points are probabilities of agreement, computed from the two distributions; stars "
     "are shares of pending drafts that stayed as they were. Initial guesses are left out.",
 )
-def _scatter(traces: Traces, step: int | None) -> go.Figure:
+def _scatter(traces: Traces) -> go.Figure:
     figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
     curve_tv = [i / 50 for i in range(51)]
     bounds = (
@@ -105,7 +105,7 @@ def _scatter(traces: Traces, step: int | None) -> go.Figure:
     caption="The probabilities that successive draws agree, over all judged and pending drafts: for independent draws, "
     "shared Gumbel noise and maximal coupling. Initial guesses are left out.",
 )
-def _histograms(traces: Traces, step: int | None) -> go.Figure:
+def _histograms(traces: Traces) -> go.Figure:
     names = [name for name in LOOKS if any(name in _recorded(trace) for trace in traces)]
     figure = make_subplots(
         rows=len(names),

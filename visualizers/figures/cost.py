@@ -39,7 +39,7 @@ _ROOM: Final = 1.75
     needed="steps",
     at_most="runs",
 )
-def _race(traces: Traces, step: int | None) -> go.Figure:
+def _race(traces: Traces) -> go.Figure:
     timed = any(trace.summary.seconds for trace in traces)
     heads = ["By forward passes", "By time"] if timed else [""]
     figure = side_by_side(heads, shared_yaxes=True, horizontal_spacing=0.05)
@@ -65,7 +65,7 @@ def _race(traces: Traces, step: int | None) -> go.Figure:
     needed="measured times",
     at_most="runs",
 )
-def _latency(traces: Traces, step: int | None) -> go.Figure:
+def _latency(traces: Traces) -> go.Figure:
     breakdowns = [{stage.name: stage for stage in latency_breakdown(trace.steps)} for trace in traces]
     sums = [" + ".join(f"{row[name].mean_milliseconds:.2f}" for name in STAGES) + " ms" for row in breakdowns]
     names = [f"{name}<br>{figures}" for name, figures in zip(labels(traces), sums, strict=True)]
@@ -93,7 +93,7 @@ def _latency(traces: Traces, step: int | None) -> go.Figure:
     at_most="runs",
     refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
 )
-def _comparison(traces: Traces, step: int | None) -> go.Figure:
+def _comparison(traces: Traces) -> go.Figure:
     rows = compare(traces)
     columns: dict[str, list[tuple[float, str]]] = {
         "Forward passes": [_gain(row.trace.summary.forwards, row.forwards_ratio) for row in rows],
@@ -133,7 +133,7 @@ def _gain(value: float, ratio: float | None) -> tuple[float, str]:
     needed="choices: drafts, a window, verifications or a confidence threshold",
     at_most="panels",
 )
-def _hindsight(traces: Traces, step: int | None) -> go.Figure:
+def _hindsight(traces: Traces) -> go.Figure:
     runs = [one for trace in traces if (one := hindsight(trace))]
     heads = [
         f"{name}<br>{run.best} of {run.spent} {run.unit} at best"
@@ -176,7 +176,7 @@ def _not_repeated(traces: Traces) -> str | None:
     needed="whole runs",
     refuses=_not_repeated,
 )
-def _seeds(traces: Traces, step: int | None) -> go.Figure:
+def _seeds(traces: Traces) -> go.Figure:
     groups = _repeated(traces)
     panels: dict[str, Callable[[Trace], float | None]] = {"Passes of the target": target_forwards}
     if all(seconds(trace) for runs in groups.values() for trace in runs):

@@ -39,7 +39,7 @@ def longest_waiting(trajectories: Mapping[int, Trajectory]) -> dict[int, Traject
     needed="the measures `age` and `tv`",
     at_most="groups",
 )
-def _beta(traces: Traces, step: int | None) -> go.Figure:
+def _beta(traces: Traces) -> go.Figure:
     groups = grouped(traces)
     heads = [f"{name}: some positions" if len(groups) > 1 else "Some positions" for name in groups]
     figure = side_by_side([*heads, "All positions"], shared_yaxes=True, horizontal_spacing=0.04)

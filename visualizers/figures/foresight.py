@@ -35,7 +35,7 @@ LOOKS: Final = {
     needed="a text with ranked open positions",
     at_most="one group",
 )
-def _foresight(traces: Traces, step: int | None) -> go.Figure:
+def _foresight(traces: Traces) -> go.Figure:
     rows = foresight([trace.steps for trace in traces], SIZES, HORIZONS)
     figure = side_by_side(["Coverage of what was decoded", "Precision of the candidates"], horizontal_spacing=0.1)
     for i, size in enumerate(SIZES):
@@ -67,7 +67,7 @@ def _foresight(traces: Traces, step: int | None) -> go.Figure:
     needed="tokens revealed in blocks of several",
     at_most="one group",
 )
-def _contributions(traces: Traces, step: int | None) -> go.Figure:
+def _contributions(traces: Traces) -> go.Figure:
     rows = contributions([trace.steps for trace in traces])
     stages = [stage for stage in STAGES if any(one.stage == stage for one in rows)]
     heads = [f"{stage.capitalize()} block" for stage in stages]

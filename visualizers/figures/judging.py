@@ -63,7 +63,7 @@ def _accepted_share(verdicts: list[Verdict]) -> float:
     needed="judged drafts with `log_ratio`",
     at_most="panels",
 )
-def _ratios(traces: Traces, step: int | None) -> go.Figure:
+def _ratios(traces: Traces) -> go.Figure:
     figure = side_by_side(labels(traces), horizontal_spacing=0.06, shared_yaxes=True)
     for panel, trace in enumerate(traces, start=1):
         verdicts = judged(trace, "log_ratio")
@@ -89,7 +89,7 @@ def _ratios(traces: Traces, step: int | None) -> go.Figure:
     needed="judged drafts with `distance_squared`",
     at_most="groups",
 )
-def _distances(traces: Traces, step: int | None) -> go.Figure:
+def _distances(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         verdicts = [one for trace in runs for one in judged(trace, "distance_squared")]
@@ -114,7 +114,7 @@ def _distances(traces: Traces, step: int | None) -> go.Figure:
     needed="several judged drafts with `log_ratio`",
     at_most="groups",
 )
-def _ratio_means(traces: Traces, step: int | None) -> go.Figure:
+def _ratio_means(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         verdicts = [one for run in runs for one in judged(run, "log_ratio")]
@@ -138,7 +138,7 @@ def _ratio_means(traces: Traces, step: int | None) -> go.Figure:
     needed="the measures `kl`, `cross_entropy` or `agrees`",
     at_most="groups",
 )
-def _draft_steps(traces: Traces, step: int | None) -> go.Figure:
+def _draft_steps(traces: Traces) -> go.Figure:
     groups = grouped(traces)
     rows = {name: by_draft_step([trace.steps for trace in runs]) for name, runs in groups.items()}
     recorded = {measure for each in rows.values() for row in each for measure in row.means}

@@ -35,7 +35,7 @@ def _text(trace: Trace) -> bool:
     needed="a text of more than a few tokens",
     at_most="groups",
 )
-def _ar_ness(traces: Traces, step: int | None) -> go.Figure:
+def _ar_ness(traces: Traces) -> go.Figure:
     figure = side_by_side(["Local: neighbours in a row", "Global: among the leftmost open"], shared_yaxes=True)
     for i, (name, runs) in enumerate(grouped(traces).items()):
         orders = [decode_order(trace.steps) for trace in runs]
@@ -58,7 +58,7 @@ def _ar_ness(traces: Traces, step: int | None) -> go.Figure:
     needed="a text of more than a few tokens",
     at_most="panels",
 )
-def _order(traces: Traces, step: int | None) -> go.Figure:
+def _order(traces: Traces) -> go.Figure:
     figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
     for panel, trace in enumerate(traces, start=1):
         order = decode_order(trace.steps)
@@ -109,7 +109,7 @@ def binned(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[flo
     needed="a text with the confidence of its tokens",
     at_most="groups",
 )
-def _confidence(traces: Traces, step: int | None) -> go.Figure:
+def _confidence(traces: Traces) -> go.Figure:
     figure = side_by_side(["Confidence of decoded tokens", "Tokens decoded at once"], horizontal_spacing=0.1)
     for i, (name, runs) in enumerate(grouped(traces).items()):
         for part in (0, 1):

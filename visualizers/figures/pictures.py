@@ -111,7 +111,7 @@ def _too_many(traces: Traces) -> str | None:
     needed="a whole picture, clip or text",
     refuses=_too_many,
 )
-def _draw(traces: Traces, step: int | None) -> go.Figure:
+def _draw(traces: Traces) -> go.Figure:
     rows, columns, places = _table(traces)
     figure = go.Figure()
     for (row, column), trace in places.items():

@@ -51,7 +51,7 @@ def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hove
     needed="drafts that were verified",
     at_most="groups",
 )
-def _by_place(traces: Traces, step: int | None) -> go.Figure:
+def _by_place(traces: Traces) -> go.Figure:
     runs = grouped(traces)
     groups = {name: places for name, each in runs.items() if (places := by_place(run.steps for run in each))}
     known = any(_conditional(places) for places in groups.values())
@@ -84,7 +84,7 @@ def _conditional(places: Places) -> list[Rate]:
     needed="judged drafts",
     at_most="groups",
 )
-def _along(traces: Traces, step: int | None) -> go.Figure:
+def _along(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         judged, accepted = [0] * PARTS, [0] * PARTS
@@ -152,7 +152,7 @@ def correlation(verdicts: list[PlaceTally]) -> float | None:
     needed="a whole picture with judged drafts",
     at_most="groups",
 )
-def _detail(traces: Traces, step: int | None) -> go.Figure:
+def _detail(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         verdicts = sorted((one for run in runs for one in by_detail(run)), key=lambda one: one.detail)
@@ -184,7 +184,7 @@ def _detail(traces: Traces, step: int | None) -> go.Figure:
     needed="a video with judged drafts after its first latent frame, some of tokens that stay",
     at_most="groups",
 )
-def _redundancy(traces: Traces, step: int | None) -> go.Figure:
+def _redundancy(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         sides = zip(*map(kept_by_change, runs), strict=True)
@@ -210,7 +210,7 @@ def _redundancy(traces: Traces, step: int | None) -> go.Figure:
     needed="judged drafts",
     at_most="groups",
 )
-def _accepted(traces: Traces, step: int | None) -> go.Figure:
+def _accepted(traces: Traces) -> go.Figure:
     figure = go.Figure()
     longest = 0
     for i, (name, runs) in enumerate(grouped(traces).items()):

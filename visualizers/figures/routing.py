@@ -27,7 +27,7 @@ LOWEST: Final = -0.9
     needed="a router's estimates or scores",
     at_most="panels",
 )
-def _routing(traces: Traces, step: int | None) -> go.Figure:
+def _routing(traces: Traces) -> go.Figure:
     figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
     for panel, trace in enumerate(traces, start=1):
         for mark in _marks(decisions(trace.steps)):
@@ -81,7 +81,7 @@ def _curve(points: Sequence[tuple[int, float]], name: str, hover: str, **look: A
     needed="estimates and verified drafts",
     at_most="groups",
 )
-def _estimators(traces: Traces, step: int | None) -> go.Figure:
+def _estimators(traces: Traces) -> go.Figure:
     groups = {name: estimator_errors([trace.steps for trace in runs]) for name, runs in grouped(traces).items()}
     names = list(dict.fromkeys(row.name for rows in groups.values() for row in rows))
     figure = go.Figure()

@@ -101,7 +101,7 @@ def drift(trace: Trace, distance: int = 1) -> float | None:
     needed="drafts that wait from one forward pass to the next, in a complete run",
     refuses=lambda traces: f"needs at least {FEWEST_RUNS} runs" if len(traces) < FEWEST_RUNS else None,
 )
-def _difference(traces: Traces, step: int | None) -> go.Figure:
+def _difference(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         points = [(share, run) for run in runs if (share := drift(run)) is not None]
@@ -123,7 +123,7 @@ def _difference(traces: Traces, step: int | None) -> go.Figure:
     needs=lambda trace: drift(trace) is not None,
     needed="drafts that wait from one forward pass to the next",
 )
-def _hamming(traces: Traces, step: int | None) -> go.Figure:
+def _hamming(traces: Traces) -> go.Figure:
     differ = "Drafts that differ (%)"
     if groups := by_value(traces, "alpha", numbers=True):
         figure = side_by_side([f"N = {distance}" for distance in DISTANCES], shared_yaxes=True)
@@ -146,7 +146,7 @@ def _hamming(traces: Traces, step: int | None) -> go.Figure:
     "speculative Jacobi decoding. Means over runs, error bars one standard deviation.",
     refuses=partial(_too_few_or_many, setting="alpha"),
 )
-def _strength(traces: Traces, step: int | None) -> go.Figure:
+def _strength(traces: Traces) -> go.Figure:
     figure = side_by_side(["By share of drafts that changed", "By coupling strength"], horizontal_spacing=0.1)
     groups = by_value(traces, "alpha", numbers=True)
     _draw_sweep(figure, 2, groups, _forwards, "α %{x:g}: %{y:.1f} forward passes")
@@ -174,7 +174,7 @@ def _strength(traces: Traces, step: int | None) -> go.Figure:
     "Means over runs, error bars one standard deviation.",
     refuses=partial(_too_few_or_many, setting="window"),
 )
-def _window(traces: Traces, step: int | None) -> go.Figure:
+def _window(traces: Traces) -> go.Figure:
     figure = side_by_side([""])
     groups = by_value(traces, "window", numbers=True)
     _draw_sweep(figure, 1, groups, _forwards, "window %{x}: %{y:.1f} forward passes")
@@ -195,7 +195,7 @@ def _window(traces: Traces, step: int | None) -> go.Figure:
     "decoded, over all rows of a pass. Means over runs, error bars one standard deviation.",
     refuses=partial(_too_few_or_many, setting="depth"),
 )
-def _depth(traces: Traces, step: int | None) -> go.Figure:
+def _depth(traces: Traces) -> go.Figure:
     figure = side_by_side(["Tokens per forward pass", "Query tokens per token"], horizontal_spacing=0.1)
     groups, hover = by_value(traces, "depth", numbers=True), "depth %{x}: %{y:.2f}"
     _draw_sweep(figure, 1, groups, lambda run: run.summary.tokens_per_forward, hover)
@@ -233,7 +233,7 @@ def tries(trace: Trace) -> float | None:
     needed="judged drafts",
     refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
 )
-def _by_setting(traces: Traces, step: int | None) -> go.Figure:
+def _by_setting(traces: Traces) -> go.Figure:
     setting, groups = swept(traces) or ("", {})
     proposed = any(tries(run) is not None for sweep in groups.values() for runs in sweep.values() for run in runs)
     figure = side_by_side(["Drafts accepted", *(["Tries"] if proposed else [])], horizontal_spacing=0.11)

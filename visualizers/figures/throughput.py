@@ -70,7 +70,7 @@ def _seconds(steps: list[Step]) -> float:
     needed="timed passes of a drafter and of its judge",
     at_most="groups",
 )
-def _draw(traces: Traces, step: int | None) -> go.Figure:
+def _draw(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         pair = rates(runs)

@@ -38,7 +38,7 @@ def churn(trace: Trace) -> np.ndarray:
     needed="steps with positions",
     at_most="panels",
 )
-def _draw(traces: Traces, step: int | None) -> go.Figure:
+def _draw(traces: Traces) -> go.Figure:
     heads = [f"{label}: {len(trace.steps)} passes" for label, trace in zip(labels(traces), traces, strict=True)]
     figure = side_by_side(heads, horizontal_spacing=0.06)
     occurring: set[int] = set()

@@ -127,7 +127,7 @@ def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
     needed="judged drafts with denoising `paths`",
     at_most="groups",
 )
-def _divergence(traces: Traces, step: int | None) -> go.Figure:
+def _divergence(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(grouped(traces).items()):
         drafts = [one.pair.distance_squared for trace in runs for one in recorded(trace)]
