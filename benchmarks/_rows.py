@@ -7,7 +7,6 @@ import fcntl
 import gzip
 import json
 import os
-import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -16,7 +15,6 @@ from typing import IO, Any, Final
 
 from traces.files import whole
 from traces.results import ResultRow, SweepError, read_line, written
-from traces.streams import STANDARD
 
 ENDINGS: Final = (".jsonl", ".jsonl.gz")
 
@@ -52,7 +50,8 @@ class Rows:
             now = Rows(self.path)
             if list(now.rows) != list(self.rows) or not os.path.samestat(os.fstat(file.fileno()), self.path.stat()):
                 raise SweepError(f"-o: another sweep wrote to {self.path} just now; give the same command again")
-            self._replace([*now._lines(), _about_line(about)])
+            line = json.dumps({"about": about}, separators=(",", ":")).encode() + b"\n"
+            self._replace([*now._lines(), line])
             self._file = self._locked()
 
     def append(self, rows: Sequence[ResultRow]) -> None:
@@ -61,7 +60,10 @@ class Rows:
         Raises:
             SweepError: for a row that could not be read again; then none is written.
         """
-        self._write(b"".join([written(row) for row in rows]))
+        assert self._file, "begin first"
+        data = b"".join([written(row) for row in rows])
+        self._file.write(gzip.compress(data) if self._packed else data)  # all are compressed together in the end
+        self._file.flush()
         self.rows |= {row.key: row for row in rows}
 
     def finish(self) -> None:
@@ -109,38 +111,6 @@ class Rows:
         data = b"".join(lines)
         with whole(self.path) as part:
             part.write_bytes(gzip.compress(data, 9, mtime=0) if self._packed else data)
-
-    def _write(self, data: bytes) -> None:
-        """Append; what is compressed here is compressed again with all else in the end."""
-        assert self._file, "begin first"
-        self._file.write(gzip.compress(data) if self._packed else data)
-        self._file.flush()
-
-
-class PrintedRows(Rows):
-    """Rows that go to standard output; such a sweep cannot be resumed."""
-
-    def __init__(self) -> None:
-        """Begin without any."""
-        self.path, self.rows, self._packed, self._file = Path(STANDARD), {}, False, None
-
-    def begin(self, about: Mapping[str, Any]) -> None:
-        """Say about what."""
-        self._file = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-        self._write(_about_line(about))
-
-
-def _about_line(about: Mapping[str, Any]) -> bytes:
-    return json.dumps({"about": about}, separators=(",", ":")).encode() + b"\n"
-
-
-def rows_of(path: Path) -> Rows:
-    """The rows of a file that a command names; `-` is standard output.
-
-    Raises:
-        SweepError: as for `Rows`.
-    """
-    return PrintedRows() if str(path) == STANDARD else Rows(path)
 
 
 def _parsed(line: bytes, where: str) -> ResultRow | None:

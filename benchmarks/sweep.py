@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import torch
 from tqdm import tqdm
@@ -21,13 +21,13 @@ from transformers.utils import logging
 from benchmarks._grid import Grid, GridError, key, read_grid, try_out
 from benchmarks._problems import held_out
 from benchmarks._results import positive
-from benchmarks._rows import Rows, rows_of
+from benchmarks._rows import Rows
 from benchmarks._solving import Chunk, solve
 from engines.models.devices import add_option
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment
 from traces.results import ResultRow, SweepError
-from traces.streams import FULL, STANDARD, piped
+from traces.streams import FULL, STANDARD, output_file, piped
 from visualizers.groups import canonical, gathered
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
@@ -42,9 +42,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         grid = read_grid(options.grid)
         grid = replace(grid, problems=options.problems or grid.problems)
-        rows = rows_of(options.output)
-        _check_rows(rows, grid, try_out(grid, options.device))
-        return _sweep(grid, rows, options)
+        with output_file(str(options.output), ".jsonl") as path:
+            rows = Rows(path)
+            _check_rows(rows, grid, try_out(grid, options.device))
+            return _sweep(grid, rows, options)
     except (GridError, SweepError) as error:
         print(error, file=sys.stderr)
         return USAGE
@@ -78,7 +79,7 @@ def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
         return FULL
     finally:
         rows.release()
-    _summarise(rows, grid)
+    _summarise(rows, grid, sys.stderr if str(options.output) == STANDARD else sys.stdout)
     return DONE
 
 
@@ -130,7 +131,7 @@ def _about(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _summarise(rows: Rows, grid: Grid) -> None:
+def _summarise(rows: Rows, grid: Grid, file: TextIO) -> None:
     """One line a configuration."""
     labels = {one.label for one in grid.configurations}
     for group in gathered([row for row in rows.rows.values() if row.label in labels]):
@@ -140,7 +141,7 @@ def _summarise(rows: Rows, grid: Grid) -> None:
         print(
             f"{group.label}: {100 * group.accuracy:.1f}{error} % right on {group.problems} problems, "
             f"{speed:.2f} tokens per forward, {milliseconds:.2f} ms per token",
-            file=sys.stderr if str(rows.path) == STANDARD else sys.stdout,
+            file=file,
         )
 
 

@@ -13,10 +13,8 @@ import pytest
 from support import handmade
 from support.results import row
 
-from benchmarks._rows import rows_of
 from engines.diffusion_lm import calibration
 from traces import dumps
-from traces.results import read_results, read_rows
 from traces.streams import piped
 from visualizers.__main__ import main as draw
 
@@ -50,18 +48,9 @@ def test_a_trace_or_results_from_standard_input_are_drawn_to_standard_output(
     assert b"frontier" in capfdbinary.readouterr().out.lower()
 
 
-def test_prompts_of_calibrate_and_the_rows_of_a_sweep(stdin: Any, capfdbinary: BINARY) -> None:
+def test_prompts_of_calibrate(stdin: Any) -> None:
     stdin(b'["one", "two"]')
     assert calibration.prompts(Path("-"), 1) == ["two"]
-    rows = rows_of(Path("-"))
-    rows.begin({"grid": "a"})
-    one = next(iter(read_rows([row("ar", "a", {}, key="k", weights={"m": "h"})])))
-    rows.append([one])
-    rows.finish()
-    lines = capfdbinary.readouterr().out
-    assert json.loads(lines.splitlines()[0]) == {"about": {"grid": "a"}}
-    assert read_results(lines).rows == (one,)
-    assert not Path("-").exists()
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from engines.methods import METHODS
 from engines.models.language_model import DiffusionLM
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
-from traces.results import ResultRow, SweepError, read_line, read_rows, written
+from traces.results import ResultRow, SweepError, read_line, read_results, read_rows, written
 from visualizers.groups import gathered
 
 ROOT = Path(__file__).parents[1]
@@ -264,10 +264,10 @@ class TestFiles:
 
 @pytest.mark.usefixtures("letters")
 class TestCommandLine:
-    def run(self, tmp_path: Path, data: dict[str, Any], *arguments: str) -> int:
+    def run(self, tmp_path: Path, data: dict[str, Any], *arguments: str, target: str = "") -> int:
         (tmp_path / "grid.json").write_text(json.dumps(data))
-        target = str(tmp_path / "rows.jsonl")
-        return sweep.main([str(tmp_path / "grid.json"), "-o", target, "--jobs", "1", *arguments])
+        to = target or str(tmp_path / "rows.jsonl")
+        return sweep.main([str(tmp_path / "grid.json"), "-o", to, "--jobs", "1", *arguments])
 
     def lines(self, tmp_path: Path) -> list[dict[str, Any]]:
         return [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
@@ -303,6 +303,15 @@ class TestCommandLine:
         monkeypatch.setattr(_grid, "weights_of", lambda job: {"tiny": "another"})
         assert self.run(tmp_path, data) == 2
         assert "holds rows of other weights of tiny; name another file" in capsys.readouterr().err
+
+    def test_rows_go_to_standard_output_once_they_are_there(
+        self, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+    ) -> None:
+        assert self.run(tmp_path, grid(problems=1, length=8), target="-") == 0
+        written, said = capfdbinary.readouterr()
+        assert b"% right on 1 problems" in said and not Path("-").exists()
+        results = read_results(written)
+        assert len(results.rows) == 4 and results.about[0]["grid"] == "grid.json"
 
     def test_a_full_disk_keeps_what_is_there(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
