@@ -19,7 +19,7 @@ import torch
 
 from engines.models.devices import add_option
 from engines.runtime.environment import environment
-from traces.files import whole
+from traces.files import write_whole
 from traces.streams import STANDARD
 
 Row = Mapping[str, Any]
@@ -206,5 +206,4 @@ def finish(
         sys.stdout.write(text)
     elif path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with whole(path) as part:
-            part.write_text(text, encoding="utf-8")
+        write_whole(path, text.encode())

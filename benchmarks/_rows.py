@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
-from traces.files import whole
+from traces.files import write_whole
 from traces.results import ResultRow, SweepError, read_line, written
 
 ENDINGS: Final = (".jsonl", ".jsonl.gz")
@@ -109,8 +109,7 @@ class Rows:
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         data = b"".join(lines)
-        with whole(self.path) as part:
-            part.write_bytes(gzip.compress(data, 9, mtime=0) if self._packed else data)
+        write_whole(self.path, gzip.compress(data, 9, mtime=0) if self._packed else data)
 
 
 def _parsed(line: bytes, where: str) -> ResultRow | None:

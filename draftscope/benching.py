@@ -37,7 +37,7 @@ from engines.runtime.environment import environment
 from engines.runtime.request import Request
 from traces import Trace
 from traces.breakeven import account, best_length
-from traces.files import whole
+from traces.files import write_whole
 from traces.pairing import target_forwards
 from traces.places import by_place
 from traces.results import ResultRow, row_of
@@ -150,8 +150,7 @@ class Bench:
         """
         known = {"title": "draftscope bench", "about": self.about, "suggestions": self.suggestions}
         content = known | {"table": self.table(), "rows": [asdict(row) for row in self.rows]}
-        with whole(Path(path)) as part:
-            part.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        write_whole(Path(path), f"{json.dumps(content, indent=1)}\n".encode())
 
 
 def bench(

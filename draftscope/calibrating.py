@@ -19,7 +19,7 @@ from engines.models.memory import free_bytes
 from engines.runtime.driver import Job, decode
 from engines.runtime.environment import environment
 from engines.runtime.request import Request
-from traces.files import whole
+from traces.files import write_whole
 from traces.hardware import SHIPPED, Device, Engine, HardwareError, Size, Work, pass_cost, works
 
 USAGE, NO_MODEL = 2, 3
@@ -156,8 +156,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = json.dumps(asdict(device), indent=1) + "\n"
         print(text if given.json else table(device), end="" if given.json else "\n")
         if given.output:
-            with whole(given.output) as part:
-                part.write_text(text, encoding="utf-8")
+            write_whole(given.output, text.encode())
     except (ValueError, ModelError, OSError) as error:
         print(f"draftscope calibrate: {error}", file=sys.stderr)
         return NO_MODEL if isinstance(error, ModelError) else USAGE

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from traces import Trace
-from traces.files import whole
+from traces.files import write_whole
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -64,6 +64,5 @@ def view(
         raise ValueError(f"path: {target.name!r} must end in .html.")
     runs = [traces] if isinstance(traces, Trace) else list(traces)
     text = standalone(runs, title, after=section(supported(runs), runs) if figures else "")
-    with whole(target) as part:
-        part.write_text(text, encoding="utf-8")
+    write_whole(target, text.encode())
     return target

@@ -27,6 +27,12 @@ def whole(path: Path) -> Iterator[Path]:
         raise
 
 
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file, whole or not at all."""
+    with whole(path) as part:
+        part.write_bytes(data)
+
+
 def unpacked(data: bytes, most: int) -> bytes:
     """The data, unpacked if it is gzip, cut a byte behind `most`; raises ValueError for damaged gzip."""
     if not data.startswith(b"\x1f\x8b"):

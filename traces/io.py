@@ -21,7 +21,7 @@ from traces import limits
 from traces.check import part_problems, replay_problems
 from traces.coarse import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, TraceWarning, quote, raise_first
-from traces.files import unpacked, whole
+from traces.files import unpacked, write_whole
 from traces.schema import SCHEMA, VERSION, Amount, Duration, Name, Numbers, Points, Probabilities, Step, Trace, is_later
 from traces.stats import summarise
 from traces.typed import Words, adapter, count, record
@@ -112,8 +112,7 @@ def write(trace: Trace, path: str | os.PathLike[str]) -> None:
     if path.name.endswith(".gz"):
         data = gzip.compress(data, mtime=0)
     _loaded(data, path.name)  # What cannot be read is not written.
-    with whole(path) as part:
-        part.write_bytes(data)
+    write_whole(path, data)
 
 
 def read(path: str | os.PathLike[str]) -> Trace:

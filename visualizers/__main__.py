@@ -17,7 +17,7 @@ from typing import Any, Final, NoReturn, get_args
 import plotly.graph_objects as go
 
 from traces.errors import TraceError
-from traces.files import whole
+from traces.files import write_whole
 from traces.hardware import DEVICES, ENGINES, HardwareError, Machine, read_machine
 from traces.hardware import SIZES as NETWORKS
 from traces.naming import labels
@@ -157,7 +157,8 @@ def _draw_traces(options: argparse.Namespace, kind: str) -> None:
         _save(figure, drawn, options, kind, width=figure.width(traces))
     elif kind == "html":
         every = section(supported(traces), traces, step=options.step)
-        _write_text(path, standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=every))
+        page = standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=every)
+        write_whole(path, page.encode())
     else:
         names = ", ".join(figure.name for figure in supported(traces)) or "none; --list says what they need"
         raise _UsageError(f".{kind} holds one figure: choose it with --figure; these traces support {names}")
@@ -231,14 +232,9 @@ def _draw_results(options: argparse.Namespace, kind: str) -> None:
 
 def _save(figure: FigureText, drawn: go.Figure, options: argparse.Namespace, kind: str, **size: int) -> None:
     if kind == "html":
-        _write_text(options.output, page_of([(figure, drawn)]))
+        write_whole(options.output, page_of([(figure, drawn)]).encode())
     else:
         write_image(themed(drawn, options.theme), options.output, **size)
-
-
-def _write_text(path: Path, text: str) -> None:
-    with whole(path) as part:
-        part.write_text(text, encoding="utf-8")
 
 
 def _listing() -> str:

@@ -13,7 +13,7 @@ from choreographer.browsers.chromium import Chromium
 from choreographer.errors import BrowserClosedError, BrowserDepsError, BrowserFailedError
 from kaleido.errors import ChromeNotFoundError
 
-from traces.files import whole
+from traces.files import write_whole
 from visualizers.figure import WIDTH
 
 FORMATS: Final = ("pdf", "svg", "png")
@@ -55,8 +55,7 @@ def write_image(figure: go.Figure, path: Path, *, width: int = WIDTH) -> None:
     """
     kind = path.suffix.removeprefix(".").lower()
     (data,) = printed([Print(figure, kind, width, PNG_SCALE if kind == "png" else 1)])
-    with whole(path) as part:
-        part.write_bytes(data)
+    write_whole(path, data)
 
 
 def printed(wanted: Sequence[Print], report: Callable[[int], None] = lambda done: None) -> list[bytes]:

@@ -16,7 +16,7 @@ from engines.assets import ASSETS
 from engines.config import ConfigError
 from engines.diffusion_lm.draft_graphs import Graph
 from engines.diffusion_lm.sequence import TextTask
-from traces.files import whole
+from traces.files import write_whole
 from traces.foresight import rank_sequences
 from traces.schema import ModelCard, Step
 from traces.streams import bytes_of
@@ -120,8 +120,7 @@ def write(path: Path, wanted: Mapping[str, Any], about: Mapping[str, Any], seque
     counted = sorted(sequences.items(), key=lambda pair: (-pair[1], pair[0]))
     lines = ",\n".join(f"  {json.dumps([list(ranks), count])}" for ranks, count in counted)
     head = json.dumps({**wanted, **about}, indent=1)[:-2]
-    with whole(path) as part:
-        part.write_text(f'{head},\n "sequences": [\n{lines}\n ]\n}}\n', encoding="utf-8")
+    write_whole(path, f'{head},\n "sequences": [\n{lines}\n ]\n}}\n'.encode())
     read.cache_clear()
 
 
