@@ -113,6 +113,7 @@ _HELP: Final = {
     "guidance": "scales, 1 for none; a sheet has pictures of the last",
     "timed": "clips that are decoded one by one and timed",
     "tiny": "small networks of the same form",
+    "length": "tokens of an answer at most",
     "runs": "five times as many follow, for the memory they leave",
 }
 """What options of several benchmarks mean."""

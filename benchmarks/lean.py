@@ -84,7 +84,7 @@ def against_loops(count: int, repeats: int) -> list[Claim]:
         pairs = [pair for one, loop in runs for pair in turns(partial(decode, [one]), loop, repeats)]
         beside = cost(pairs, passes, MOST_OF_A_LOOP - 1, "the loop")
         name = f"Ordinary decoding, {name}: time over a loop written by hand"
-        claims.append(_claim(name, ratios(pairs), MOST_OF_A_LOOP, cost=beside))
+        claims.append(claim(name, ratios(pairs), MOST_OF_A_LOOP, cost=beside))
     return claims
 
 
@@ -98,7 +98,7 @@ def outside_network(count: int) -> list[Claim]:
         beside = cost(pairs, statistics.fmean(run.forwards for run in runs), share, "the network")
         percent = [100 * (1 - forward / whole) for whole, forward in pairs]
         name = f"Share of a pass outside the network, MC-SJD on pictures, L = {window}"
-        claims.append(_claim(name, percent, MOST_OUTSIDE_PERCENT, "%", beside))
+        claims.append(claim(name, percent, MOST_OUTSIDE_PERCENT, "%", beside))
     return claims
 
 
@@ -155,7 +155,7 @@ def recording(count: int) -> list[Claim]:
         also = f"what is not recorded, and {1e3 * made / passes:.2f} to make the steps later"
         beside = cost(pairs, passes, MOST_RECORDING_PERCENT / 100, also)
         percent = [100 * (ratio - 1) for ratio in ratios(pairs)]
-        claims.append(_claim(f"Time that recording adds, {name}", percent, MOST_RECORDING_PERCENT, "%", beside))
+        claims.append(claim(f"Time that recording adds, {name}", percent, MOST_RECORDING_PERCENT, "%", beside))
     return claims
 
 
@@ -179,15 +179,13 @@ def cost(pairs: Sequence[Pair], passes: float, share: float, beside: str) -> str
     return words if least <= without else f"{words}; within the target beside {least:.1f} or more"
 
 
-def _claim(name: str, values: Sequence[float], most: float, unit: str = "", cost: str = "") -> Claim:
+def claim(
+    name: str, values: Sequence[float], target: float, unit: str = "", cost: str = "", bound: Any = "at most"
+) -> Claim:
     """A ratio or a percentage with a bound."""
-    return at_most(
-        name,
-        statistics.median(values),
-        most,
-        unit,
-        f"{cost}{'; ' * bool(cost)}processor time of one thread, in turns; {spread(values)}",
-    )
+    reason = f"{cost}{'; ' * bool(cost)}processor time of one thread, in turns; {spread(values)}"
+    median = statistics.median(values)
+    return Claim(name=name, measured=median, unit=unit, bound=bound, target=target, reason=reason)
 
 
 if __name__ == "__main__":

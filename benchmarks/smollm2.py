@@ -16,9 +16,9 @@ from typing import Any, Final
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache
 
-from benchmarks._results import Claim, Options, Row, finish, positive, spread
+from benchmarks._results import Claim, Options, Row, finish
 from benchmarks._runs import decode
-from benchmarks.lean import cost, ratios, turns
+from benchmarks.lean import claim, cost, ratios, turns
 from engines.models.catalog import MODELS, load_model
 from engines.models.fetching import folder_of
 from engines.models.sessions.causal import SlotCache
@@ -39,9 +39,7 @@ PROMPTS: Final = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and report."""
-    options = Options("smollm2", __doc__)
-    options.add_argument("--rounds", type=positive, default=20)
-    chosen = options.read(arguments)
+    chosen = Options("smollm2", __doc__, rounds=20).read(arguments)
     own: Any = load_model("smollm2", "cpu")
     plain = AutoModelForCausalLM.from_pretrained(folder_of("smollm2"), dtype=torch.float32).eval()
     rows, claims = passes(own._network, plain, chosen.rounds)
@@ -81,9 +79,7 @@ def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
     ]
     named = "A pass of smollm2 over {} tokens, over a pass over one"
     return rows, [
-        _claim(named.format(count), ratios(against[count]), "at most", most)
-        for count, most in MOST_OF_ONE.items()
-        if most
+        claim(named.format(count), ratios(against[count]), most) for count, most in MOST_OF_ONE.items() if most
     ]
 
 
@@ -99,11 +95,16 @@ def ordinary(own: Any, plain: Any, rounds: int) -> list[Claim]:
         times += [1 / ratio for ratio in ratios(both)]
     beside = cost(pairs, count / len(PROMPTS), MOST_OF_A_LOOP - 1, "the loop")
     return [
-        _claim("Ordinary decoding of smollm2: time over a loop written by hand", ratios(pairs), "at most",
-               MOST_OF_A_LOOP, beside),
-        _claim("Ordinary decoding of smollm2: times faster than generate of transformers", times, "at least",
-               LEAST_OF_GENERATE),
-    ]  # fmt: skip
+        claim(
+            "Ordinary decoding of smollm2: time over a loop written by hand", ratios(pairs), MOST_OF_A_LOOP, cost=beside
+        ),
+        claim(
+            "Ordinary decoding of smollm2: times faster than generate of transformers",
+            times,
+            LEAST_OF_GENERATE,
+            bound="at least",
+        ),
+    ]
 
 
 @torch.inference_mode()
@@ -122,11 +123,6 @@ def generated(network: Any, prompt: Sequence[int]) -> Any:
     """The same by `generate`."""
     ids = torch.tensor([prompt])
     return network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=LENGTH, do_sample=False)
-
-
-def _claim(name: str, values: Sequence[float], bound: Any, target: float | None, reason: str = "") -> Claim:
-    words = f"{reason}{'; ' * bool(reason)}processor time of one thread, in turns; {spread(values)}"
-    return Claim(name=name, measured=statistics.median(values), bound=bound, target=target, reason=words)
 
 
 if __name__ == "__main__":

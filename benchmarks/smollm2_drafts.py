@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from benchmarks._results import Claim, Options, Row, finish, positive, spread
+from benchmarks._results import Claim, Options, Row, finish, spread
 from benchmarks._runs import Decoded, decode
 from engines.methods.speculative import EAGLES
 from engines.models.catalog import has_eagle, load_model
@@ -61,10 +61,7 @@ ORDINARY: Final = Way("ordinary", 0)
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    options = Options("smollm2_drafts", __doc__)
-    options.add_argument("--prompts", type=positive, default=40)
-    options.add_argument("--length", type=positive, default=48, help="tokens of an answer at most")
-    chosen = options.read(arguments)
+    chosen = Options("smollm2_drafts", __doc__, prompts=40, length=48).read(arguments)
     model: Any = load_model(MODEL, "cpu")
     rows = [row for name in SAMPLING for row in measured(model, read(chosen.prompts), name, chosen.length)]
     finish(chosen, "Drafts for smollm2", claims(rows), rows)
