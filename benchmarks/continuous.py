@@ -27,7 +27,7 @@ from engines.models.catalog import MODELS, load_model
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
 from engines.runtime.request import Request
-from traces.breakeven import acceptance_for
+from traces.breakeven import acceptance_for, tokens_of
 from traces.schema import Trace
 from traces.stats import cost_by_role, draft_forwards
 from traces.streams import piped
@@ -112,7 +112,7 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         "target_calls": statistics.fmean(sum(s.call.role == "target" for s in trace.steps) for trace in traces),
         "draft_calls": statistics.fmean(draft_forwards(trace.steps) for trace in traces),
         "tokens_per_verification": sum(sum(f.final for f in step.fate) for step in verified) / len(verified),
-        "tokens_expected": gamma + 1 if alpha == 1 else (1 - alpha ** (gamma + 1)) / (1 - alpha),
+        "tokens_expected": tokens_of(alpha, gamma),
         "draft_cost": cost["draft"],
         "verify_cost": cost["verify"],
         "acceptance_to_break_even": acceptance_for(needed, gamma),

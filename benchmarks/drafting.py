@@ -17,6 +17,7 @@ from engines.models.catalog import drafter_of, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
 from engines.runtime.request import Request
+from traces.breakeven import tokens_of
 from traces.schema import Trace
 from traces.streams import piped
 
@@ -84,14 +85,8 @@ def _row(model: Model, cell: tuple[str, int], pairs: Sequence[Pair], traces: Seq
     if by_role["draft"]:
         cost = [statistics.median(call.milliseconds.forward for call in by_role[role]) for role in ("draft", "target")]
         row["cost_of_a_draft"] = cost[0] / cost[1]
-        row["predicted_faster"] = predicted(acceptance, cell[1], cost[0] / cost[1])
+        row["predicted_faster"] = tokens_of(acceptance, cell[1]) / (cell[1] * row["cost_of_a_draft"] + 1)
     return row
-
-
-def predicted(acceptance: float, gamma: int, cost: float) -> float:
-    """Times faster by Theorem 3.8: (1 - a^(g + 1)) / ((1 - a) (g c + 1))."""
-    expected = sum(acceptance**k for k in range(gamma + 1))
-    return expected / (gamma * cost + 1)
 
 
 def _quality(model: Model, pairs: Sequence[Pair]) -> Row:

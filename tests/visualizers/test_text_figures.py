@@ -159,6 +159,6 @@ class TestThroughput:
         assert list(line.y) == pytest.approx([pair.per_second(count) for count in line.x])
         assert (mark.x[0], mark.y[0]) == (pair.drafts, pair.measured)
         rate = Rates(draft_seconds=0.01, verify_seconds=0.05, acceptance=0.5, drafts=3, measured=10)
-        assert [rate.tokens(count) for count in (1, 2, 3)] == [1, 1.5, 1.75]
-        assert rate.per_second(2) == pytest.approx(1.5 / 0.07)
-        assert replace(rate, acceptance=1.0).tokens(5) == 5
+        rising = [1 / 0.06, 1.5 / 0.07, 1.75 / 0.08]
+        assert [rate.per_second(count) for count in (1, 2, 3)] == pytest.approx(rising)
+        assert replace(rate, acceptance=1.0).per_second(5) == pytest.approx(5 / 0.1)

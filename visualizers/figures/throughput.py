@@ -5,6 +5,7 @@ from typing import Final
 
 import plotly.graph_objects as go
 
+from traces.breakeven import tokens_of
 from traces.schema import Fate, Step
 from visualizers.figure import Figure, Traces, grouped
 from visualizers.plot import axes, curve, dots
@@ -27,14 +28,9 @@ class Rates:
     measured: float
     """Tokens a second of all passes together."""
 
-    def tokens(self, drafts: float) -> float:
-        """Expected tokens a round of `drafts` makes final: the accepted ones and the first rejection's replacement."""
-        a = self.acceptance
-        return drafts if a == 1 else (1 - a**drafts) / (1 - a)
-
     def per_second(self, drafts: float) -> float:
-        """Expected tokens a second: tokens over gamma T_phi + T_theta."""
-        return self.tokens(drafts) / (drafts * self.draft_seconds + self.verify_seconds)
+        """Expected tokens a second: accepted drafts and the replacement of the first rejected over their time."""
+        return tokens_of(self.acceptance, drafts - 1) / (drafts * self.draft_seconds + self.verify_seconds)
 
 
 def rates(traces: Traces) -> Rates | None:
