@@ -61,7 +61,6 @@ class Race(NamedTuple):
     """Tokens decoded against what they cost, all cumulative: entry k is after k steps, entry 0 is zero."""
 
     tokens: tuple[int, ...]
-    forwards: tuple[int, ...]
     milliseconds: tuple[float, ...]
 
 
@@ -194,7 +193,7 @@ def race(steps: Sequence[Step]) -> Race:
         decoded.update(position for position, fate in zip(step.position, step.fate, strict=True) if fate.final)
         tokens.append(len(decoded))
     times = accumulate((step.call.milliseconds.total for step in steps), initial=0.0)
-    return Race(tuple(tokens), tuple(range(len(steps) + 1)), tuple(times))
+    return Race(tuple(tokens), tuple(times))
 
 
 def token_difference(steps: Sequence[Step], distance: int = 1) -> tuple[Difference, ...]:

@@ -62,7 +62,6 @@ def test_acceptance_by_position() -> None:
 def test_race_is_cumulative_and_starts_at_zero() -> None:
     line = stats.race(handmade.s2d2().steps)
     assert line.tokens == (0, 0, 2, 4, 4)
-    assert line.forwards == (0, 1, 2, 3, 4)
     assert line.milliseconds == (0, 5, 10, 15, 20)
 
 

@@ -45,7 +45,8 @@ def _race(traces: Traces) -> go.Figure:
     figure = side_by_side(heads, shared_yaxes=True, horizontal_spacing=0.05)
     for i, (name, trace) in enumerate(zip(labels(traces), traces, strict=True)):
         run = race(trace.steps)
-        clocks = [(run.forwards, "forward passes")] + ([(run.milliseconds, "ms")] if trace.summary.seconds else [])
+        passes = tuple(range(len(run.tokens)))
+        clocks = [(passes, "forward passes")] + ([(run.milliseconds, "ms")] if trace.summary.seconds else [])
         for panel, (clock, unit) in enumerate(clocks, start=1):
             hover, place = f"%{{y}} tokens after %{{x:.4~g}} {unit}", in_panel(panel, i)
             steps: Look = {"mode": "lines", "line": {**series(i).line, "shape": "hv"}}
