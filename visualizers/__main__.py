@@ -38,7 +38,7 @@ from visualizers.bundle import PRESETS, BundleError, Options, write_zip
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.figure import FigureText
 from visualizers.groups import SPEEDS
-from visualizers.moving import ENDINGS, SIZES, Look, MovingError, write_clip, write_moving
+from visualizers.moving import ENDINGS, Look, MovingError, write_clip, write_moving
 from visualizers.moving.look import Clock
 from visualizers.page import standalone
 from visualizers.sheet import page_of, section
@@ -47,7 +47,7 @@ ZIP: Final = "zip"
 KINDS: Final = ("html", *FORMATS, *ENDINGS, ZIP)
 BROKEN_TRACE, WRONG_USAGE, NO_BROWSER = 1, 2, 3
 MACHINE: Final = ("device", "engine", "target", "draft", "batch")
-MOVING: Final = (*MACHINE, "clock", "every", "slow", "hold", "fps", "size", "width", "name", "clip")
+MOVING: Final = (*MACHINE, "clock", "every", "slow", "hold", "fps", "width", "name", "clip")
 """Options of moving pictures alone."""
 RESULTS: Final[Mapping[str, Mapping[str, FigureText]]] = {"sweep": SWEEP_FIGURES, "timings": TIMING_FIGURES}
 """Option that names results -> figures of them."""
@@ -171,10 +171,6 @@ def _write_moving(options: argparse.Namespace, traces: Sequence[Trace]) -> None:
         if name in given and clock not in others:
             raise _UsageError(f"--{name} {given[name]:g}: belongs to --clock {others[0]}; leave it out or choose that")
     given |= _machine(given)
-    if "size" in given and "width" in given:
-        raise _UsageError(f"--width {given['width']}: takes no --size beside it; leave one of them out")
-    if "size" in given:
-        given["width"] = SIZES[given.pop("size")]
     names, clip = tuple(given.pop("name", ())), given.pop("clip", False)
     if clip and (idle := given.keys() & {"clock", "every", "slow", "hold"}):
         raise _UsageError(f"--{min(idle)}: a clip alone has none; leave it or --clip out")
@@ -277,8 +273,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--slow", type=float, metavar="N", help=f"times slower than measured, {usual.slow:g} if left out")
     add("--hold", type=float, metavar="SECONDS", help=f"of the last frame, {usual.hold:g} if left out")
     add("--fps", type=float, metavar="N", help=f"frames a second, {usual.fps:g} if left out")
-    add("--size", choices=tuple(SIZES), help=", ".join(f"{name} {width}" for name, width in SIZES.items()) + " pixels")
-    add("--width", type=int, metavar="PIXELS", help="any other size")
+    add("--width", type=int, metavar="PIXELS", help=f"of a frame, {usual.width} if left out")
     add("--name", action="append", metavar="TEXT", help="title of a run; once for each, in their order")
     add("--clip", action="store_true", default=None, help="the decoded clip of a video alone")
     return parser

@@ -146,7 +146,7 @@ def test_a_broken_or_missing_trace_is_a_line(
 
 def test_a_moving_picture_of_two_runs(traces: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     target = tmp_path / "race.gif"
-    words = ["--name", "Ordinary", "--name", "Jacobi", "--size", "small", "--every", "12", "--theme", "dark"]
+    words = ["--name", "Ordinary", "--name", "Jacobi", "--width", "480", "--every", "12", "--theme", "dark"]
     assert main([*traces, "-o", str(target), *words]) == 0
     assert capsys.readouterr() == ("", "")  # Progress is for terminals.
     with Image.open(target) as image:

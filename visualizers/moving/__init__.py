@@ -14,10 +14,10 @@ from PIL import Image
 from traces.files import whole
 from traces.schema import Trace
 from visualizers.moving.frames import Film
-from visualizers.moving.look import MOST_FRAMES, SIZES, Look, MovingError, fitting, moments
+from visualizers.moving.look import MOST_FRAMES, Look, MovingError, fitting, moments
 from visualizers.picture import PictureError, picture_of
 
-__all__ = ["ENDINGS", "SIZES", "Film", "Look", "MovingError", "fitting", "moments", "write_clip", "write_moving"]
+__all__ = ["ENDINGS", "Film", "Look", "MovingError", "fitting", "moments", "write_clip", "write_moving"]
 
 Item = TypeVar("Item")
 Report = Callable[[int, int], None]

@@ -12,8 +12,6 @@ from traces.schema import Trace
 from visualizers.style import Theme
 
 Clock = Literal["passes", "milliseconds", "computed"]
-SIZES: Final = {"small": 480, "medium": 720, "large": 1080}
-"""Name -> pixels across."""
 MOST_RUNS: Final = 6
 MOST_FRAMES: Final = 600
 MOST_SECONDS: Final = 120
@@ -45,7 +43,7 @@ class Look:
     theme: Theme = "light"
     fps: float = 10
     """Frames a second."""
-    width: int = SIZES["medium"]
+    width: int = 720
     """Pixels across."""
     every: int = 1
     """On the clock of passes: passes from one frame to the next."""
