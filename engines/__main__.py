@@ -18,8 +18,8 @@ from engines.assets import ASSETS, FOLDERS_VARIABLE
 from engines.config import ConfigError, make_config
 from engines.models.errors import ModelError
 from engines.runtime import listing
-from traces import dumps, write
-from traces.streams import STANDARD, piped
+from traces import write
+from traces.streams import STANDARD, output_file, piped
 
 DONE, BROKEN, USAGE, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 130
 
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from engines.runtime.request import Request
     from engines.testing.subject import find
 
-    target = _target(options.output)
+    _check_output(options.output)
     request = Request(
         find(options.method),
         options.model,
@@ -102,19 +102,15 @@ def run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:  # what was decoded is kept
         code = INTERRUPTED
     trace = running.trace()
-    with _writing(options.output):
-        if target is None:
-            sys.stdout.buffer.write(dumps(trace))
-            sys.stdout.flush()
-        else:
-            write(trace, target)
+    with _writing(options.output), output_file(options.output, ".json") as path:
+        write(trace, path)
     made = trace.summary
     acceptance = "-" if made.acceptance is None else f"{made.acceptance:.3f}"
     print(
         f"method {trace.method}, model {trace.model.id}, tokens {made.tokens}, forwards {made.forwards}, "
         f"tokens per forward {made.tokens_per_forward:.2f}, acceptance {acceptance}, seconds {made.seconds:.2f}"
         + ("" if made.complete else ", incomplete"),
-        file=sys.stderr if target is None else sys.stdout,
+        file=sys.stderr if options.output == STANDARD else sys.stdout,
     )
     return code
 
@@ -130,16 +126,12 @@ def _writing(place: str, field: str = "-o") -> Iterator[None]:
         raise ConfigError(f"{field}: {place!r} cannot be written ({error.strerror}); choose another place.") from error
 
 
-def _target(named: str) -> Path | None:
-    """The file to write; None for standard output. Raises ConfigError for a name that cannot be a trace's."""
-    if named == STANDARD:
-        return None
-    target = Path(named)
-    if not target.name.endswith((".json", ".json.gz")):
+def _check_output(named: str) -> None:
+    """Raise ConfigError for a name that cannot be a trace's."""
+    if named != STANDARD and not named.endswith((".json", ".json.gz")):
         raise ConfigError(f"-o: {named!r} must end in .json or .json.gz, or be - for standard output.")
-    if not target.parent.is_dir():
-        raise ConfigError(f"-o: the folder {str(target.parent)!r} does not exist; make it first.")
-    return target
+    if not (folder := Path(named).parent).is_dir():
+        raise ConfigError(f"-o: the folder {str(folder)!r} does not exist; make it first.")
 
 
 def expect(options: argparse.Namespace) -> int:
