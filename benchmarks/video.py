@@ -10,11 +10,14 @@ are processor seconds of one thread, decoders taking turns.
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import torch
 from jaxtyping import Float, Int, UInt8
+from PIL import Image, ImageDraw
 from torch import Tensor
+from torch.nn.functional import pad
 
 from benchmarks._pictures import Reference, features, frechet, jackknife
 from benchmarks._results import Claim, Options, Row, at_least, finish, same, standard_error
@@ -39,6 +42,8 @@ AGAIN: Final = 2
 """Further sets of clips by ordinary decoding, which show how far chance alone moves the distances."""
 FEATURES: Final = ("frames", "changes")
 TOKENS: Final = LENGTH - GIVEN
+SHEET_ROWS: Final = 8
+GAP: Final = 8
 
 
 Cell = tuple[str, int]
@@ -55,7 +60,7 @@ class Sequences(NamedTuple):
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Decode, compare and report."""
-    options = Options("video", __doc__, clips=48, batch=24, timed=3)
+    options = Options("video", __doc__, clips=48, batch=24, timed=3, sheet=Path)
     chosen = options.read(arguments)
     model = load()
     if not 3 <= chosen.clips <= len(model.held_out.codes):
@@ -65,9 +70,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     again = [decode_all(jobs(model, ("ar", 0), clips, draw), chosen.batch) for draw in range(1, 1 + AGAIN)]
     codes, timed = model.held_out.codes[: chosen.clips], times(model, clips[: chosen.timed])
 
-    def predicted(tokens: Tensor) -> dict[str, Tensor]:
-        return seen(model.decode(torch.cat([codes[:, :GIVEN], tokens.cpu()], 1)))
+    def clips_of(tokens: Tensor) -> UInt8[Tensor, "N F S S 3"]:
+        return model.decode(torch.cat([codes[:, :GIVEN], tokens.cpu()], 1))
 
+    def predicted(tokens: Tensor) -> dict[str, Tensor]:
+        return seen(clips_of(tokens))
+
+    if chosen.sheet:
+        sheet(model.decode(codes), clips_of(made["maximal", 32].tokens)).save(chosen.sheet, optimize=True)
     real, ordinary = seen(model.decode(codes)), predicted(made["ar", 0].tokens)
     rows: list[Row] = [
         {**row("video", *cell, one), **likeness(predicted(one.tokens), real, ordinary), **timed[cell]}
@@ -134,6 +144,17 @@ def distance(own: Float[Tensor, "N F D"], real: Float[Tensor, "N F D"]) -> float
 def off(own: Tensor, real: Tensor, ordinary: Tensor) -> float:
     """How much further from the real clips than ordinary decoding."""
     return distance(own, real) - distance(ordinary, real)
+
+
+def sheet(held_out: UInt8[Tensor, "N F S S 3"], continued: UInt8[Tensor, "N F S S 3"]) -> Image.Image:
+    """A picture of the first clips, two rows each: held out, and continued from its first frames, which are framed."""
+    pairs, side = torch.stack([held_out, continued], 1)[:SHEET_ROWS], held_out.shape[2]
+    rows = pairs.permute(0, 1, 3, 2, 4, 5).flatten(3, 4).flatten(1, 2)  # [N, 2 S, F S, 3]
+    picture = Image.fromarray(pad(rows, (0, 0, 0, 0, 0, GAP), value=255).flatten(0, 1).numpy())
+    for top in range(0, picture.height, 2 * side + GAP):
+        box = (0, top, GIVEN_FRAMES * side - 1, top + 2 * side - 1)
+        ImageDraw.Draw(picture).rectangle(box, outline="white", width=2)
+    return picture
 
 
 def row(kind: str, decoder: str, window: int, made: Sequences) -> Row:
