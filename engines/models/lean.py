@@ -7,7 +7,7 @@ few tokens costs hardly more than one over one. Results differ by rounding.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,8 @@ from engines.models.sessions.causal import SlotCache
 
 Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""
+Then = Literal["none", "swish", "mul", "add"]
+"""What becomes of a product, in oneDNN's words: nothing, its SiLU, or it times or plus other numbers."""
 _ROTATIONS: Final = ("default", "linear", "llama3")
 """Kinds of rotary embeddings whose angles do not depend on the length of a text."""
 LARGE: Final = 3 * 2**23
@@ -164,21 +166,16 @@ class Linear:
         """The rows that are worth multiplying: these, and rows of zeros behind them."""
         return x
 
-    def __call__(self, x: Float[Tensor, "R in"]) -> Float[Tensor, "R out"]:
-        """The product."""
-        return torch.mm(x, self._weight) if self._bias is None else torch.addmm(self._bias, x, self._weight)
-
-    def gate(self, x: Float[Tensor, "R in"]) -> Float[Tensor, "R out"]:
-        """SiLU of the product."""
-        return F.silu(self(x))
-
-    def times(self, x: Float[Tensor, "R in"], other: Float[Tensor, "R out"]) -> Float[Tensor, "R out"]:
-        """The product times other numbers."""
-        return self(x) * other
-
-    def plus(self, x: Float[Tensor, "R in"], other: Float[Tensor, "R out"]) -> Float[Tensor, "R out"]:
-        """The product and other numbers."""
-        return self(x) + other if self._bias is not None else torch.addmm(other, x, self._weight)
+    def __call__(
+        self, x: Float[Tensor, "R in"], then: Then = "none", other: Float[Tensor, "R out"] | None = None
+    ) -> Float[Tensor, "R out"]:
+        """The product, or what `then` becomes of it; "mul" and "add" take `other` numbers."""
+        if other is not None and then == "add" and self._bias is None:
+            return torch.addmm(other, x, self._weight)
+        product = torch.mm(x, self._weight) if self._bias is None else torch.addmm(self._bias, x, self._weight)
+        if other is None:
+            return F.silu(product) if then == "swish" else product
+        return product * other if then == "mul" else product + other
 
 
 class PackedLinear(Linear):
@@ -193,21 +190,11 @@ class PackedLinear(Linear):
         """See `Linear`."""
         return x if len(x) >= _ROWS else F.pad(x, (0, 0, 0, _ROWS - len(x)))
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
         """See `Linear`."""
-        return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "none", [], ""))
-
-    def gate(self, x: Tensor) -> Tensor:
-        """See `Linear`."""
-        return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, "swish", [], ""))
-
-    def times(self, x: Tensor, other: Tensor) -> Tensor:
-        """See `Linear`."""
-        return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, "mul"))
-
-    def plus(self, x: Tensor, other: Tensor) -> Tensor:
-        """See `Linear`."""
-        return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, "add"))
+        if other is None:
+            return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, then, [], ""))
+        return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, then))
 
 
 class CachedLinear(PackedLinear):
@@ -222,21 +209,9 @@ class CachedLinear(PackedLinear):
         """See `Linear`."""
         return x if len(x) == 1 else PackedLinear.padded(x)
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
         """See `Linear`."""
-        return self._one(x) if len(x) == 1 else super().__call__(x)
-
-    def gate(self, x: Tensor) -> Tensor:
-        """See `Linear`."""
-        return self._one.gate(x) if len(x) == 1 else super().gate(x)
-
-    def times(self, x: Tensor, other: Tensor) -> Tensor:
-        """See `Linear`."""
-        return self._one.times(x, other) if len(x) == 1 else super().times(x, other)
-
-    def plus(self, x: Tensor, other: Tensor) -> Tensor:
-        """See `Linear`."""
-        return self._one.plus(x, other) if len(x) == 1 else super().plus(x, other)
+        return self._one(x, then, other) if len(x) == 1 else super().__call__(x, then, other)
 
 
 class HalfLinear(PackedLinear):
@@ -245,19 +220,12 @@ class HalfLinear(PackedLinear):
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         super().__init__(weight.bfloat16(), None if bias is None else bias.bfloat16())
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
         """See `Linear`."""
-        return super().__call__(x.bfloat16()).float()
-
-    def gate(self, x: Tensor) -> Tensor:
-        """See `Linear`."""
-        return super().gate(x.bfloat16()).float()
-
-    times = Linear.times
-
-    def plus(self, x: Tensor, other: Tensor) -> Tensor:
-        """See `Linear`."""
-        return self(x) + other
+        product = super().__call__(x.bfloat16(), then if other is None else "none").float()
+        if other is None:
+            return product
+        return product * other if then == "mul" else product + other
 
 
 @cache
@@ -267,7 +235,7 @@ def packs(kind: type[PackedLinear] = PackedLinear) -> bool:
         generator = torch.Generator().manual_seed(0)
         weight, x, other = (torch.randn(rows, 32, generator=generator) for rows in (32, _ROWS, _ROWS))
         plain, packed = (
-            torch.stack([one(x), one.gate(x), one.times(x, other), one.plus(x, other)])
+            torch.stack([one(x), one(x, "swish"), one(x, "mul", other), one(x, "add", other)])
             for one in (Linear(weight, weight[0]), kind(weight, weight[0]))
         )
         return torch.allclose(plain, packed, atol=1e-4 if kind is PackedLinear else 0.5)
@@ -312,9 +280,9 @@ class LeanLayer:
         turned = torch.view_as_real(torch.view_as_complex(qk.unflatten(-1, (-1, 2))) * turn).flatten(-2).transpose(1, 2)
         keys, values = remember(turned[:, heads:], mixed[:, :, both:].transpose(1, 2))
         seen = _attend(turned[:, :heads], keys, values, mask)
-        rows = self.out.plus(self.out.padded(seen.transpose(1, 2).reshape(n * T, -1)), rows)
+        rows = self.out(self.out.padded(seen.transpose(1, 2).reshape(n * T, -1)), "add", rows)
         between = normed(rows, self.least)
-        return self.down.plus(self.up.times(between, self.gate.gate(between)), rows)
+        return self.down(self.up(between, "mul", self.gate(between, "swish")), "add", rows)
 
 
 def _attend(queries: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> Float[Tensor, "n H T D"]:
