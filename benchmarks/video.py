@@ -22,8 +22,7 @@ from torch.nn.functional import pad
 from benchmarks._pictures import Reference, features, frechet, jackknife
 from benchmarks._results import Claim, Options, Row, at_least, finish, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
-from engines.models.bundled.video import load
-from engines.models.bundled.video_networks import GIVEN, GIVEN_FRAMES, LENGTH
+from engines.models.bundled.video import GIVEN, GIVEN_FRAMES, LENGTH, load
 from engines.models.catalog import load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job

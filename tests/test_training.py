@@ -13,10 +13,9 @@ from support.llamas import greedy, llama
 from torch import nn
 
 from engines.models.bundled.networks import SIZE, Tokenizer, Transformer, TransformerSize, condition_ids
-from engines.models.bundled.patch_networks import PatchSize, PatchTransformer, condition_vectors
+from engines.models.bundled.patch import PatchSize, PatchTransformer, condition_vectors
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, WATERS, Place
-from engines.models.bundled.video import MOTIONS
-from engines.models.bundled.video_networks import FRAMES
+from engines.models.bundled.video import FRAMES, MOTIONS
 from engines.models.eagle import Eagle, EagleSize
 from engines.models.lean import Linear
 from engines.models.networked import hidden_states

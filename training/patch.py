@@ -17,7 +17,7 @@ from transformers import AttentionInterface
 from engines.continuous.denoising import TIMESTEPS, respaced
 from engines.continuous.gaussians import Gaussians
 from engines.models.bundled.networks import CODES, DRAFTER, Tokenizer, Transformer
-from engines.models.bundled.patch_networks import (
+from engines.models.bundled.patch import (
     NOISE,
     PREFIX,
     SIZES,

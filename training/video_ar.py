@@ -15,8 +15,7 @@ from torch import Tensor
 from transformers import AttentionInterface
 
 from engines.models.bundled.networks import CODES, Tokenizer, Transformer
-from engines.models.bundled.video import CLIPS
-from engines.models.bundled.video_networks import GIVEN, LENGTH, PLANE, VideoTransformer
+from engines.models.bundled.video import CLIPS, GIVEN, LENGTH, PLANE, VideoTransformer
 from engines.models.weights import sha256
 from training.image_ar import float32_attention
 from training.image_tokenizer import as_images

@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from engines.models.bundled.networks import SIZE
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
-from engines.models.bundled.video import MOTIONS
-from engines.models.bundled.video_networks import FRAMES
+from engines.models.bundled.video import FRAMES, MOTIONS
 from training.scenes import GROUNDS
 from training.scenes_data import BACKGROUNDS, FEET, LOWEST_FLIGHT, SIZES, STEP, background, paste, sprite
 

@@ -14,14 +14,15 @@ from engines.config import ConfigError, make_config, settings
 from engines.continuous.request import PathForward
 from engines.methods import METHODS
 from engines.models.bundled.networks import TransformerSize
-from engines.models.bundled.patch import MaskedPatch, StudioPatch
-from engines.models.bundled.patch_networks import (
+from engines.models.bundled.patch import (
     PREFIX,
     SIZES,
     WIDTH,
+    MaskedPatch,
     MaskedPatchTransformer,
     PatchTokenizer,
     PatchTransformer,
+    StudioPatch,
     condition_vectors,
 )
 from engines.models.checkpoints.mar import MAR, MARModel, MARSize

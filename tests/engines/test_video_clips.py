@@ -18,7 +18,7 @@ from engines.config import ConfigError
 from engines.models import clip_files as video_clips
 from engines.models.bundled import video
 from engines.models.bundled.networks import CODES, GRID, SIZE
-from engines.models.bundled.video_networks import FRAMES, GIVEN, GIVEN_FRAMES, LENGTH
+from engines.models.bundled.video import FRAMES, GIVEN, GIVEN_FRAMES, LENGTH
 from engines.models.checkpoints.clip_model import pack
 from engines.runtime.request import Request
 from engines.sampling.distributions import Sampling

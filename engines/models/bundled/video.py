@@ -8,21 +8,61 @@ from pathlib import Path
 from typing import Final, cast
 
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Float, Int, UInt8
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
+from transformers.cache_utils import Cache
 
 from engines.config import ConfigError
 from engines.models.bundled.image import FOLDER, load_weights
 from engines.models.bundled.listing import card_of
 from engines.models.bundled.manifest import entry_of, verify
-from engines.models.bundled.networks import CODES, GRID, PATCH, Tokenizer
+from engines.models.bundled.networks import CODES, GRID, PATCH, Tokenizer, TransformerSize, backbone
 from engines.models.bundled.prompts import Prompt
-from engines.models.bundled.video_networks import FRAMES, GIVEN, GIVEN_FRAMES, PLANE, VideoTransformer
 from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
 from engines.models.lean import lean
+from engines.models.networked import hidden_states
 from engines.models.pictures import Pictures
 from traces.schema import ModelCard
+
+FRAMES: Final = 9
+GIVEN_FRAMES: Final = 2
+"""From two frames on, one sees what moves and where to."""
+PLANE: Final = GRID**2
+LENGTH: Final = FRAMES * PLANE
+GIVEN: Final = GIVEN_FRAMES * PLANE
+
+
+class VideoTransformer(nn.Module):
+    """p(next code | codes so far), frame by frame, each in raster order: transformers' Qwen3Model.
+
+    Time, row and column of the slot that is predicted are added to the input, each from a table of its own.
+    """
+
+    def __init__(self, size: TransformerSize | None = None) -> None:
+        super().__init__()
+        size = size or TransformerSize()
+        self.backbone = backbone(CODES, LENGTH, size)
+        self.time = nn.Embedding(FRAMES, size.width)
+        self.row = nn.Embedding(GRID, size.width)
+        self.column = nn.Embedding(GRID, size.width)
+        self.head = nn.Linear(size.width, CODES, bias=False)
+        for table in (self.time, self.row, self.column, self.head):
+            nn.init.normal_(table.weight, std=0.02)
+
+    def forward(
+        self,
+        ids: Int[Tensor, "B N"],
+        positions: Int[Tensor, "B N"],
+        cache: Cache | None = None,
+        mask: Float[Tensor, "B 1 N S"] | None = None,
+    ) -> Float[Tensor, "B N K"]:
+        """Logits of the code after each input. See `networks.Transformer.forward`."""
+        slot = (positions + 1).clamp(max=LENGTH - 1)
+        place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
+        embedded = self.backbone.embed_tokens(ids) + place
+        return cast(Tensor, self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)))
+
 
 ID: Final = "studio-video"
 CLIPS: Final = Path(__file__).parents[3] / "assets" / "clips" / "video.safetensors"
