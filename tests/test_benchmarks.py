@@ -41,10 +41,10 @@ from benchmarks._pictures import Reference
 from benchmarks._problems import Problem
 from benchmarks._results import Claim, result, standard_error
 from benchmarks._runs import decode, job
-from benchmarks._sizes import SIZES, TINY
-from benchmarks.claims import cspd
+from benchmarks.claims import papers
 from benchmarks.claims.__main__ import conclusions
 from benchmarks.claims.conclusion import RESULTS, Conclusion, Effect, difference, runs
+from benchmarks.gpu import SIZES, TINY
 from demo.runs.measured import measured
 from engines.config import make_config
 from engines.methods import METHODS
@@ -479,7 +479,7 @@ def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) 
         made = runs(method, "toy-field", [None] * count, gamma=4, **values)
         return [trace.summary.accepted / trace.summary.judged for trace in made]
 
-    monkeypatch.setattr(cspd, "_patches", in_the_plane)
+    monkeypatch.setattr(papers, "_patches", in_the_plane)
     found = [conclusion for paper in ("SCD", "CSpD") for conclusion in conclusions(paper, 3)]
     rows = json.loads((RESULTS / "claims.json").read_text())["rows"]
     masked = next(conclusion for conclusion in found if conclusion.place == "Table 9")

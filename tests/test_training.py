@@ -19,7 +19,7 @@ from engines.models.bundled.video import FRAMES, MOTIONS
 from engines.models.eagle import Eagle, EagleSize
 from engines.models.lean import Linear
 from engines.models.networked import hidden_states
-from training import loop, patch, scenes, scenes_data, smollm2_answers, smollm2_eagle, video_data
+from training import loop, patch, scenes, scenes_data, smollm2_answers, smollm2_eagle, video_ar
 from training.image_ar import inputs
 from training.image_draft import compare, draw, inherit
 from training.image_tokenizer import Training
@@ -90,7 +90,7 @@ def squares(monkeypatch: pytest.MonkeyPatch) -> None:
     def square(text: str, size: int, kind: Place) -> np.ndarray:
         return np.broadcast_to(SIGN, (size, size, 4))
 
-    for module in (scenes_data, video_data):
+    for module in (scenes_data, video_ar):
         monkeypatch.setattr(module, "sprite", square)
         monkeypatch.setattr(module, "BACKGROUNDS", 2)
 
@@ -117,8 +117,8 @@ def test_things_stand_on_the_ground_fly_above_the_horizon_and_lie_in_the_water()
 @pytest.mark.usefixtures("squares")
 @pytest.mark.parametrize("motion", MOTIONS)
 def test_what_moves_in_a_clip_moves_by_whole_patches(motion: str) -> None:
-    thing = next(name for name in ("dog", "shark", "bat") if motion in video_data.CAN[THINGS[name][1]])
-    clip = video_data.compose(thing, "night", motion, TEST, np.random.default_rng(0))
+    thing = next(name for name in ("dog", "shark", "bat") if motion in video_ar.CAN[THINGS[name][1]])
+    clip = video_ar.compose(thing, "night", motion, TEST, np.random.default_rng(0))
     assert clip.shape == (FRAMES, SIZE, SIZE, 3)
     corners = []
     for frame in clip:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks._results import Options, finish
-from benchmarks.claims import cspd, psd, s2d2, scd
+from benchmarks.claims import papers
 from benchmarks.claims.conclusion import Conclusion, Effect, against
 from traces.streams import piped
 
@@ -21,10 +21,10 @@ _FILE: Final = Path(__file__).with_name("conclusions.toml")
 PAPERS: Final[Mapping[str, Sequence[Mapping[str, Any]]]] = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 """Paper -> what it concludes."""
 _ANEW: Final[Mapping[str, Callable[[int], Mapping[str, Sequence[Effect]]]]] = {
-    "SCD": scd.effects,
-    "S2D2": s2d2.effects,
-    "PSD": psd.effects,
-    "CSpD": cspd.effects,
+    "SCD": papers.scd,
+    "S2D2": papers.s2d2,
+    "PSD": papers.psd,
+    "CSpD": papers.cspd,
 }
 """Paper -> effects by their place in it, of runs that are decoded here with so many seeds."""
 

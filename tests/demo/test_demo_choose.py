@@ -15,8 +15,7 @@ from support.browser import accessible, visit
 
 from demo.addresses import read_address
 from demo.pages.choose import recording_of
-from demo.panels.calculator import _FIRST, CalculatorPanel
-from demo.panels.devices import curves_of
+from demo.panels.calculator import _FIRST, CalculatorPanel, curves_of
 from demo.panels.methods import method_text
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import recordings

@@ -1,0 +1,243 @@
+"""The effects that each paper claims, by their place in it, of runs that are decoded here with so many seeds."""
+
+import json
+from collections.abc import Sequence
+from statistics import correlation, fmean
+from typing import Final
+
+from benchmarks._runs import prompts
+from benchmarks.claims.conclusion import NUMBERS, RESULTS, Effect, against, difference, runs, sweep, texts
+from engines.models.catalog import MODELS
+from traces.foresight import contributions
+from traces.pairing import Estimate
+from traces.schema import Trace
+from traces.stats import agreement_by_age, mean_difference, token_difference
+from traces.text_stats import decisions, decode_order, local_ar_ness
+
+WINDOW: Final = 64
+YOUNG, OLD = 2, 8
+"""Iterations that a place has been drafted for, before and from which on its acceptance is compared."""
+_DRAWN: Final = "drawn: "
+"""What the labels of runs begin with that draw tokens, where all others take the likeliest."""
+_OURS: Final = "S2D2, always, block 32"
+QUARTER: Final = 0.25
+
+
+def scd(seeds: int) -> dict[str, list[Effect]]:
+    """SCD, arXiv 2510.24211: Jacobi decoding with coupled drafts.
+
+    Of pictures of as many prompts, decoded with every coupling and strength.
+    """
+    alone, maximal, gumbel = (_runs(seeds, coupling=name) for name in ("none", "maximal", "gumbel"))
+    half = _runs(seeds, coupling="maximal", alpha=0.5)
+    without, most, own, halved = (
+        [float(trace.summary.forwards) for trace in traces] for traces in (alone, maximal, gumbel, half)
+    )
+    changed = [_changed(trace) for trace in alone]
+    one = difference("share changed, one apart, GS-SJD over MC-SJD", map(_changed, gumbel), map(_changed, maximal))
+    far, near = ([_changed(trace, 3) for trace in traces] for traces in (maximal, gumbel))
+    count = len(changed)  # without correlation its standard error is 1 / sqrt(n - 1), as the spread of n values
+    related = Estimate(correlation(changed, without), (count / (count - 1)) ** 0.5, count)
+    return {
+        "Fig. 2": [Effect("correlation", related)],
+        "Fig. 3": [
+            difference("rise of β, coupled over uncoupled", map(_rise, maximal), map(_rise, alone)),
+            difference("β of old drafts, coupled over uncoupled", map(_old, maximal), map(_old, alone)),
+        ],
+        "Fig. 5": [
+            difference("passes, α = 0.5 over 1", halved, most),
+            difference("passes, α = 0 over 0.5", without, halved),
+        ],
+        "Fig. 6": [one, difference("three apart, MC-SJD over GS-SJD", far, near)],
+        "Table 1": [
+            difference("passes, SJD over MC-SJD", without, most),
+            difference("passes, SJD over GS-SJD", without, own),
+        ],
+        "Tables 1, 2": [difference("passes, MC-SJD over GS-SJD", most, own)],
+    }
+
+
+def _runs(count: int, **values: object) -> list[Trace]:
+    return runs("scd", "studio-image", prompts("studio-image", count), window=WINDOW, **values)
+
+
+def _changed(trace: Trace, iterations: int = 1) -> float:
+    """Mean share of pending drafts that differ so many iterations apart."""
+    return mean_difference(token_difference(trace.steps, iterations)) or 0.0
+
+
+def _old(trace: Trace) -> float:
+    """Mean β of drafts that have been there for long."""
+    return fmean(row.mean for row in agreement_by_age(trace.steps) if row.age >= OLD)
+
+
+def _rise(trace: Trace) -> float:
+    """How much larger it is than that of young ones."""
+    return _old(trace) - fmean(row.mean for row in agreement_by_age(trace.steps) if row.age <= YOUNG)
+
+
+def s2d2(seeds: int) -> dict[str, list[Effect]]:
+    """S2D2, arXiv 2603.25702: a block-diffusion model that verifies its own drafts.
+
+    Of the quickest settings in sweeps that ship, and of `seeds` problems that are decoded here.
+    """
+    return {
+        "Fig. 3, Table 1, by passes": [
+            _tuned("text", "per_pass", "tokens a pass, maths"),
+            _tuned("tally", "per_pass", "tokens a pass, tally"),
+        ],
+        "Fig. 3, Table 1, by the clock": [
+            _tuned("text", "per_second", "tokens a second, maths"),
+            _tuned("tally", "per_second", "tokens a second, tally"),
+        ],
+        "Table 4": _estimators(texts("s2d2", seeds, block=32, mode="sample")),
+        "Figs. 2, 5, 6": [_closeness(seeds)],
+    }
+
+
+def _tuned(task: str, number: str, what: str) -> Effect:
+    """S2D2 over the quickest setting without verification that is as accurate as decoding token by token.
+
+    As accurate is what is not worse by two standard errors of the difference, problem by problem.
+    """
+    usual = [
+        label
+        for label, rows in sweep(task).items()
+        if rows[min(rows)].method == "blockwise" and not label.startswith(_DRAWN)
+    ]
+    as_good = []
+    for label in usual:
+        size = against(task, label, "ordinary", "solved", "").size
+        if size.mean >= -2 * (size.error or 0):
+            as_good.append(label)
+    best = max(as_good, key=lambda label: fmean(map(NUMBERS[number], sweep(task)[label].values())))
+    return against(task, _OURS, best, number, f"{what}, over {best}")
+
+
+def _closeness(count: int) -> Effect:
+    """Local AR-ness @2 of two tasks, decoded by confidence in blocks of 32."""
+    dynamic = {"rule": "confidence", "threshold": 0.9, "block": 32}
+    maths, tallies = (
+        [
+            local_ar_ness(decode_order(trace.steps), 2)
+            for trace in texts("blockwise", count, model, length=length, **dynamic)
+        ]
+        for model, length in (("text-target", 64), ("tally-target", 160))
+    )
+    return difference("local AR-ness @2, maths over tallies", maths, tallies)
+
+
+def _estimators(runs: Sequence[Trace]) -> list[Effect]:
+    """Differences of mean absolute errors of the accepted prefix, problem by problem."""
+    made = [[each for each in decisions(trace.steps) if each.accepted is not None] for trace in runs]
+
+    def errors(name: str) -> list[float]:
+        return [fmean(abs(each.estimates[name] - (each.accepted or 0)) for each in some) for some in made if some]
+
+    margin, entropy, chance = errors("margin"), errors("entropy"), errors("random")
+    return [
+        difference("error in tokens, entropy over margin", entropy, margin),
+        difference("random over entropy", chance, entropy),
+    ]
+
+
+def psd(seeds: int) -> dict[str, list[Effect]]:
+    """PSD, arXiv 2605.15609: parallel revealing and drafts of future steps.
+
+    Of depths in a sweep that ships, and of `seeds` problems that are decoded here.
+    """
+    depths = [sweep("psd")[f"PSD (Confidence), depth {depth}"] for depth in (1, 3, 7)]
+    problems = sorted(set.intersection(*(set(rows) for rows in depths)))
+    first, third, seventh = ([NUMBERS["per_pass"](rows[problem]) for problem in problems] for rows in depths)
+    gained = [b - a for a, b in zip(first, third, strict=True)]
+    more = [b - a for a, b in zip(third, seventh, strict=True)]
+    return {
+        "Section 4.2": [difference("tokens a pass, depth 1 to 3 over 3 to 7", gained, more)],
+        "Fig. 6": _mechanisms(texts("psd", seeds, block=32)),
+    }
+
+
+def _mechanisms(runs: Sequence[Trace]) -> list[Effect]:
+    """What each mechanism adds to a block in its first and last quarter, in per cent of the block, run by run."""
+
+    def share(trace: Trace, mechanism: str, start: float) -> float:
+        rows = contributions([trace.steps])
+        blocks = len({row.stage for row in rows}) or 1
+        here = (row for row in rows if row.mechanism == mechanism and start <= row.progress < start + QUARTER)
+        return sum(row.percent for row in here) / blocks
+
+    first, last = (
+        {name: [share(trace, name, start) for trace in runs] for name in ("parallel", "speculative")}
+        for start in (0.0, 1 - QUARTER)
+    )
+    return [
+        difference(
+            "per cent of a block, last quarter, speculation over revealing", last["speculative"], last["parallel"]
+        ),
+        difference("first quarter, revealing over speculation", first["parallel"], first["speculative"]),
+    ]
+
+
+def cspd(seeds: int) -> dict[str, list[Effect]]:
+    """CSpD, arXiv 2411.11925: drafts of continuous tokens that a diffusion head draws.
+
+    Of runs with and without one setting, on the field whose distribution is known and on patches of pictures.
+    """
+    wide = {"tied": 0, "last": 100}  # a last step as wide as MAR's; nothing is tied but the noise
+    aligned, apart = (_acceptance(_field(seeds, align=align, **wide)) for align in (True, False))
+    pictures = max(seeds // 8, 2)
+    paper, loose = (_patches("cspd", pictures, mode="paper", align=align) for align in (True, False))
+    whole = _patches("cspd-block", pictures)
+    few, many = (_shares(_field(seeds, gamma=gamma)) for gamma in (2, 8))
+    return {
+        "Table 4": [
+            difference("acceptance, closed-form field, γ = 4", aligned, apart),
+            difference("patches, γ = 4", paper, loose),
+        ],
+        "Table 6": [
+            difference("acceptance of patches, two aligned paths over whole paths", paper, whole),
+            difference("over two paths that are not aligned", paper, loose),
+        ],
+        "Table 1, acceptance": [difference("acceptance of patches, over 0.1", paper, [0.1] * len(paper))],
+        "Fig. 8": [difference("share, γ = 2 over 8", few, many)],
+        "Table 9": [
+            _masked("pictures as asked, %, one token per step over 64", "as_asked", 64),
+            _masked("Fréchet-like distance, 64 tokens per step over one", "frechet_like", 64),
+            _masked("16 over one", "frechet_like", 16),
+        ],
+    }
+
+
+def _masked(of: str, mark: str, per_step: int) -> Effect:
+    """How much worse a mark of masked generation is with several tokens per step than with one, prompt by prompt."""
+    rows = {row["tokens_per_step"]: row for row in json.loads((RESULTS / "masked.json").read_text())["rows"]}
+    row, usual = rows[per_step], rows[1]
+    if mark == "as_asked":
+        worse = usual["as_asked_percent"] - row["as_asked_percent"]
+        error = abs(worse / row["as_asked_off_errors"])
+    else:
+        worse, error = row["frechet_like_more"], row["frechet_like_more_error"]
+    return Effect(of, Estimate(worse, error * row["pictures"] ** 0.5, row["pictures"]))
+
+
+def _field(count: int, **values: object) -> list[Trace]:
+    return runs("cspd", "toy-field", [None] * count, **{"gamma": 4, **values})
+
+
+def _patches(method: str, count: int, **values: object) -> list[float]:
+    opens = dict(MODELS["patch-target"].opens)
+    return _acceptance(runs(method, "patch-target", [None] * count, **{"gamma": 4, **opens, **values}))
+
+
+def _acceptance(traces: list[Trace]) -> list[float]:
+    """Of the drafts that were judged."""
+    return [trace.summary.accepted / trace.summary.judged for trace in traces]
+
+
+def _shares(traces: list[Trace]) -> list[float]:
+    """Of all drafts, those behind a rejection included."""
+    verified = [[step for step in trace.steps if step.call.mode == "verify"] for trace in traces]
+    return [
+        sum(step.signals["accepted"] for step in steps) / sum(step.signals["window"] for step in steps)
+        for steps in verified
+    ]
