@@ -1,26 +1,39 @@
-"""Grids of docs/benchmarks.md: which methods and settings a sweep runs, on how many problems, checked as a whole."""
+"""Grids of docs/benchmarks.md: which methods and settings a sweep runs, on how many problems, checked as a whole.
+
+`solve` is the work of one process, which imports it by this module: it decodes problems together with one configuration
+and judges the answers.
+"""
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import torch
 from pydantic import Field
+from transformers.utils import logging
 
 from benchmarks._problems import exam
+from benchmarks._runs import decode
 from engines.config import ConfigError, Value, as_values, make_config
+from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
+from engines.protocol import Model
 from engines.runtime.driver import Job, open_session
+from engines.runtime.environment import environment
 from engines.runtime.request import Request
 from traces.errors import Problem
-from traces.results import digest
+from traces.results import ResultRow, digest, row_of
+from traces.schema import Step
 from traces.streams import bytes_of
 from traces.typed import Words, adapter, record
 
 MOST_CONFIGURATIONS: Final = 1000
+ANSWER_CHARACTERS: Final = 100
 _EXAMPLES: Final = "see benchmarks/grids for examples"
 _WORDS: Final = Words("grid", _EXAMPLES, f"correct it, {_EXAMPLES}", "split the grid")
 
@@ -185,3 +198,66 @@ def weights_of(job: Job) -> dict[str, str]:
     """Model -> one hash of all its weights, for the model of a job and the one that drafts for it."""
     cards = [job.model.card, *([job.draft.card] if job.draft else [])]
     return {card.id: digest(dict(card.weights)) for card in cards}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Problems that one process decodes in lockstep."""
+
+    model: str
+    device: str
+    configuration: Configuration
+    seed: int
+    problems: tuple[int, ...]
+    """Places in the list of held-out problems."""
+
+
+def solve(chunk: Chunk) -> list[ResultRow]:
+    """The rows of a chunk."""
+    torch.set_num_threads(1)
+    model, one = ready(chunk.model, chunk.device), chunk.configuration
+    problems = exam(chunk.model).problems
+    jobs = [
+        Request(one.method, model, problems[i].question, seed=chunk.seed, settings=one.config, sample=i).job()
+        for i in chunk.problems
+    ]
+    run = decode(jobs, record=True)
+    return [
+        _row(chunk, place, job, tokens, steps)
+        for place, (job, tokens, steps) in enumerate(zip(jobs, run.tokens, run.steps, strict=True))
+    ]
+
+
+@cache
+def ready(model_id: str, device: str) -> Model:
+    """A model that has decoded once, so that no row is charged with loading kernels and growing memory pools."""
+    logging.disable_progress_bar()
+    model = load_model(model_id, device)
+    decode([Request("blockwise", model, exam(model_id).problems[0].question, settings={"length": 8}).job()])
+    return model
+
+
+def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Sequence[Step]) -> ResultRow:
+    one, index, task = chunk.configuration, chunk.problems[place], job.task
+    assert isinstance(task, TextTask)
+    text, judge = job.model.output(tokens).text or "", exam(chunk.model)
+    counted = next((i + 1 for i, token in enumerate(tokens) if token in task.ends), len(tokens))
+    seconds = sum(step.call.milliseconds.total / step.call.batch for step in steps) / 1000
+    return row_of(
+        steps,
+        key=key(chunk.model, one, index, chunk.seed),
+        method=one.method,
+        label=one.label,
+        curve=one.curve,
+        model=chunk.model,
+        weights=weights_of(job),
+        config=dict(one.config),
+        seed=chunk.seed,
+        problem=index,
+        correct=judge.solved(text, judge.problems[index].answer),
+        answer=judge.given(text)[:ANSWER_CHARACTERS],
+        tokens=counted,
+        seconds=round(seconds, 6),
+        batch=len(chunk.problems),
+        device=environment(job.model.device, torch.float32).device,
+    )

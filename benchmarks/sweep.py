@@ -18,11 +18,10 @@ import torch
 from tqdm import tqdm
 from transformers.utils import logging
 
-from benchmarks._grid import Grid, GridError, key, read_grid, try_out
+from benchmarks._grid import Chunk, Grid, GridError, key, read_grid, solve, try_out
 from benchmarks._problems import held_out
 from benchmarks._results import positive
 from benchmarks._rows import Rows
-from benchmarks._solving import Chunk, solve
 from engines.models.devices import add_option
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment

@@ -17,11 +17,10 @@ import pytest
 from support.language import tiny
 from support.results import row
 
-from benchmarks import _grid, _solving, sweep
-from benchmarks._grid import GridError, expand, key
+from benchmarks import _grid, sweep
+from benchmarks._grid import Chunk, GridError, expand, key, solve
 from benchmarks._problems import given, held_out, solved
 from benchmarks._rows import Rows
-from benchmarks._solving import Chunk, solve
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.language_model import DiffusionLM
@@ -59,10 +58,9 @@ def letters(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         return roomy()
 
     monkeypatch.setattr(_grid, "load_model", load)
-    monkeypatch.setattr(_solving, "load_model", load)
-    _solving.ready.cache_clear()
+    _grid.ready.cache_clear()
     yield
-    _solving.ready.cache_clear()
+    _grid.ready.cache_clear()
 
 
 RIGHT = (
