@@ -12,10 +12,9 @@ import torch
 
 from benchmarks._pictures import as_asked, features, frechet, frechet_error, marks, reference, sheet
 from benchmarks._results import Options, Row, finish
-from benchmarks._runs import now, prompts
+from benchmarks._runs import jobs, now, prompts
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import sample_tokens
-from engines.runtime.request import Request
 from traces.streams import piped
 
 MODEL: Final = "patch-masked"
@@ -28,13 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model: Any = load_model(MODEL, chosen.device)
     captions, rows, drawn = prompts(MODEL, chosen.images), list[Row](), {}
     for parallel in PER_STEP:
-        settings = {**dict(MODELS[MODEL].opens), "parallel": parallel}
-        jobs = [
-            Request("continuous", model, each, settings=settings, sample=i).job() for i, each in enumerate(captions)
-        ]
+        every = jobs("continuous", model, captions, **dict(MODELS[MODEL].opens), parallel=parallel)
         begun = now()
-        tokens = [sample_tokens(jobs[i : i + chosen.batch]) for i in range(0, len(jobs), chosen.batch)]
-        seconds = (now() - begun) / len(jobs)
+        tokens = [sample_tokens(every[i : i + chosen.batch]) for i in range(0, len(every), chosen.batch)]
+        seconds = (now() - begun) / len(every)
         pixels = torch.cat([model.pixels(torch.tensor(some)).float().cpu() for some in tokens])
         drawn[f"{parallel} per step"] = pixels
         ordinary = drawn[f"{PER_STEP[0]} per step"]

@@ -15,10 +15,9 @@ from torch import Tensor
 
 from benchmarks._pictures import as_asked, features, frechet, marks, reference, sheet
 from benchmarks._results import Claim, Options, Row, at_least, finish, same
-from benchmarks._runs import prompts
+from benchmarks._runs import jobs, prompts
 from engines.models.catalog import MODELS, load_model
-from engines.runtime.driver import Job, sample_tokens
-from engines.runtime.request import Request
+from engines.runtime.driver import sample_tokens
 from traces.streams import piped
 
 TARGET: Final = "patch-target"
@@ -33,11 +32,6 @@ class Decoder:
     method: str = "continuous"
     settings: Mapping[str, object] = field(default_factory=dict)
     model: str = TARGET
-
-    def job(self, model: Any, prompt: str, sample: int, guidance: float) -> Job:
-        """A picture to decode."""
-        settings = {**dict(MODELS[TARGET].opens), "guidance": guidance, **self.settings}
-        return Request(self.method, model, prompt, settings=settings, sample=sample).job()
 
 
 DECODERS: Final = {
@@ -73,8 +67,9 @@ def pictures(captions: Sequence[str], guidance: float, batch: int, device: str) 
         if name == "mixture" and guidance != 1:
             continue
         model: Any = load_model(decoder.model, device)
-        jobs = [decoder.job(model, prompt, sample, guidance) for sample, prompt in enumerate(captions)]
-        batches = [jobs[i : i + batch] for i in range(0, len(jobs), batch)]
+        settings = {**dict(MODELS[TARGET].opens), "guidance": guidance, **decoder.settings}
+        every = jobs(decoder.method, model, captions, **settings)
+        batches = [every[i : i + batch] for i in range(0, len(every), batch)]
         drawn[name] = torch.cat([model.pixels(torch.tensor(sample_tokens(some))).float().cpu() for some in batches])
         print(f"{name}, guidance {guidance:g}: {len(captions)} pictures", file=sys.stderr, flush=True)
     return drawn

@@ -10,7 +10,6 @@ from visualizers.figures import (
     canvas,
     collisions,
     cost,
-    drafts,
     foresight,
     graph,
     judging,
@@ -45,7 +44,7 @@ __all__ = [
     "themed",
 ]
 
-_SHARED = (canvas, pictures, timeline, cost, drafts, collisions, sweeps, rates)
+_SHARED = (canvas, pictures, timeline, cost, collisions, sweeps, rates)
 _TEXT = (order, routing, throughput, graph, foresight, mask)
 _EVERY = [each for module in (*_SHARED, *_TEXT, judging, trajectories, timings) for each in vars(module).values()]
 FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, Figure)})

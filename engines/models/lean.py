@@ -77,7 +77,7 @@ class Lean(nn.Module):
         turn, shape = self.turn[position_ids], x.shape  # [n, T, 1, D / 2]
         rows, tapped = self.linear.padded(x.reshape(-1, shape[-1])), []
         for i, layer in enumerate(self.layers):
-            remember: Remember = _forget if past_key_values is None else past_key_values.layers[i].update
+            remember: Remember = (lambda k, v: (k, v)) if past_key_values is None else past_key_values.layers[i].update
             rows = layer(rows, turn, attention_mask, remember)
             if i in taps:
                 tapped.append(rows[: shape[0] * shape[1]].view(shape))
@@ -149,10 +149,6 @@ def causal_mask(start: int, place: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"
     hidden = torch.arange(start + len(place), device=place.device) > place[:, None]
     mask = torch.zeros(hidden.shape, device=place.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
     return mask[None, None]
-
-
-def _forget(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    return keys, values
 
 
 class Linear:

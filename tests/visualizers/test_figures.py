@@ -23,8 +23,7 @@ from visualizers import FIGURES, FigureError, supported
 from visualizers.bundle.widths import narrowed
 from visualizers.figure import labels
 from visualizers.figures.canvas import halfway
-from visualizers.figures.collisions import LOOKS, shares
-from visualizers.figures.drafts import FEWEST_AT_AN_AGE
+from visualizers.figures.collisions import FEWEST_AT_AN_AGE, LOOKS, shares
 from visualizers.figures.timeline import FATE_ORDER, churn
 from visualizers.picture import cells, compose, picture_of
 from visualizers.wrapping import panels
