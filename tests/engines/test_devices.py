@@ -1,21 +1,26 @@
-"""Where models run: what names a device, and that a method keeps to its model's."""
+"""The device that is named, and the memory that a model takes there."""
 
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from support import elsewhere
+from support import drawing, elsewhere
+from support.checkpoints import job, write
 from torch.utils._pytree import tree_leaves
 
 from engines.__main__ import main
 from engines.config import ConfigError
 from engines.methods import METHODS
-from engines.models import catalog, devices
+from engines.models import catalog, devices, loading, memory
 from engines.models.catalog import MODELS, default_model, load_model
 from engines.models.errors import ModelError
-from engines.runtime.driver import Job, Run
+from engines.models.memory import Needs, Room
+from engines.models.weights import Source
+from engines.runtime import estimate
+from engines.runtime.driver import Job, Run, open_session
 from traces import read
 
 PASSES = 6
@@ -134,3 +139,107 @@ def test_the_command_line_runs_and_drafts_on_one_device(there: list[str | None],
         assert main(command) == 0
     assert there[0] == "cuda:1" and set(there[1:]) == {elsewhere.NAME}, "the drafter goes where its target is"
     assert read(target).environment.device.startswith(elsewhere.NAME)
+
+
+GIGA = 10**9
+EIGHT, LONG, PICTURE = Needs(8_200_000_000), Needs(GIGA, position=10**5), Needs(GIGA, GIGA, 10**5, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("needs", "room", "dtype", "free", "problem"),
+    [
+        (EIGHT, Room(), torch.float32, 20, "32.8 GB in float32 on cpu, and 20.0 GB .* takes 16.4 GB, Qwen/Qwen3-4B"),
+        (EIGHT, Room(), torch.bfloat16, 1, "in bfloat16 on cpu, and 1.0 GB are free; use a device with more memory"),
+        (LONG, Room(10_000, 4), torch.float32, 13, "of 4 sequences of 10,000 positions 16.0 GB, .* 2 sequences fit, "),
+        (PICTURE, Room(), torch.float32, 11, "weights take 8.0 GB .* 1 sequence of 10,000 positions 4.0 GB"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_what_would(
+    needs: Needs, room: Room, dtype: torch.dtype, free: int, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = Source("Qwen/Qwen3-8B", Path(), "Fetch it")
+    monkeypatch.setattr(memory, "free_bytes", lambda _: free * GIGA)
+    with pytest.raises(ModelError, match=problem) as caught:
+        memory.check_room(source, needs, dtype, "cpu", room)
+    assert "Fetch" not in str(caught.value)
+    monkeypatch.setattr(memory, "free_bytes", lambda _: 50 * GIGA)
+    memory.check_room(source, needs, dtype, "cpu", room)
+
+
+def test_other_devices_and_the_way_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(memory, "free_bytes", {"cuda:0": 6 * GIGA, "cuda:1": 6 * GIGA, "cpu": 2 * GIGA}.get)
+    source, half = Source("it", Path(), ""), torch.bfloat16
+
+    def refused(needs: Needs, dtype: torch.dtype, device: str) -> str:
+        with pytest.raises(ModelError) as caught:
+            memory.check_room(source, needs, dtype, device)
+        return str(caught.value)
+
+    assert "--device cuda:0 has room for it in bfloat16" in refused(Needs(GIGA), torch.float32, "cpu")
+    assert "--device cuda:0,cuda:1 has room for it" in refused(Needs(4 * GIGA), half, "cuda:0")
+    assert "cuda:0,cuda:1" not in refused(Needs(4 * GIGA, positions=576), half, "cuda:0"), "a picture lies on one"
+    assert "4.0 GB in bfloat16 on cpu on their way to cuda:0, and 2.0" in refused(Needs(2 * GIGA), half, "cuda:0")
+    memory.check_room(source, Needs(2 * GIGA, stored=half), half, "cuda:0")  # which stay in their files until then
+    with pytest.raises(ModelError, match=r"the KV cache of 1 sequence takes 13.0 GB on cuda:0,cuda:1, and 12.0 GB"):
+        memory.check_cache("it", 13 * GIGA, "cuda:0,cuda:1", 1)
+
+
+@pytest.mark.parametrize("name", ["qwen3", "janus", "cosmos"])
+def test_a_checkpoint_is_refused_before_it_is_read(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write(tmp_path / name, name) if name == "qwen3" else drawing.write(name, tmp_path / name)
+    needs, room = loading.needs_of(str(folder)), Room()
+    model: Any = loading.load(folder)
+    assert needs.position and needs.parameters + needs.exact >= model.parameters > 0
+    if name == "qwen3":
+        assert (needs.parameters, needs.position) == (model.parameters, 2 * 2 * 2 * 16)
+        (folder / "model.safetensors").write_bytes(b"nobody reads this")
+    else:
+        assert needs.positions >= model.shape.rows * model.shape.columns
+    loading._LOADED.clear()
+    both = needs.weights(torch.float32) + needs.cache(torch.float32, room)
+    monkeypatch.setattr(memory, "free_bytes", lambda _: both - 1)
+    with pytest.raises(ModelError, match=f"{name}: its weights take .* --dtype bfloat16 takes 0.0 GB, or use a device"):
+        loading.load(folder)
+
+
+def test_sequences_are_refused_whose_cache_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = loading.load(write(tmp_path / "it", "qwen3"))
+    monkeypatch.setattr(memory, "_SMALL", 10**4)
+    monkeypatch.setattr(memory, "free_bytes", lambda _: 10**4)
+    with pytest.raises(ModelError, match=r"it: the KV cache of 9 sequences takes .* use fewer sequences at once"):
+        open_session([job(model, "ar", length=8) for _ in range(9)])
+
+
+def test_what_is_free_is_the_lesser_of_machine_and_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, limit, used = (tmp_path / name for name in ("meminfo", "max", "current"))
+    for name, file in (("_MEMINFO", machine), ("_LIMIT", limit), ("_USED", used)):
+        monkeypatch.setattr(memory, name, file)
+    assert memory.free_bytes("cpu") is None and memory.free_bytes("meta") is None
+    machine.write_text("MemTotal:  9 kB\nMemAvailable:  4 kB\n")
+    limit.write_text("max\n")
+    used.write_text("96\n")
+    assert memory.free_bytes("cpu") == 4096
+    limit.write_text("1096\n")
+    assert memory.free_bytes("cpu") == 1000
+
+
+def test_the_command_line_holds_weights_as_asked_and_says_what_they_take(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, target = write(tmp_path / "it", "qwen3"), tmp_path / "t.json"
+    command = ["run", "ar", "--set", "length=8", "--prompt", "a hero", "--dtype", "bfloat16", "-o", str(target)]
+    assert main([*command, "--model", str(folder)]) == 0
+    capsys.readouterr()
+    assert read(target).environment.dtype == "bfloat16"
+    needs = loading.needs_of(str(folder))
+    (folder / "model.safetensors").unlink()  # config.json alone tells
+    for free, fits in ((10**9, "fits"), (10**4, "does not fit")):
+        monkeypatch.setattr(estimate, "free_on", lambda _, free=free: free)
+        assert main(["expect", "--model", str(folder), "--device", "cpu", "--sequences", "600"]) == 0
+        line = capsys.readouterr().out
+        assert line.startswith(f"{folder}: {needs.parameters:,} parameters, 0.0 GB of weights in float32 on cpu, ")
+        assert "for 600 sequences of 64 positions" in line and line.endswith(f"({fits})\n")
+    assert main(["expect", "--model", str(folder), "--sequences", "0"]) == 2
+    assert main(["expect", "--model", "nobody/nothing", "--device", "cpu"]) == 3
