@@ -31,9 +31,9 @@ from engines.testing.enumeration import (
     largest_error,
     variation,
 )
-from engines.testing.fields import misfit as misfit_of_vectors
 from engines.testing.subject import Subject, decoded
 from engines.testing.tables import Table
+from engines.testing.tables import misfit as misfit_of_vectors
 
 EXACT: Final = 1e-12
 MOST_BRANCHES: Final = 20_000

@@ -18,8 +18,7 @@ from engines.methods.speculative import EAGLES
 from engines.protocol import Family, Model, Session
 from engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
 from engines.testing.depth import DepthModel
-from engines.testing.fields import SMALL, Field
-from engines.testing.tables import Table
+from engines.testing.tables import SMALL, Field, Table
 
 SHORT: Final[dict[Family, dict[str, Value]]] = {
     "discrete-ar": {"window": 4, "gamma": 3},

@@ -20,9 +20,9 @@ from engines.models.toy_raster import Weights
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
 from engines.sampling.chance import SeededChance
 from engines.testing.conformance import finish
-from engines.testing.fields import SHAPE, Field, misfit
-from engines.testing.fields import SMALL as OTHER
-from engines.testing.fields import TARGET as CHAIN
+from engines.testing.tables import SHAPE, Field, misfit
+from engines.testing.tables import SMALL as OTHER
+from engines.testing.tables import TARGET as CHAIN
 from traces import dumps, loads
 from traces.schema import Fate, Step, Trace
 
