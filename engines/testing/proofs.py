@@ -19,7 +19,6 @@ from engines.methods import ordinary
 from engines.protocol import Decoder
 from engines.runtime.driver import Job
 from engines.sampling.chance import Chance, SeededChance
-from engines.testing.depth import LETTERS, Depth, DepthModel
 from engines.testing.enumeration import (
     Answer,
     Distribution,
@@ -32,7 +31,7 @@ from engines.testing.enumeration import (
     variation,
 )
 from engines.testing.subject import Subject, decoded
-from engines.testing.tables import Table
+from engines.testing.tables import NAMES, Depth, DepthModel, Table
 from engines.testing.tables import misfit as misfit_of_vectors
 
 EXACT: Final = 1e-12
@@ -170,7 +169,7 @@ def _texts(subject: Subject) -> Proof:
 
 def _text(job: Job) -> str | None:
     (tokens,) = decoded([job])
-    return job.model.output([token if token < len(LETTERS) else None for token in tokens.tolist()]).text
+    return job.model.output([token if token < len(NAMES) else None for token in tokens.tolist()]).text
 
 
 def _sampled(subject: Subject) -> Proof:

@@ -17,8 +17,7 @@ from engines.methods.method import Method
 from engines.methods.speculative import EAGLES
 from engines.protocol import Family, Model, Session
 from engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
-from engines.testing.depth import DepthModel
-from engines.testing.tables import SMALL, Field, Table
+from engines.testing.tables import SMALL, DepthModel, Field, Table
 
 SHORT: Final[dict[Family, dict[str, Value]]] = {
     "discrete-ar": {"window": 4, "gamma": 3},

@@ -21,8 +21,8 @@ from engines.runtime.driver import Job, Run, open_session
 from engines.runtime.request import Request
 from engines.sampling.chance import Draw, SeededChance
 from engines.testing.conformance import finish
-from engines.testing.depth import Depth
 from engines.testing.enumeration import exact_distribution, variation
+from engines.testing.tables import Depth
 from traces import dumps, loads
 from traces.schema import Fate
 from traces.text_stats import decisions

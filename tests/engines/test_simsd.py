@@ -18,8 +18,8 @@ from engines.protocol import Decoder
 from engines.runtime.driver import Job
 from engines.sampling.chance import Chance
 from engines.testing.conformance import finish
-from engines.testing.depth import Depth
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
+from engines.testing.tables import Depth
 from traces import dumps, loads
 from traces.replay import states
 from traces.schema import Fate

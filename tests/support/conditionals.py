@@ -9,8 +9,8 @@ from torch import Tensor
 
 from engines.diffusion_lm.request import BlockForward
 from engines.diffusion_lm.sequence import TextTask
-from engines.testing.depth import NO_END
 from engines.testing.enumeration import Distribution
+from engines.testing.tables import NO_END
 from traces.schema import Canvas
 
 State = tuple[int, ...]
