@@ -12,8 +12,7 @@ from traces.foresight import contributions, foresight
 from traces.schema import Fate, Mask
 from traces.text_stats import by_draft_step, decisions, decode_order, estimator_errors, global_ar_ness, local_ar_ness
 from visualizers import FIGURES
-from visualizers.figures.foresight import HORIZONS, SIZES
-from visualizers.figures.graph import pass_with_graph
+from visualizers.figures.graph import HORIZONS, SIZES, pass_with_graph
 from visualizers.figures.mask import boundaries, cells, pass_with_mask
 from visualizers.figures.order import along, binned
 from visualizers.figures.routing import estimator
