@@ -1,21 +1,29 @@
 """Train the studio language models that keep a tally, a task that `engines.models.bundled.tally` explains.
 
+    python -m training.tally tokenizer
     python -m training.tally target|draft|full [--preset cpu|gpu] [--minutes M]
 
-`draft` is an eighth of the size. `full` is of the LLaDA kind: it starts from `draft` and has to unlearn one mask.
+The first writes assets/models/tally-tokenizer.json. `draft` is an eighth of the size. `full` is of the LLaDA kind: it
+starts from `draft` and has to unlearn one mask. Stories are drawn anew for every step, and none that is held out.
 """
 
 from dataclasses import replace
+from random import Random
 from typing import Any, Final
 
+import torch
 from safetensors.torch import load_file
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
-from engines.models.bundled.tally import LINE, MOST_EVENTS, held_out_stories
-from training.block_diffusion import Noise, Recipe, answers, export, network, train
+from engines.models.bundled import tally
+from engines.models.bundled.language import END, MASK, PAD
+from engines.models.bundled.tally import FEWEST_EVENTS, LINE, MOST, MOST_EVENTS, draw, held_out_stories
+from training.block_diffusion import BLOCK, Noise, Recipe, answers, export, network, token_id, train
 from training.loop import MODELS, Preset, Run, device, muon, parse
-from training.tally_data import batch, encoder
 
+TOKENIZER: Final = MODELS / "tally-tokenizer.json"
 DATA: Final = "stories of a running total, generated"
 LARGE: Final = (0, 0, 0, 0.3, 0.3, 0.4)
 """How often each block size is trained on where blocks of a few tokens are not decoded."""
@@ -35,9 +43,50 @@ LENGTH: Final = LINE * MOST_EVENTS + 16
 """Room for the longest answer and its end."""
 
 
+def words() -> list[str]:
+    """All tokens but the special ones: digits, words, with a blank before them but at the start of a line."""
+    pairs = [pair for verbs in tally.VERBS.values() for pair in verbs]
+    said = [*(word for pair in (*pairs, *tally.MAKES) for word in pair), *tally.BEHIND["+"], *tally.BEHIND["-"]]
+    said += [*tally.LINKS, *tally.ENDS, *tally.DIGITS, *tally.NAMES, tally.ALSO]
+    changes = [f" {sign}{amount}" for sign in "+-" for amount in range(1, MOST + 1)]
+    digits = [*map(str, range(10)), *(f" {digit}" for digit in range(10))]
+    return [*digits, ":", *changes, *tally.OPENINGS, *(f" {word}" for word in said), "\n"]
+
+
+def new_tokenizer() -> Tokenizer:
+    """A token a word, a digit, and an event's sign and amount."""
+    made = Tokenizer(models.WordLevel({name: i for i, name in enumerate([PAD, END, MASK, *words()])}, unk_token=PAD))
+    made.pre_tokenizer = pre_tokenizers.Split(Regex(r" ?[A-Za-z]+| [+-]\d| ?\d|:|\n"), "isolated")
+    made.decoder = decoders.Fuse()
+    made.add_special_tokens([PAD, END, MASK])
+    return made
+
+
+def encoder() -> Tokenizer:
+    """The tokenizer that ships."""
+    return Tokenizer.from_file(str(TOKENIZER))
+
+
+def batch(step: int, size: int, seed: int) -> tuple[Tensor, Tensor]:
+    """Token rows [size, L] for a step of training, filled up with <end>, and prompt lengths [size]."""
+    dice, made = Random(f"{seed} {step}"), encoder()
+    events, end = dice.randint(FEWEST_EVENTS, MOST_EVENTS), token_id(made, END)
+    stories = [draw(dice, events) for _ in range(size)]
+    prompts = [made.encode(f"{story.prompt}\n").ids for story in stories]
+    answers = [made.encode(story.tell(dice)).ids for story in stories]
+    # Filled up to whole blocks: one is learnt up to its end, whatever the last one holds behind the answer.
+    length = -(-(len(prompts[0]) + LINE * events + 1) // BLOCK) * BLOCK
+    rows = [[*a, *b] + [end] * (length - len(a) - len(b)) for a, b in zip(prompts, answers, strict=True)]
+    return torch.tensor(rows), torch.tensor([len(prompt) for prompt in prompts])
+
+
 def main() -> None:
-    """Train, measure and export."""
-    options, preset = parse(__doc__ or "", PRESETS, names=KINDS)
+    """Train, measure and export, or write the tokenizer."""
+    options, preset = parse(__doc__ or "", PRESETS, names=("tokenizer", *KINDS))
+    if options.name == "tokenizer":
+        new_tokenizer().save(str(TOKENIZER))
+        print(f"{TOKENIZER.name} has {encoder().get_vocab_size()} tokens")
+        return
     kind, tokenizer = KINDS[options.name], encoder()
     model = network(kind, tokenizer).to(device())
     if kind.base:

@@ -11,8 +11,8 @@ from engines.methods import METHODS
 from engines.models.bundled import tally
 from engines.models.bundled.language import MASK
 from engines.models.catalog import MODELS, load_model
-from training import tally_data
 from training.block_diffusion import BLOCK, Noise, Recipe, token_id
+from training.tally import batch, encoder
 
 STORY = tally.Story(45, (tally.Event("Ann", "+", 2), tally.Event("Hal", "-", 3)))
 TOLD = "then Ann adds two more which makes four seven now\nlater Hal took 3 away and left 44 overall\n"
@@ -40,14 +40,14 @@ def test_the_parts_of_a_line_must_agree_and_totals_be_right(right: str, wrong: s
 
 
 def test_what_is_generated_is_right_varied_and_fits() -> None:
-    encoder, told = tally_data.encoder(), set()
+    made, told = encoder(), set()
     for seed in range(200):
         story = tally.draw(Random(seed))
         text = story.tell(Random(seed))
-        tokens = encoder.encode(text).ids
+        tokens = made.encode(text).ids
         assert story.is_told_by(text) and not story.held_out
-        assert encoder.decode(tokens) == text and len(tokens) <= tally.LINE * len(story.events)
-        assert len(encoder.encode(f"{story.prompt}\n").ids) <= 32  # noise without a window
+        assert made.decode(tokens) == text and len(tokens) <= tally.LINE * len(story.events)
+        assert len(made.encode(f"{story.prompt}\n").ids) <= 32  # noise without a window
         assert all(tally.FIRST <= total <= tally.LAST for _, total in story.totals())
         told.add(STORY.tell(Random(seed)))
     assert len(told) > 20
@@ -90,10 +90,10 @@ def test_a_prompt_may_be_written_loosely() -> None:
 
 
 def test_a_batch_holds_whole_stories_and_noise_hides_answers_alone() -> None:
-    rows, lengths = tally_data.batch(7, 6, 0)
-    again, _ = tally_data.batch(7, 6, 0)
+    rows, lengths = batch(7, 6, 0)
+    again, _ = batch(7, 6, 0)
     assert torch.equal(rows, again) and rows.shape[1] % BLOCK == 0 and len(set(lengths.tolist())) == 1
-    tokenizer = tally_data.encoder()
+    tokenizer = encoder()
     prompt, _, answer = tokenizer.decode(rows[0].tolist()).partition("\n")
     assert tally.read(prompt).is_told_by(answer)
     noised = Noise(Recipe("", 32, 1, 32), tokenizer)(rows, lengths, torch.Generator().manual_seed(0))
