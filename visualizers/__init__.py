@@ -22,7 +22,6 @@ from visualizers.figures import (
     throughput,
     timeline,
     timings,
-    trajectories,
 )
 from visualizers.figures.sweep_results import SweepFigure, SweepView
 from visualizers.style import themed
@@ -45,7 +44,7 @@ __all__ = [
 
 _SHARED = (canvas, pictures, timeline, cost, collisions, sweeps, rates)
 _TEXT = (order, routing, throughput, graph, mask)
-_EVERY = [each for module in (*_SHARED, *_TEXT, judging, trajectories, timings) for each in vars(module).values()]
+_EVERY = [each for module in (*_SHARED, *_TEXT, judging, timings) for each in vars(module).values()]
 FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, Figure)})
 """Name -> figure, in the order a page shows them."""
 
