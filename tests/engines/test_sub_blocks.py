@@ -43,7 +43,7 @@ DECODERS: list[tuple[str, str, dict[str, object]]] = [
 def test_blocks_are_decoded_as_a_loop_without_caches_does(
     kind: str, method: str, values: dict[str, object], size: int, part: int
 ) -> None:
-    """With a first token that is carried over, as Fast-dLLM v2 does; test_published_decoding.py has whole blocks."""
+    """With a first token that is carried over, as Fast-dLLM v2 does; test_text_checkpoints.py has whole blocks."""
     blocks = {"block": str(size), "sub_block": str(part)}
     values = values | ({"steps": size} if "dynamic" in values.values() else {})
     attention, left_off = "full" if kind == "full" else "blocks", 0
