@@ -81,7 +81,7 @@ const act = {
     await Promise.all(urls.map((url, lane) => player.finishUrl(lane, url)));
     if (!at) return;
     player.useClock(at.clock, at.on);
-    player.set(at.now);
+    player.set(player.readingOf(at.now));
   },
 };
 const take = () => {

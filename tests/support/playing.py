@@ -80,8 +80,8 @@ def settle(page: Page) -> None:
     )
 
 
-def go(page: Page, now: float) -> None:
-    page.evaluate("now => player.set(now)", now)
+def go(page: Page, passes: float) -> None:
+    page.evaluate("passes => player.set(player.readingOf(passes))", passes)
     settle(page)
 
 

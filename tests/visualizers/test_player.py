@@ -125,7 +125,7 @@ def test_the_keyboard_moves_through_the_run_and_in_a_view_from_token_to_token(pa
     settle(page)
     assert snapshot(page)["now"] == last - 1
     words = page.locator(".ds-slider").get_attribute("aria-valuetext")
-    assert words.startswith(f"Forward pass {last - 1} of {last}. SJD: ")
+    assert words.startswith(f"Forward passes {last - 1} of {last}. SJD: ")
 
     canvas = page.locator(".ds-picture canvas")
     canvas.focus()
@@ -271,7 +271,8 @@ def test_live_steps_may_repeat_or_get_lost_and_are_followed_until_the_reader_goe
     whole = start(page, trace)
     push(page, whole, 0, 1, 1, 2, 4, 3, 6, 6)
     assert snapshot(page)["lanes"][0]["steps"] == 7
-    assert page.get_by_label("Position on the clock").get_attribute("aria-valuetext").startswith("Forward pass 7 of 7.")
+    words = page.get_by_label("Position on the clock").get_attribute("aria-valuetext")
+    assert words.startswith("Forward passes 7 of 7.")
     page.evaluate("player.set(5)")
     expected = state_after(trace, 5)
     assert snapshot(page)["lanes"][0]["tokens"] == [-1 if token is None else token for token in expected.tokens]

@@ -16,7 +16,7 @@ from support.playing import go, settle
 from traces import read
 from traces.replay import state_after
 from traces.schema import Fate, Step, Trace
-from traces.stats import draft_forwards
+from traces.stats import cost_by_role, draft_forwards
 from visualizers.page import standalone
 
 FOLDER = Path(__file__).parents[2] / "assets" / "traces"
@@ -37,6 +37,7 @@ DRAWN = """() => {
   const shown = words.map(({ word, kind, alpha, landed }) => [word.text, kind, alpha, landed]);
   return { words: shown, verdict: told, caption, ended };
 }"""
+PLACE = "(({ replay }, now) => replay.stepsAt('passes', now) + replay.partAt('passes', now))(player.stage, player.now)"
 CANVAS = "document.querySelector('.ds-stage canvas').toDataURL()"
 
 
@@ -51,7 +52,7 @@ def go_into(page: Page, number: int, when: str) -> None:
     page.evaluate(
         f"""number => {{
           const pass = player.stage.script.passes[number - 1];
-          player.set(number - 1 + ({when}) / pass.length);
+          player.set(player.readingOf(number - 1 + ({when}) / pass.length));
         }}""",
         number,
     )
@@ -104,8 +105,7 @@ def test_every_rejection_is_shown_with_the_numbers_of_the_trace(page: Page) -> N
         # The residual's word flies, lands where the draft stood, and what followed is gone.
         flying = [look for look in at(page, number, "land")["words"] if look[1] == "drawn" and look[3] < 1]
         assert [(text, landed > 0) for text, _, _, landed in flying] == [(drawn, True)]
-        page.evaluate(f"player.set({number})")
-        settle(page)
+        go(page, number)
         over = page.evaluate(DRAWN)
         assert over["words"][-1] == [drawn, "drawn", 1, 1] and over["verdict"]["word"] == drawn
         assert over["verdict"]["apart"] == 1
@@ -151,6 +151,22 @@ def test_the_card_has_the_counts_of_the_traces_and_ordinary_decoding_goes_on(pag
     go(page, made.forwards + 5)
     assert page.evaluate(CANVAS) != ends
     expect(card).to_be_visible()
+
+
+def test_a_pass_of_the_drafter_counts_what_it_takes_beside_one_of_the_target(page: Page) -> None:
+    trace = read(SPECULATIVE)
+    opened(page, read(ORDINARY), trace)
+    costs = cost_by_role(trace.steps)
+    draft, target = (costs[role].milliseconds.total / costs[role].forwards for role in ("draft", "target"))
+    for count in range(1, len(trace.steps)):
+        go(page, count)
+        drafted, tokens = draft_forwards(trace.steps[:count]), state_after(trace, count).decoded
+        usual = int(count - drafted + drafted * draft / target)
+        shown = re.findall(r"\d+", " ".join(page.evaluate("player.stage.drawn.counts")))
+        assert [int(number) for number in shown] == [usual, usual, tokens, count - drafted, drafted]
+        assert tokens > usual or count < 3
+    opened(page, recorded("ar-picture"), recorded("scd-picture"))  # without a drafter all count alike
+    assert page.evaluate("player.present().every(({ replay: { ends } }) => ends.passes.every((end, at) => end === at))")
 
 
 @wide_and_phone
@@ -222,7 +238,7 @@ def test_play_takes_its_time(page: Page) -> None:
     assert lengths[4] > 4000 > lengths[3]
     expect(page.get_by_role("button", name="Next rejection")).to_be_enabled()
     page.clock.run_for(int(sum(lengths[:4]) + lengths[4] / 2))
-    assert page.evaluate("player.now") == pytest.approx(4.5, abs=0.1)
+    assert page.evaluate(PLACE) == pytest.approx(4.5, abs=0.1)
 
 
 @pytest.mark.parametrize("name", EVERY_FAMILY)
@@ -432,7 +448,7 @@ def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, n
     for number in (*wanted[:3],):
         page.get_by_role("button", name="Next rejection").click()
         settle(page)
-        assert number - 1 < page.evaluate("player.now") < number
+        assert number - 1 < page.evaluate(PLACE) < number
         told = page.evaluate(DRAWN)
         assert told["caption"][0] == "The coin fell above p: rejected." and told["verdict"]["apart"] == 0
         coins = [step.coin[entry] for n, entry, step in rejections(traces[1]) if n == number and step.coin]
@@ -441,7 +457,7 @@ def test_the_next_rejection_is_a_click_away_and_stands_at_its_coin(page: Page, n
     page.evaluate("player.stage.script.passes.forEach((pass) => (pass.verdict = null))")
     page.keyboard.press("r")
     settle(page)
-    assert page.evaluate("player.now") == wanted[0]  # the end of the pass, where no verdict is shown
+    assert page.evaluate(PLACE) == wanted[0]  # the end of the pass, where no verdict is shown
 
 
 @text_and_picture
@@ -460,7 +476,7 @@ def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: 
     )
     page.mouse.click(x, y)
     settle(page)
-    assert page.evaluate("[player.now, player.position]") == [number, step.position[entry]]
+    assert page.evaluate(f"[{PLACE}, player.position]") == [number, step.position[entry]]
     panel = page.get_by_role("region", name="This step, worked out")
     expect(panel).to_be_in_viewport(ratio=0.99)
     expect(panel.locator(".ds-where")).to_contain_text(f"pass {number} of {len(traces[1].steps)}")

@@ -166,9 +166,7 @@ class PictureView extends View {
 
   markDrafts({ state, theme }, context) {
     context.beginPath();
-    for (let position = 0; position < this.grid.positions; position += 1) {
-      if (state.token[position] >= 0 && state.finalAt[position] < 0) context.rect(...this.box(position));
-    }
+    for (const [position, token] of state.token.entries()) if (token >= 0 && state.finalAt[position] < 0) context.rect(...this.box(position));
     for (const fill of [`${theme.surface.panel}99`, hatch(context, theme.dark ? "#ffffffb0" : "#000000a0")]) paintPath(context, fill);
   }
 

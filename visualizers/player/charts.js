@@ -114,7 +114,7 @@ class TimelineView extends View {
   paint(scene, context) {
     this.scene = scene;
     const lines = scene.replay.grid.frameEnds.length ? " · lines: where latent frames end" : "";
-    say(this.note, `across: position · down: ${CLOCKS[scene.clock][0].toLowerCase()} · click to go there${lines}`);
+    say(this.note, `across: position · down: ${CLOCKS[scene.clock].toLowerCase()} · click to go there${lines}`);
     const { x, y, width, height } = this.plot();
     const pixels = (length) => Math.max(1, Math.round(length * this.ratio));
     this.render(scene, pixels(width), pixels(height));

@@ -50,10 +50,8 @@ class ClipView extends View {
 
   /** How many frames are decided: the given ones, and those of the latent frames that are final, from the first on. */
   decidedIn({ state, replay }) {
-    let ready = this.grid.frames;
-    for (let position = 0; position < this.grid.positions; position += 1) {
-      if (state.finalAt[position] < 0) ready = Math.min(ready, this.grid.where(position).frame);
-    }
+    const open = [...state.finalAt.keys()].filter((position) => state.finalAt[position] < 0);
+    const ready = Math.min(this.grid.frames, ...open.map((position) => this.grid.where(position).frame));
     return ready === this.grid.frames ? this.frames.length : replay.given + replay.framesEach * ready;
   }
 

@@ -14,12 +14,9 @@ const SPEEDS = {
 };
 SPEEDS.computed = SPEEDS.milliseconds;
 const USUAL_SPEED = { passes: 10, milliseconds: 0.25, computed: 0.25 };
-/** What a clock is called, and what one reading of it is. */
-const CLOCKS = {
-  passes: ["Forward passes", "Forward pass"],
-  milliseconds: ["Milliseconds, measured", "Milliseconds"],
-  computed: ["Milliseconds, computed", "Computed milliseconds"],
-};
+const CLOCKS = { passes: "Forward passes", milliseconds: "Milliseconds, measured", computed: "Milliseconds, computed" };
+/** The first of them where there is a drafter. */
+const WEIGHED = "Target passes, a drafter's by its time";
 
 /** The buttons, the slider and the choices above the lanes. */
 class Controls {
@@ -38,7 +35,7 @@ class Controls {
     );
     const slide = (value) => player.jump(player.clock === "passes" && !player.stage.shown ? Math.round(value) : value);
     this.slider = makeSlider({ class: "ds-slider", min: "0", max: "0", step: "any", value: "0", "aria-label": "Position on the clock" }, slide);
-    const clocks = Object.entries(CLOCKS).map(([value, [name]]) => make("option", { value }, name));
+    const clocks = Object.entries(CLOCKS).map(([value, name]) => make("option", { value }, name));
     this.clock = make("select", { class: "ds-clock", "aria-label": "Clock", change: () => player.useClock(this.clock.value) }, ...clocks);
     this.amount = make("span", {});
     this.reading = make("p", { class: "ds-reading" }, this.clock, this.amount);
@@ -72,17 +69,18 @@ class Controls {
     this.hardware.node.hidden = clock !== "computed";
   }
 
-  show({ playing, clock, now, extent, words }) {
+  show({ playing, now, extent, words, drafted }) {
     showPlay(this.play, playing);
     this.slider.max = extent;
     this.slider.value = now;
-    say(this.amount, `${formatInteger(clock === "passes" ? Math.floor(now) : now)} of ${formatInteger(extent)}`);
+    say(this.clock.options[0], drafted ? WEIGHED : CLOCKS.passes);
+    say(this.amount, `${formatInteger(Math.floor(now))} of ${formatInteger(Math.floor(extent))}`);
     this.slider.setAttribute("aria-valuetext", [this.words, ...words].join(". "));
   }
 
   /** The reading of the clock, in words. */
   get words() {
-    return `${CLOCKS[this.clock.value][1]} ${this.amount.textContent}`;
+    return `${this.clock.selectedOptions[0].text} ${this.amount.textContent}`;
   }
 }
 

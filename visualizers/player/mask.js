@@ -81,11 +81,9 @@ class MaskView extends View {
     const gap = size >= 6 ? 1 : 0;
     fillBox(context, theme.surface.panel, left, top, size * keys.length, size * queries.length);
     context.fillStyle = theme.surface.accent;
-    sees.forEach((cells, row) =>
-      cells.forEach((seen, column) => {
-        if (seen) context.fillRect(left + column * size, top + row * size, size - gap, size - gap);
-      }),
-    );
+    for (const [row, cells] of sees.entries()) {
+      for (const [column, seen] of cells.entries()) if (seen) context.fillRect(left + column * size, top + row * size, size - gap, size - gap);
+    }
     this.paintBorders(theme, context, left, top, size);
     this.paintLabels(theme, context, left, top, size);
     const { row, column } = this.cell ?? {};

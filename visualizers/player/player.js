@@ -61,13 +61,12 @@ class Player {
 
   /** Show the step that the stage shows in numbers, at the end of its pass, or hide them. Return whether they are shown. */
   showNumbers() {
-    this.jump(this.clock === "passes" ? Math.ceil(this.now) : this.now);
+    this.jump((this.clock === "passes" && this.stage.replay?.ends.passes.find((end) => end > this.now - 1e-6)) || this.now);
     return this.root.classList.toggle("is-numbers");
   }
 
   listen(keys) {
-    const stop = (this.stopListening = new AbortController());
-    const { signal } = stop;
+    const { signal } = (this.stopListening = new AbortController());
     keys.addEventListener("keydown", (event) => this.onKey(event), { signal });
     this.darkPage = matchMedia("(prefers-color-scheme: dark)");
     this.darkPage.addEventListener("change", () => this.useTheme(), { signal });
@@ -226,7 +225,7 @@ class Player {
     if (!(await this.fetched(urls, show)) || !current()) return;
     this.guide(true, fates);
     if (this.clock !== "passes") this.useClock("passes");
-    const end = this.stage.moment(to ?? this.extent(), until);
+    const end = to === null ? this.extent() : this.stage.moment(to, until);
     this.set(wantsStillness() ? end : this.stage.moment(from, since));
     if (this.now >= end) return;
     this.until = end;
@@ -287,16 +286,18 @@ class Player {
     const { step, ms, clock, token, on } = draftscopeAddress.place();
     if (Object.hasOwn(CLOCKS, clock)) this.useClock(clock, on);
     const wanted = Number.parseFloat(this.clock === "passes" ? step : ms);
-    if (Number.isFinite(wanted)) this.now = Math.max(0, Math.min(this.extent(), wanted));
+    if (Number.isFinite(wanted)) this.now = Math.max(0, Math.min(this.extent(), this.readingOf(wanted)));
     const position = Number.parseInt(token, 10);
-    if (position >= 0) {
-      this.position = position;
-      this.pinned = true;
-    }
+    if (position >= 0) Object.assign(this, { position, pinned: true });
     return Number.isFinite(wanted);
   }
 
   // The clock.
+
+  /** The reading of the clock at a place in the last run as addresses have it: passes, or milliseconds. */
+  readingOf(place) {
+    return this.clock === "passes" ? (this.present().at(-1)?.replay.readingAt(place) ?? 0) : place;
+  }
 
   extent() {
     return Math.max(0, ...this.present().map(({ replay }) => replay.extent(this.clock)));
@@ -421,10 +422,11 @@ class Player {
   settleSoon() {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
-      if (this.playing || this.gone() || this.present().some(({ running }) => running)) return;
+      const [lead, inPasses] = [this.present().at(-1)?.replay, this.clock === "passes"];
+      if (!lead || this.playing || this.gone() || this.present().some(({ running }) => running)) return;
       say(this.live, [this.controls.words, ...((this.stage.shown && this.stage.drawn?.caption) || []), ...this.present().map((lane) => lane.sentence())].join(". "));
-      const inPasses = this.clock === "passes";
-      const place = { step: inPasses ? (this.stage.shown ? Math.round(this.now * 100) / 100 : Math.floor(this.now)) : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
+      const passes = lead.stepsAt(this.clock, this.now) + (this.stage.shown ? lead.partAt(this.clock, this.now) : 0);
+      const place = { step: inPasses ? Math.round(passes * 100) / 100 : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
       const on = this.clock === "computed" ? this.controls.hardware.written : "";
       if (this.hash && !this.guided && this.root.checkVisibility()) {
         draftscopeAddress.stand({ ...place, clock: this.clock, on: on || null, token: this.pinned ? this.position : null }, this.called);
@@ -522,8 +524,8 @@ class Player {
 
   /** Go to a verdict, on the stage to its coin, and let go of the token that was chosen. */
   showVerdictAt(lane, { index, entry }) {
-    const end = lane.replay.ends[this.clock][index + 1];
-    this.jump(this.reading && this.clock === "passes" && !wantsStillness() ? this.stage.moment(end, "fall") : end);
+    const staged = this.reading && this.clock === "passes" && !wantsStillness();
+    this.jump(staged ? this.stage.moment(index + 1, "fall") : lane.replay.ends[this.clock][index + 1]);
     this.position = null;
     this.pinned = false;
     this.chosenLane = lane;
@@ -627,7 +629,8 @@ class Player {
     this.stage.draw();
     if (this.staged) this.race.say(this.present());
     const words = this.present().map((lane) => lane.sentence());
-    this.controls.show({ playing: this.playing, clock: this.clock, now: this.now, extent: this.extent(), words });
+    const drafted = this.present().some(({ replay }) => replay.drafts);
+    this.controls.show({ playing: this.playing, now: this.now, extent: this.extent(), words, drafted });
   }
 
   sceneOf(lane, extent) {
@@ -665,14 +668,14 @@ class Player {
     const runs = [first, second];
     const over = runs.every(({ replay }) => replay.complete && replay.stepsAt(this.clock, this.now) === replay.length);
     const stopped = runs.some(({ replay }) => !replay.meta.summary?.complete);
-    const times = (clock, less, more) => {
-      const ratio = first.replay.extent(clock) / second.replay.extent(clock);
+    const shorter = (clock) => first.replay.extent(clock) / second.replay.extent(clock);
+    const times = (ratio, less, more) => {
       if (!Number.isFinite(ratio) || ratio === 0) return null;
       return ratio >= 1 ? `${ratio.toFixed(2)}× ${less}` : `${(1 / ratio).toFixed(2)}× ${more}`;
     };
-    const parts = [times("passes", "fewer forward passes", "more forward passes"), times("milliseconds", "faster", "slower")];
+    const parts = [times(first.replay.length / second.replay.length, "fewer forward passes", "more forward passes"), times(shorter("milliseconds"), "faster", "slower")];
     if (!over) return "";
-    const elsewhere = this.clock === "computed" ? ` Computed for ${this.controls.hardware.machine.device.name}: ${times("computed", "faster", "slower")}.` : "";
+    const elsewhere = this.clock === "computed" ? ` Computed for ${this.controls.hardware.machine.device.name}: ${times(shorter("computed"), "faster", "slower")}.` : "";
     return stopped ? "Not compared: a run was stopped" : `${parts.filter(Boolean).join(" and ")} than ${first.label.replace(/^Ordinary/, "ordinary")}${elsewhere && `.${elsewhere}`}`;
   }
 

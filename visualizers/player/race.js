@@ -83,9 +83,8 @@ class Race {
     const { clock, lanes } = this.player;
     const { replay } = lanes.at(-1);
     const middle = Math.floor(this.finish() / 2);
-    const far = (now) => Math.abs(now - middle);
     const ends = replay.ends[clock].slice(1).filter((_, index) => replay.steps[index].judgedEntries.some((entry) => isTelling(replay, replay.steps[index], entry)));
-    return ends.sort((a, b) => far(a) - far(b))[0] ?? middle;
+    return ends.sort((a, b) => Math.abs(a - middle) - Math.abs(b - middle))[0] ?? middle;
   }
 
   /** The reading of the clock after `seconds` more of the loop: with rests at its start, the finish and its end. */

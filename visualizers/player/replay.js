@@ -143,6 +143,8 @@ class Replay {
     this.vocabulary = trace.legend?.vocabulary ?? null;
     this.restart();
     for (const step of trace.steps) this.append(step);
+    const part = drafterPart(this.steps);
+    this.steps.forEach(({ drafting }, index) => (this.ends.passes[index + 1] = this.ends.passes[index] + (drafting ? part : 1)));
     this.complete = true;
   }
 
@@ -168,7 +170,7 @@ class Replay {
     this.ends.milliseconds.push(this.ends.milliseconds[index] + step.milliseconds);
     this.finalsBefore.push(this.latest.finals);
     this.apply(this.latest, step);
-    this.drafts += Number(step.call.role === "draft");
+    this.drafts += Number(step.drafting);
     if (this.machine) this.compute(step, index);
     this.widest = Math.max(this.widest, step.position.length);
     for (const entry of step.deciding) this.history[step.position[entry]].push({ step: index, entry });
@@ -213,6 +215,7 @@ class Replay {
       ...given,
       source,
       missing: source === null,
+      drafting: given.call.role === "draft",
       milliseconds: Object.values(given.call.milliseconds ?? {}).reduce((sum, value) => sum + value, 0),
       fate: given.fate.map((name) => this.codeOf.get(name) ?? NOTHING),
       acceptProb: given.accept_prob ?? null,
@@ -273,6 +276,18 @@ class Replay {
   /** How many steps have ended when the clock stands at `now`. */
   stepsAt(clock, now) {
     return countWhile(this.ends[clock], (end) => end <= now + 1e-6) - 1;
+  }
+
+  /** The part of the next pass that is over by then; behind the last one, by how much. */
+  partAt(clock, now) {
+    const [ends, done] = [this.ends[clock], this.stepsAt(clock, now)];
+    return (now - ends[done]) / ((ends[done + 1] ?? ends[done] + 1) - ends[done]);
+  }
+
+  /** The reading of the clock of passes when so many are over, with a part of the next. */
+  readingAt(passes) {
+    const [ends, done] = [this.ends.passes, Math.min(Math.floor(passes), this.length)];
+    return mixed(ends[done], ends[done + 1] ?? ends[done] + 1, passes - done);
   }
 
   extent(clock) {
@@ -370,6 +385,12 @@ function agreementOf(step) {
   const distance = step.numbers.tv;
   if (!distance) return null;
   return distance.map((value, entry) => (value === null || step.numbers.initial?.[entry] === 1 ? null : 1 - value));
+}
+
+/** What a drafter's pass counts on the clock of passes: the part of a target pass that it took on average; 1 where none was timed. */
+function drafterPart(steps) {
+  const [own, target] = [true, false].map((drafter) => meanOf(steps.filter(({ drafting }) => drafting === drafter).map(({ milliseconds }) => milliseconds)));
+  return own && target ? own / target : 1;
 }
 
 function meanOf(values) {

@@ -127,7 +127,7 @@ class Script {
     const first = this.words.length;
     let time = (pass.swept = this.arrive(pass, step, entries));
     if (this.isText && step.graph?.length > 1) time = this.grow(pass, step, time);
-    if (step.call.role !== "draft") time = this.sweep(pass, step, entries, time);
+    if (!step.drafting) time = this.sweep(pass, step, entries, time);
     const touched = [...this.words.slice(first), ...pass.sweep.map(({ word }) => word)];
     pass.lowest = Math.max(passes.at(-1)?.lowest ?? 0, ...touched.map(({ line }) => line));
     passes.push(Object.assign(pass, { top: Math.max(0, pass.lowest - size.lines + 1), over: time, length: time + PASS_TIMES.rest * pace }));
@@ -139,7 +139,7 @@ class Script {
     const waiting = [...this.standing.values()].findLast(({ solid }) => !solid);
     let [time, behind] = [PASS_TIMES.lead * this.pace, waiting?.next ?? this.cursor];
     for (const entry of entries) {
-      const made = step.call.role === "draft" && this.replay.fates[step.fate[entry]].name === "drafted";
+      const made = step.drafting && this.replay.fates[step.fate[entry]].name === "drafted";
       const [position, draft] = [step.position[entry], made ? step.token[entry] : step.draft?.[entry]];
       if (draft === null || draft === undefined) continue;
       let word = this.standing.get(position);
@@ -363,7 +363,7 @@ function captionOf({ replay }, pass, time) {
   const unit = unitOf(replay);
   const count = (...wanted) => names.filter((name) => wanted.includes(name)).length;
   const [accepted, judged] = [count("accepted"), count("accepted", "resampled", "rejected")];
-  if (step.call.role === "draft") return [`The drafter proposes ${names.length > 1 ? counted(names.length, unit) : `a ${unit}`}.`, ""];
+  if (step.drafting) return [`The drafter proposes ${names.length > 1 ? counted(names.length, unit) : `a ${unit}`}.`, ""];
   if (judged && time < swept) return [`${counted(drafts, "draft")} at once.`, "not verified yet"];
   if (pass.branches && time < over) return branchCaption(pass.branches, time);
   if (judged && time < over) return [`One pass verifies ${drafts > 1 ? "them all" : "it"}.`, ""];

@@ -92,7 +92,7 @@ class Stage {
   moment(count, part) {
     const pass = part && this.script?.passes[count - 1];
     const time = part === "swept" ? pass?.swept : pass?.verdict?.times[part];
-    return time === undefined ? count : count - 1 + (time - 1) / pass.length; // before the next part begins
+    return this.player.readingOf(time === undefined ? count : count - 1 + (time - 1) / pass.length); // before the next part begins
   }
 
   /**
@@ -101,8 +101,8 @@ class Stage {
    */
   at(now) {
     const { replay, script, player } = this;
-    const [ends, done] = [replay.ends[player.clock], replay.stepsAt(player.clock, now)];
-    const within = done < replay.length ? (now - ends[done]) / (ends[done + 1] - ends[done]) : 0;
+    const done = replay.stepsAt(player.clock, now);
+    const within = done < replay.length ? replay.partAt(player.clock, now) : 0;
     return [done, (wantsStillness() && !player.guided) || !(within > 1e-6) ? 0 : within * script.passes[done].length];
   }
 
@@ -110,10 +110,11 @@ class Stage {
   after(now, seconds) {
     const { passes } = (this.shown && this.player.clock === "passes" && this.script) || { passes: [] };
     let [at, left] = [now, 1000 * seconds];
-    for (let done = Math.floor(now + 1e-6); done < passes.length; done += 1) {
-      const rest = (done + 1 - at) * passes[done].length;
-      if (left < rest) return at + left / passes[done].length;
-      [at, left] = [done + 1, left - rest];
+    for (let done = this.replay?.stepsAt("passes", now); done < passes.length; done += 1) {
+      const [start, end] = this.replay.ends.passes.slice(done);
+      const pace = (end - start) / passes[done].length;
+      if (left * pace < end - at) return at + left * pace;
+      [at, left] = [end, left - (end - at) / pace];
     }
     return at > now ? at : null;
   }
@@ -489,8 +490,7 @@ class Stage {
     const { context, colors, size, player } = this;
     const { replay } = this.other;
     const { width, height, strip, wide, left, right } = size;
-    const ends = replay.ends[player.clock];
-    const part = passes < replay.length && !wantsStillness() ? (player.now - ends[passes]) / (ends[passes + 1] - ends[passes]) : 0;
+    const part = passes < replay.length && !wantsStillness() ? replay.partAt(player.clock, player.now) : 0;
     const [first, second] = wide ? [height - strip / 2, height - strip / 2] : [height - strip + 18, height - 17];
     fillBox(context, colors.line, 0, height - strip, width, 1);
     this.write(colors.text, count, right, first, "right", -size.small);
@@ -566,5 +566,7 @@ class Stage {
 function countInWords({ replay, wrong }, passes) {
   const over = replay.complete && passes === replay.length;
   const sign = !over ? "" : !replay.whole ? "stopped: " : wrong ? `✗ ${wrong} · ` : "✓ ";
-  return `${sign}${counted(replay.tokensIn(replay.seek(passes)), "token")} in ${counted(passes, "pass")}`;
+  const drafting = replay.steps.slice(0, passes).filter(({ drafting }) => drafting).length;
+  const made = replay.drafts ? `${counted(passes - drafting, "target pass")} (drafter: ${drafting})` : counted(passes, "pass");
+  return `${sign}${counted(replay.tokensIn(replay.seek(passes)), "token")} in ${made}`;
 }
