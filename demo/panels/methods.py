@@ -4,6 +4,7 @@ The words are docs/methods/NAME.md up to the heading that begins with code.
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -22,20 +23,36 @@ _REPORTED: Final = "\n### Reported"
 _HEADING: Final = "### Measured here"
 _NOTHING: Final = "Nothing yet: `make measured` measures and records."
 _NOTE: Final = "± is a standard error, brackets hold the quartiles."
+PAPERS: Final[Sequence[tuple[str, Sequence[str], str]]] = (
+    ("Classical", ("speculative", "ar"), "A small model drafts, a large one verifies; or nothing is drafted."),
+    ("SCD (arXiv 2510.24211)", ("scd", "gsd"), "Pictures and videos: a model verifies its own drafts, many in a pass."),
+    ("CSpD (arXiv 2411.11925)", ("cspd", "cspd-block", "cspd-release", "continuous"), "A small model drafts vectors."),
+    ("S2D2 (arXiv 2603.25702)", ("s2d2", "blockwise", "editing"), "Text by blocks: a model verifies its own drafts."),
+    ("PSD (arXiv 2605.15609)", ("psd", "lopa", "ete-style", "fdm-style"), "Text by blocks: drafts side by side."),
+    ("SimSD (arXiv 2606.02544)", ("simsd",), "Text by blocks: a small model drafts, a large one verifies."),
+)
+"""A paper, its methods and those beside them, and what they do."""
 
 
 def build() -> None:
-    """Lay the list out: one accordion a method."""
-    for name, method in METHODS.items():
-        with gr.Accordion(f"{method.title}: {method.summary}", open=False, elem_id=f"method-{name}"):
-            text, heading, reported = described(method).partition(_REPORTED)
-            formulas(text)
-            with gr.Row():
-                if reported:
-                    with gr.Column(min_width=360):
-                        formulas(heading + reported)
+    """Lay the list out by papers: one accordion a method."""
+    others = METHODS.keys() - {name for _, names, _ in PAPERS for name in names}
+    for paper, names, about in (*PAPERS, *([("Others", sorted(others), "")] if others else ())):
+        gr.Markdown(f"## {paper}\n\n{about}", elem_classes="reading")
+        for name in names:
+            _build_method(METHODS[name])
+
+
+def _build_method(method: Method) -> None:
+    with gr.Accordion(f"{method.title}: {method.summary}", open=False, elem_id=f"method-{method.name}"):
+        text, heading, reported = described(method).partition(_REPORTED)
+        formulas(text)
+        with gr.Row():
+            if reported:
                 with gr.Column(min_width=360):
-                    _build_measured(name)
+                    formulas(heading + reported)
+            with gr.Column(min_width=360):
+                _build_measured(method.name)
 
 
 def _build_measured(name: str) -> None:
