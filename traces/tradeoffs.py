@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from traces.naming import name_for
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafting:
@@ -51,6 +53,16 @@ class Tradeoff:
     """Whether the speed is reckoned from passes, with another cost of drafts than was measured."""
     settings: tuple[tuple[str, object], ...] = ()
     """That tell it from others, by name."""
+
+    @property
+    def name(self) -> str:
+        """What the method is called under its settings."""
+        return name_for(self.method, dict(self.settings))
+
+    @property
+    def called(self) -> str:
+        """Method and setting."""
+        return f"{self.name} with {self.setting.removeprefix(f'{self.name}, ')}"
 
     @property
     def faster(self) -> bool:

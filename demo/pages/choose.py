@@ -16,7 +16,6 @@ from demo.runs.recordings import Recording
 from demo.runs.tradeoffs import (
     KINDS,
     answer,
-    called,
     measured_tradeoffs,
     opened_tradeoffs,
     quality_in_words,
@@ -164,7 +163,7 @@ class ChoosePage:
                 return {self.problem: notice("error", "This point is no longer drawn; choose another one.")}
             entry = recording_of(shown[index], self.recordings)
             if entry is None:
-                return {self.problem: notice("info", f"{called(shown[index])} was not recorded.", "No recording.")}
+                return {self.problem: notice("info", f"{shown[index].called} was not recorded.", "No recording.")}
             return {self.problem: {}, tabs: gr.Tabs(selected=WATCH), **watch.replay(entry)}
 
         opened = self.points.choose(choose, self.inputs, [self.problem, tabs, *watch.replays], **AT_ONCE)
@@ -234,7 +233,7 @@ class ChoosePage:
         return [
             {
                 "index": numbers[id(one)],
-                "title": called(one),
+                "title": one.called,
                 "note": f"{KINDS[one.kind]}: {speed_in_words(one)}, {quality_in_words(one)}",
                 "recorded": recording_of(one, self.recordings) is not None,
             }

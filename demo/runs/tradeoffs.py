@@ -16,7 +16,7 @@ from demo.runs.measured import FOLDER, read_result
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS
-from traces.naming import COUPLINGS, name_for
+from traces.naming import COUPLINGS
 from traces.pairing import estimate
 from traces.results import ResultRow, read_results
 from traces.speculating import Plan
@@ -47,9 +47,16 @@ def reported_tradeoffs() -> tuple[Tradeoff, ...]:
     entries = json.loads(REPORTED.read_text(encoding="utf-8"))
     ratios = [entry.pop("ratio", None) or (entry.pop("speed"), 1) for entry in entries]
     return tuple(
-        Tradeoff(**{"batch": None, **entry}, speed=above / below, reported=True)
+        Tradeoff(**{"batch": None, **entry}, speed=above / below, reported=True, settings=_named(entry["setting"]))
         for entry, (above, below) in zip(entries, ratios, strict=True)
     )
+
+
+def _named(setting: str) -> tuple[tuple[str, object], ...]:
+    """The settings that its first words stand for: the name of a decoder, or a setting and its value."""
+    first, *_ = setting.split(", ")
+    name, _, value = first.partition(" ")
+    return tuple(_WAYS.get(first, {name: value}).items())
 
 
 def reported_near(plan: Plan) -> tuple[Tradeoff, ...]:
@@ -261,22 +268,16 @@ def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -
     one = best(those, most_lost)
     if one is not None:
         kept = "exact" if one.exact else "though not the model's own distribution"
-        return f"Use {called(one)} for {name}: {speed_in_words(one)}, {quality_in_words(one)}, {kept}."
+        return f"Use {one.called} for {name}: {speed_in_words(one)}, {quality_in_words(one)}, {kept}."
     fastest = max(those, key=lambda each: each.speed)
     allowed = f"a loss of {most_lost:g} percentage points" if most_lost else "the noise of the quality"
     if fastest.faster:
-        loses = f"{called(fastest)} is, {speed_in_words(fastest)}, {quality_in_words(fastest)}"
+        loses = f"{fastest.called} is, {speed_in_words(fastest)}, {quality_in_words(fastest)}"
         return f"Nothing here is faster than ordinary decoding for {name} within {allowed}: {loses}."
     return (
         f"Nothing here is faster than ordinary decoding for {name} within {allowed}: "
-        f"the fastest, {called(fastest)}, comes to {speed_in_words(fastest)}."
+        f"the fastest, {fastest.called}, comes to {speed_in_words(fastest)}."
     )
-
-
-def called(one: Tradeoff) -> str:
-    """Method and setting."""
-    title = name_for(one.method, dict(one.settings))
-    return f"{title} with {one.setting.removeprefix(f'{title}, ')}"
 
 
 def speed_in_words(one: Tradeoff) -> str:
