@@ -7,13 +7,13 @@ anywhere, so all of it is checked, and none of it becomes a path.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.config import ConfigError, as_values, make_config
-from engines.methods import METHODS
+from engines.methods import METHODS, ordinary
 from engines.models.catalog import MODELS, at_hand, default_model
 from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
@@ -95,7 +95,10 @@ def read_address(fragment: str) -> Address | None:
         return Address(tab=tab or CHOOSE, plan=plan)
     if "method" not in given:
         return Address(tab=tab) if tab else None
-    return Address(tab=tab, request=_request(given), beside=given.get("beside") != "no", at=at)
+    request, beside = _request(given), given.get("beside") != "no"
+    if tab == COMPARE:  # else the tab would show what the page opens with
+        return Address(tab=tab, compare=tuple(with_ordinary(request) if beside else [request]), at=at)
+    return Address(tab=tab, request=request, beside=beside, at=at)
 
 
 def machine_of(on: str) -> Machine | None:
@@ -112,6 +115,13 @@ def machine_of(on: str) -> Machine | None:
         return read_machine(device[:_SHOWN], engine[:_SHOWN], target[:_SHOWN], draft[:_SHOWN] or None, int(batch))
     except HardwareError as error:
         raise ConfigError(f"on: {error}") from None
+
+
+def with_ordinary(request: Request) -> list[Request]:
+    """A run, and before it ordinary decoding of the same prompt, seed and sampling where it is another one."""
+    baseline, usual = ordinary(METHODS[request.method].family, as_values(request.config))
+    first = replace(request, method=baseline.name, config=usual)
+    return [request] if first == request else [first, request]
 
 
 def fragment_of(request: Request, beside: bool) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.addresses import Address, fragment_of, request_of
+from demo.addresses import Address, fragment_of, request_of, with_ordinary
 from demo.panels import controls
 from demo.panels.again import AgainRow
 from demo.panels.clip import ClipPanel
@@ -31,7 +31,7 @@ from demo.server.queue import decoded
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, scroll_to
 from engines.config import ConfigError, as_values, settings
-from engines.methods import METHODS, SHARED, ordinary
+from engines.methods import METHODS, SHARED
 from engines.methods.method import Method
 from engines.models.bundled.prompts import SLOTS
 from engines.models.catalog import MODELS, at_hand, default_model, how_to_fetch, sampling_of, ships
@@ -298,11 +298,8 @@ class WatchPage:
         config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
         seed = read_seed(values[self.seed])
         model, prompt = values[self.model], values[self.prompt] or ""
-        requests = [Request(method.name, model, prompt, config, seed)]
-        baseline, usual = ordinary(method.family, sampling)
-        if values[self.beside] and (method, config) != (baseline, usual):
-            requests.insert(0, Request(baseline.name, model, prompt, usual, seed))
-        return requests
+        request = Request(method.name, model, prompt, config, seed)
+        return with_ordinary(request) if values[self.beside] else [request]
 
     def choose_pair(self, event: gr.EventData) -> Update:
         """A recorded pair is shown: it is what the other pages speak of, and what the form asks for."""

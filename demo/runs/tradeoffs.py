@@ -46,17 +46,11 @@ def reported_tradeoffs() -> tuple[Tradeoff, ...]:
     """What papers report, with their models and machines: ratios as printed, or of two latencies or rates that are."""
     entries = json.loads(REPORTED.read_text(encoding="utf-8"))
     ratios = [entry.pop("ratio", None) or (entry.pop("speed"), 1) for entry in entries]
+    settings = [tuple(entry.pop("settings", {}).items()) for entry in entries]
     return tuple(
-        Tradeoff(**{"batch": None, **entry}, speed=above / below, reported=True, settings=_named(entry["setting"]))
-        for entry, (above, below) in zip(entries, ratios, strict=True)
+        Tradeoff(**{"batch": None, **entry}, speed=above / below, reported=True, settings=named)
+        for entry, (above, below), named in zip(entries, ratios, settings, strict=True)
     )
-
-
-def _named(setting: str) -> tuple[tuple[str, object], ...]:
-    """The settings that its first words stand for: the name of a decoder, or a setting and its value."""
-    first, *_ = setting.split(", ")
-    name, _, value = first.partition(" ")
-    return tuple(_WAYS.get(first, {name: value}).items())
 
 
 def reported_near(plan: Plan) -> tuple[Tradeoff, ...]:

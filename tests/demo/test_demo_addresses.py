@@ -37,6 +37,8 @@ def test_an_address_says_all_of_a_run(run: Request) -> None:
     elsewhere = read_address(f"#{fragment}&ms=12&clock=computed&on=H100,eager,Cosmos_4B,,1")
     assert elsewhere and elsewhere.at == {"clock": "computed", "now": 12.0, "on": "H100,eager,Cosmos_4B,,1"}
     assert read_address(fragment_of(run, beside=True)) == Address(request=run)
+    both = read_address(f"tab=compare&{fragment_of(run, beside=True)}")
+    assert both and both.request is None and len(both.compare) == 2 and both.compare[1] == run
     assert fragment_of(asked("scd", MODEL), beside=True) == f"method=scd&model={MODEL}&seed=0"  # defaults are left out
 
 

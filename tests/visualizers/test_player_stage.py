@@ -154,8 +154,7 @@ def test_the_card_has_the_counts_of_the_traces_and_ordinary_decoding_goes_on(pag
 
 
 def test_a_pass_of_the_drafter_counts_what_it_takes_beside_one_of_the_target(page: Page) -> None:
-    trace = read(SPECULATIVE)
-    opened(page, read(ORDINARY), trace)
+    opened(page, read(ORDINARY), trace := read(SPECULATIVE))
     costs = cost_by_role(trace.steps)
     draft, target = (costs[role].milliseconds.total / costs[role].forwards for role in ("draft", "target"))
     for count in range(1, len(trace.steps)):

@@ -4,7 +4,7 @@
 const STAGE_SHAPES = [
   { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 98, small: 15, below: 40, bars: 150, branches: 360, strip: 48 },
   { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 98, small: 15, below: 40, bars: 150, branches: 360, strip: 48 },
-  { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 20, label: 64, small: 12, below: 116, bars: 130, branches: 130, strip: 58 },
+  { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 18, label: 72, small: 12, below: 116, bars: 130, branches: 130, strip: 58 },
 ];
 const CAPTION_WIDTH = 330;
 const CLIP_FRAME = 200;
