@@ -57,6 +57,5 @@ def test_the_registry_describes_a_method_without_prose(example: ModuleType, monk
     monkeypatch.setitem(METHODS, "prompt-lookup", example.METHOD)
     with gr.Blocks(analytics_enabled=False) as page:
         methods_panel.build()
-    listed = [name for _, names, _ in methods_panel.PAPERS for name in names]
-    assert sorted([*listed, "prompt-lookup"]) == sorted(METHODS)
+    assert METHODS.keys() - {"prompt-lookup"} == {name for _, names, _ in methods_panel.PAPERS for name in names}
     assert f"Prompt lookup: {example.METHOD.summary}" in [getattr(one, "label", "") for one in page.blocks.values()]

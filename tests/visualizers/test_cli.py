@@ -207,6 +207,7 @@ def test_the_numbers_are_those_that_are_drawn() -> None:
     ends = {row["series"]: (row["Forward passes"], row["Tokens decoded"]) for row in rows if row["Forward passes"]}
     assert list(ends.values()) == [(str(len(run.steps)), str(run.summary.tokens)) for run in RUNS]
     cells = list(csv.DictReader(io.StringIO(as_csv(FIGURES["churn"].draw(RUNS[1:2])))))
+    assert (cells[0]["Position, in decoding order"], cells[0]["Forward pass"]) == ("1", "1")
     fates = [fate.value for step in RUNS[1].steps for fate in step.fate]
     drawn = [row["text"] for row in cells if row["text"]]
     assert set(drawn) <= set(fates) and drawn.count("accepted") == fates.count("accepted")

@@ -22,8 +22,8 @@ def test_ratios_are_drawn_by_fate_and_extreme_ones_at_the_edge() -> None:
     numbers = {**verify.numbers, "log_ratio": (0.25, -5000.0)}
     far = replace(RUN, steps=(RUN.steps[0], replace(verify, numbers=numbers)))
     kept, rejected = FIGURES["ratios"].draw([far]).data
-    assert (list(kept.x), list(kept.y)) == ([0], [0.25])
-    assert (list(rejected.x), list(rejected.y)) == ([1], [LOWEST])
+    assert (list(kept.x), list(kept.y)) == ([1], [0.25])
+    assert (list(rejected.x), list(rejected.y)) == ([2], [LOWEST])
     assert rejected.customdata[0][0] == -5000
 
 
@@ -46,13 +46,13 @@ def test_trajectories_begin_with_the_first_refusal_or_the_step_that_is_asked_for
 def test_trajectories_are_the_points_of_the_trace() -> None:
     figure = FIGURES["trajectories"].draw([RUN])
     ways = {mark.name: mark for mark in figure.data if mark.name.endswith((", target", ", draft"))}
-    for position, pair in enumerate(RUN.steps[1].paths or ()):
+    for position, pair in enumerate(RUN.steps[1].paths or (), 1):
         for name, points in (("target", pair.target), ("draft", pair.draft)):
             mark = ways[f"position {position}, {name}"]
             assert list(zip(mark.x, mark.y, strict=True)) == list(points)
-    ends = [ways[f"position {position}, draft"].marker.symbol[-1] for position in (0, 1)]
+    ends = [ways[f"position {position}, draft"].marker.symbol[-1] for position in (1, 2)]
     assert ends == ["triangle-up", "x"] and figure.layout.yaxis.scaleanchor == "x"
-    assert ways["position 0, draft"].line.dash != ways["position 0, target"].line.dash
+    assert ways["position 1, draft"].line.dash != ways["position 1, target"].line.dash
 
 
 def test_divergence_is_the_mean_over_judged_drafts_of_whole_vectors() -> None:
@@ -69,7 +69,7 @@ def test_the_map_of_acceptance_says_how_untested_tokens_came_to_be() -> None:
     assert list(heat.z) == [[None, 1.0]]  # position 0 lies in the right cell
     assert {mark.name.split(":")[0]: (list(mark.x), list(mark.y)) for mark in marks} == {
         "the draft was rejected": ([], []),
-        "bonus": ([0], [0]),
+        "bonus": ([1], [1]),
     }
 
 

@@ -159,7 +159,7 @@ def test_every_latent_frame_has_a_panel_and_its_end_a_line_in_the_timeline() -> 
     trace = film(3, SIDE)
     assert frame_ends(trace.canvas) == (SIDE * SIDE, 2 * SIDE * SIDE)
     lines = [shape.x0 for shape in FIGURES["churn"].draw([trace]).layout.shapes]
-    assert lines == [SIDE * SIDE - 0.5, 2 * SIDE * SIDE - 0.5]
+    assert lines == [SIDE * SIDE + 0.5, 2 * SIDE * SIDE + 0.5]
     assert not FIGURES["churn"].draw([jacobi(6, 6)]).layout.shapes
 
 

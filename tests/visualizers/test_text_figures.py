@@ -71,7 +71,7 @@ class TestOrder:
         points = {(x, y) for mark in drawn.data for x, y in zip(mark.x, mark.y, strict=True)}
         for number, step in enumerate(RUN.steps, start=1):
             for position, fate in zip(step.position, step.fate, strict=True):
-                assert ((number, position) in points) is fate.final
+                assert ((number, position + 1) in points) is fate.final
         assert len(points) == len(decode_order(RUN.steps))
 
     def test_ar_ness_is_the_mean_over_runs(self) -> None:

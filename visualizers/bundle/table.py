@@ -82,7 +82,8 @@ def _cells(trace: Any) -> Iterator[dict[str, Any]]:
                 text = _listed(words[i])[j] if i < len(words) else None
                 if text == "":
                     continue  # a cell that shows nothing
-                x, y = across[j] if j < len(across) else j, down[i] if i < len(down) else i
+                x = across[j] if j < len(across) else (trace.x0 or 0) + j
+                y = down[i] if i < len(down) else (trace.y0 or 0) + i
                 yield {"x": x, "y": y, "z": value, "text": worded(text)}
 
 

@@ -33,12 +33,12 @@ def halfway(trace: Trace) -> int:
 
 
 def _square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) -> None:
-    """Set the axes of a panel to rows and columns of square cells, the first row on top."""
+    """Set the axes of a panel to rows and columns of square cells, both from 1, the first row on top."""
     bare = {"showgrid": False, "zeroline": False, "constrain": "domain"}
     place = {"row": row, "col": col}
-    figure.update_xaxes(title_text="Column", range=[-0.5, size[1] - 0.5], **bare, **place)
+    figure.update_xaxes(title_text="Column", range=[0.5, size[1] + 0.5], **bare, **place)
     anchor = figure.get_subplot(row, col).yaxis.anchor
-    figure.update_yaxes(range=[size[0] - 0.5, -0.5], constraintoward="top", scaleanchor=anchor, **bare, **place)
+    figure.update_yaxes(range=[size[0] + 0.5, 0.5], constraintoward="top", scaleanchor=anchor, **bare, **place)
     if col == 1:
         figure.update_yaxes(title_text="Row", **place)
 
@@ -53,11 +53,11 @@ def _name_frames(figure: go.Figure, trace: Trace, panel: int) -> None:
     if not 1 < frames <= MOST_FRAMES:
         return
     columns = trace.canvas.shape[-1]
-    middles = [frame * columns + (columns - 1) / 2 for frame in range(frames)]
+    middles = [frame * columns + (columns + 1) / 2 for frame in range(frames)]
     figure.update_xaxes(title_text="", tickvals=middles, ticktext=frame_names(trace), row=1, col=panel)
     for frame in range(1, frames):
         line = {"color": NEUTRAL, "width": 2}
-        figure.add_vline(x=frame * columns - 0.5, line=line, row=1, col=panel, exclude_empty_subplots=False)
+        figure.add_vline(x=frame * columns + 0.5, line=line, row=1, col=panel, exclude_empty_subplots=False)
 
 
 @Figure(
@@ -80,7 +80,7 @@ def _canvas(traces: Traces, step: int | None) -> go.Figure:
         _name_frames(figure, trace, panel)
         state, tiles = state_after(trace, moment), trace.legend.tiles
         if picture := data_url(compose(tiles, trace.canvas, state)) if tiles else recorded_picture(trace, state):
-            place = {"x": -0.5, "y": -0.5, "sizex": columns, "sizey": rows, "sizing": "stretch", "layer": "below"}
+            place = {"x": 0.5, "y": 0.5, "sizex": columns, "sizey": rows, "sizing": "stretch", "layer": "below"}
             figure.add_layout_image(source=picture, **place, row=1, col=panel)
         for mark in _marks(trace, trace.steps[moment - 1], _mark_size(columns, len(traces))) if moment else ():
             add_once(figure, mark, row=1, col=panel)
@@ -97,9 +97,9 @@ def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
         here = [(position, outcome.entry) for position, outcome in left.items() if outcome.fate is fate]
         if not here:
             continue
-        points = [place[position][::-1] for position, _ in here]
+        points = [(column + 1, row + 1) for row, column in (place[position] for position, _ in here)]
         hover = "position %{customdata[0]}, row %{y}, column %{x}<br>%{customdata[1]}"
-        verdict = [[position, _verdict(step, entry)] for position, entry in here]
+        verdict = [[position + 1, _verdict(step, entry)] for position, entry in here]
         mark = fate_mark(fate, points, size, hover, customdata=verdict)
         if mark.marker.symbol.endswith("-open"):
             halo = {"color": WHITE, "line": {"color": WHITE, "width": 5}, "size": size + 2}
@@ -216,13 +216,13 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> Non
             if fate in REJECTED:
                 marked[Fate.RESAMPLED].append(position)
     hover = "row %{y}, column %{x}<br>accept probability %{z:.3f}<extra></extra>"
-    figure.add_heatmap(z=heat, coloraxis="coloraxis", hovertemplate=hover, **where)
+    figure.add_heatmap(z=heat, x0=1, y0=1, coloraxis="coloraxis", hovertemplate=hover, **where)
     for position, fate in unverified(trace).items() if step is None else ():
         if position in place:
             marked.setdefault(fate, []).append(position)
     for fate in sorted(marked, key=list(FATES).index):
         name = "the draft was rejected" if fate is Fate.RESAMPLED else f"{fate.value}: {fate.meaning}"
-        x, y = [place[position][1] for position in marked[fate]], [place[position][0] for position in marked[fate]]
+        y, x = ([place[position][axis] + 1 for position in marked[fate]] for axis in (0, 1))
         marker = fate_marker(fate, _mark_size(columns, panels))
         mark = go.Scatter(x=x, y=y, mode="markers", name=name, marker=marker, hoverinfo="skip")
         add_once(figure, mark, **where)

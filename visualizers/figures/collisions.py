@@ -51,10 +51,10 @@ def _beta(traces: Traces) -> go.Figure:
     figure = side_by_side([*heads, "All positions"], shared_yaxes=True, horizontal_spacing=0.04)
     oldest = 1
     for i, (name, runs) in enumerate(groups.items()):
-        for k, (position, trajectory) in enumerate(longest_waiting(agreement_by_position(runs[0].steps)).items()):
+        for k, (at, trajectory) in enumerate(longest_waiting(agreement_by_position(runs[0].steps)).items()):
             points = [age for age, _ in trajectory], [beta for _, beta in trajectory]
             thin: Look = {"showlegend": False, "line": {**series(k).line, "width": 1.5}, "row": 1, "col": i + 1}
-            curve(figure, k, f"position {position}", points, "age %{x}, β %{y:.3f}", marker=series(k).marker(5), **thin)
+            curve(figure, k, f"position {at + 1}", points, "age %{x}, β %{y:.3f}", marker=series(k).marker(5), **thin)
         ages = agreement_by_age([step for run in runs for step in run.steps])
         oldest = max(oldest, *(row.age for row in ages))
         _mean_by_age(figure, i, with_count(name, runs), ages, len(groups) + 1)

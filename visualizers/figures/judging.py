@@ -70,7 +70,7 @@ def _ratios(traces: Traces) -> go.Figure:
         verdicts = judged(trace, "log_ratio")
         for fate, name in NAMES.items():
             here = [one for one in verdicts if one.fate is fate]
-            points = [one.position for one in here], [min(HIGHEST, max(LOWEST, one.value)) for one in here]
+            points = [one.position + 1 for one in here], [min(HIGHEST, max(LOWEST, one.value)) for one in here]
             hover = "position %{x}<br>log ratio %{customdata[0]:.3g}<br>drawn number %{customdata[1]:.3f}"
             hover += "<br>tries %{customdata[2]}<extra></extra>"
             look: Look = {"marker": fate_marker(fate, 8), **in_panel(panel, list(NAMES).index(fate))}
@@ -219,7 +219,7 @@ def _trajectories(traces: Traces, step: int | None) -> go.Figure:
             for path in ("target", "draft"):
                 figure.add_trace(_path(draft, path, *looks[draft.position]), row=1, col=panel)
         figure.update_yaxes(scaleanchor=f"x{panel}" if panel > 1 else "x", row=1, col=panel)
-    entries = [(f"position {at}, start (x_T)", color, "", symbol) for at, (color, symbol) in looks.items()]
+    entries = [(f"position {at + 1}, start (x_T)", color, "", symbol) for at, (color, symbol) in looks.items()]
     for name, color, dash, symbol in (*entries, *((name, NEUTRAL, *look) for name, look in _LOOKS.items())):
         marker = {"color": color, "symbol": symbol, "size": 10, "line": {"width": 0 if dash else 2}}
         line, mode = {"color": color, "dash": dash or "solid", "width": 2}, "lines+markers" if dash else "markers"
@@ -258,11 +258,11 @@ def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
         y=[y for _, y in points],
         customdata=[[last - i, squared] for i, squared in enumerate(draft.pair.distance_squared)],
         mode="lines+markers",
-        name=f"position {draft.position}, {path}",
+        name=f"position {draft.position + 1}, {path}",
         showlegend=False,
         line={"color": color, "dash": dash, "width": 2},
         marker=marker,
-        hovertemplate=f"position {draft.position}, {path}<br>after step %{{pointNumber}}, x_%{{customdata[0]}}<br>"
+        hovertemplate=f"position {draft.position + 1}, {path}<br>after step %{{pointNumber}}, x_%{{customdata[0]}}<br>"
         f"squared distance %{{customdata[1]:.3g}}<extra>{verdict}</extra>",
     )
 

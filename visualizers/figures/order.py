@@ -67,7 +67,7 @@ def _order(traces: Traces) -> go.Figure:
         if block := trace.canvas.block:
             line = {"color": NEUTRAL, "dash": "dot", "width": 1}
             for border in range(block - trace.canvas.block_offset, max(order) + 1, block):
-                figure.add_hline(y=border - 0.5, line=line, layer="below", row=1, col=panel)
+                figure.add_hline(y=border + 0.5, line=line, layer="below", row=1, col=panel)
     axes(figure, "Forward pass", "Position in the text", height=520)
     return figure.update_xaxes(rangemode="tozero").update_yaxes(rangemode="normal")
 
@@ -77,7 +77,7 @@ def _final_tokens(trace: Trace, size: float) -> list[go.Scatter]:
     points: dict[Fate, list[tuple[float, float]]] = {}
     for number, step in enumerate(trace.steps, start=1):
         for position, outcome in outcomes(step).items():
-            points.setdefault(outcome.fate, []).append((number, position))
+            points.setdefault(outcome.fate, []).append((number, position + 1))
     final = [fate for fate in FATES if fate.final and fate in points]
     return [fate_mark(fate, points[fate], size, "position %{y}, forward pass %{x}") for fate in final]
 

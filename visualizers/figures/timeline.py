@@ -60,17 +60,17 @@ def _panel(figure: go.Figure, trace: Trace, codes: np.ndarray, panel: int, panel
     names = np.array(["", *(fate.value for fate in FATE_ORDER)])
     look: Look = {"zmin": -0.5, "zmax": len(FATE_ORDER) + 0.5, "showscale": False, "hoverinfo": "x+y+text"}
     look["colorscale"] = levels(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
-    figure.add_heatmap(z=codes, y0=1, text=names[codes], **look, **where)
+    figure.add_heatmap(z=codes, x0=1, y0=1, text=names[codes], **look, **where)
     ends = frame_ends(trace.canvas)
     for end in ends if len(ends) <= MOST_FRAMES else ():
-        figure.add_vline(x=end - 0.5, line={"color": NEUTRAL, "width": 1.5, "dash": "dash"}, **where)
+        figure.add_vline(x=end + 0.5, line={"color": NEUTRAL, "width": 1.5, "dash": "dash"}, **where)
     row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REJECTED]))
     size = max(1.5, min(4.0, CROSS_ROOM / (codes.shape[1] * panels)))
     cross: Look = {"mode": "markers", "marker": {"symbol": "x-thin", "size": size}, "showlegend": False}
     cross["marker"]["line"] = {"color": BLACK, "width": size / 4}
     cross["hovertemplate"] = "position %{x}, forward pass %{y}: rejected<extra></extra>"
-    figure.add_scatter(x=position, y=row + 1, **cross, **where)
-    figure.update_xaxes(range=[-0.5, canvas_size(trace.canvas) - 0.5], **where)
+    figure.add_scatter(x=position + 1, y=row + 1, **cross, **where)
+    figure.update_xaxes(range=[0.5, canvas_size(trace.canvas) + 0.5], **where)
 
 
 def _legend_entry(fate: Fate) -> go.Scatter:
