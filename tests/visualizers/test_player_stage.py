@@ -155,12 +155,12 @@ def test_the_card_has_the_counts_of_the_traces_and_ordinary_decoding_goes_on(pag
 
 def test_a_pass_of_the_drafter_counts_what_it_takes_beside_one_of_the_target(page: Page) -> None:
     opened(page, read(ORDINARY), trace := read(SPECULATIVE))
-    costs = cost_by_role(trace.steps)
-    draft, target = (costs[role].milliseconds.total / costs[role].forwards for role in ("draft", "target"))
+    own = cost_by_role(trace.steps)["draft"]
+    target = min(step.call.milliseconds.total for step in trace.steps if step.call.role == "target")
     for count in range(1, len(trace.steps)):
         go(page, count)
         drafted, tokens = draft_forwards(trace.steps[:count]), state_after(trace, count).decoded
-        usual = int(count - drafted + drafted * draft / target)
+        usual = int(count - drafted + drafted * own.milliseconds.total / own.forwards / target)
         shown = re.findall(r"\d+", " ".join(page.evaluate("player.stage.drawn.counts")))
         assert [int(number) for number in shown] == [usual, usual, tokens, count - drafted, drafted]
         assert tokens > usual or count < 3

@@ -387,10 +387,11 @@ function agreementOf(step) {
   return distance.map((value, entry) => (value === null || step.numbers.initial?.[entry] === 1 ? null : 1 - value));
 }
 
-/** What a drafter's pass counts on the clock of passes: the part of a target pass that it took on average; 1 where none was timed. */
+/** What a drafter's pass counts: its mean time over that of the fastest target pass, which is about an ordinary one; 1 where none was timed. */
 function drafterPart(steps) {
-  const [own, target] = [true, false].map((drafter) => meanOf(steps.filter(({ drafting }) => drafting === drafter).map(({ milliseconds }) => milliseconds)));
-  return own && target ? own / target : 1;
+  const [own, target] = [true, false].map((drafter) => steps.filter(({ drafting }) => drafting === drafter).map(({ milliseconds }) => milliseconds));
+  const part = meanOf(own) / Math.min(...target);
+  return part > 0 && part < Infinity ? part : 1;
 }
 
 function meanOf(values) {
