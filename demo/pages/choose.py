@@ -139,7 +139,7 @@ class ChoosePage:
                 self.own = gr.State(())
                 self.upload = upload_file(
                     "choose-upload",
-                    "Open results of draftscope bench (.json), in place of these",
+                    "Open results of draftscope bench",
                     ".json",
                     ".jsonl",
                     ".gz",

@@ -43,7 +43,7 @@ class TradeoffView(NamedTuple):
 )
 def tradeoffs_figure(view: TradeoffView) -> go.Figure:
     """What was measured, above what papers report where there is any."""
-    rows = list(dict.fromkeys(f"{one.name}, {one.kind}" for one in view.reported))
+    rows = list(dict.fromkeys(one.name for one in view.reported))
     below = _ROW * len(rows) if rows else 0
     figure = make_subplots(
         rows=2 if rows else 1,
@@ -152,7 +152,7 @@ def _reported(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[st
         those = [one for one in reported if one.kind == kind]
         look = series(_LOOKS.get(kind, len(_LOOKS)))
         marker: Look = {"color": look.color, "symbol": f"{look.symbol}-open", "size": 9, "line": {"width": 1.5}}
-        xy = [one.speed for one in those], [f"{one.name}, {one.kind}" for one in those]
+        xy = [one.speed for one in those], [one.name for one in those]
         look_of: Look = {"hovertext": [_hover(one) for one in those], "marker": marker}
         dots(figure, 0, f"{kind}, reported", xy, "%{hovertext}<extra></extra>", **look_of, row=2, col=1)
     if rows:

@@ -386,12 +386,12 @@ class Stage {
   drawCounts(frame) {
     const { done, ended, place } = frame;
     const { context, colors, size, other, player, isText } = this;
-    const { height, strip, wide, left, right, top, own } = size;
+    const { height, strip, wide, left, right, top, own, small } = size;
     const covered = !isText || (wide && place?.right > right - 230);
     context.globalAlpha = isText ? 1 - ended : 1;
     const low = isText ? height - strip - (wide ? 22 : 14) : top + own.height + (wide ? 20 : 16);
     frame.counts = [countInWords(this.lane, done)];
-    this.write(colors.accent, frame.counts[0], covered ? left : right, low, covered ? "left" : "right", wide ? -18 : -14);
+    this.write(colors.accent, frame.counts[0], covered ? left : right, low, covered ? "left" : "right", wide ? (isText ? -18 : -16) : -small);
     context.globalAlpha = 1;
     if (!other) return;
     const passes = other.replay.stepsAt(player.clock, player.now);
@@ -482,7 +482,7 @@ class Stage {
     picture.paint({ ...scene, position: null, unnamed: true }, context);
     picture.coverOpen(scene, context);
     context.restore();
-    this.write(colors.text, count, paired ? x : right, y + picture.height + (wide ? 20 : 32), paired ? "left" : "right", wide ? -18 : -small);
+    this.write(colors.text, count, paired ? x : right, y + picture.height + (wide ? 20 : 32), paired ? "left" : "right", wide ? -16 : -small);
   }
 
   /** The other text as a line, with a caret that moves on with the clock. */
