@@ -137,13 +137,8 @@ class ChoosePage:
                 )
                 self.reported = gr.Checkbox(True, label="Show what papers report, apart")
                 self.own = gr.State(())
-                self.upload = upload_file(
-                    "choose-upload",
-                    "Open results of draftscope bench",
-                    ".json",
-                    ".jsonl",
-                    ".gz",
-                )
+                kinds = (".json", ".jsonl", ".gz")
+                self.upload = upload_file("choose-upload", "Open results of draftscope bench", *kinds)
             with gr.Column(scale=4, min_width=320):
                 self.problem = notice_box(elem_id="choose-problem")
                 self.panel = Panel(self.site, "choose")

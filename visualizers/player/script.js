@@ -270,6 +270,7 @@ class Script {
     const words = this.words.map((word) => this.lookOf(word, at)).filter(Boolean);
     return {
       done,
+      passed: done + Number(time >= (now?.over ?? Infinity)),
       words,
       masks: this.masksAt(words, at),
       verdict: begun ? verdictAt(now.verdict, time, coin) : faded?.alpha ? faded : null,

@@ -384,13 +384,13 @@ class Stage {
 
   /** How far the run is, and the other one. */
   drawCounts(frame) {
-    const { done, ended, place } = frame;
+    const { passed, ended, place } = frame;
     const { context, colors, size, other, player, isText } = this;
     const { height, strip, wide, left, right, top, own, small } = size;
     const covered = !isText || (wide && place?.right > right - 230);
     context.globalAlpha = isText ? 1 - ended : 1;
     const low = isText ? height - strip - (wide ? 22 : 14) : top + own.height + (wide ? 20 : 16);
-    frame.counts = [countInWords(this.lane, done)];
+    frame.counts = [countInWords(this.lane, passed)];
     this.write(colors.accent, frame.counts[0], covered ? left : right, low, covered ? "left" : "right", wide ? (isText ? -18 : -16) : -small);
     context.globalAlpha = 1;
     if (!other) return;
