@@ -15,8 +15,6 @@ const SPEEDS = {
 SPEEDS.computed = SPEEDS.milliseconds;
 const USUAL_SPEED = { passes: 10, milliseconds: 0.25, computed: 0.25 };
 const CLOCKS = { passes: "Forward passes", milliseconds: "Milliseconds, measured", computed: "Milliseconds, computed" };
-/** The first of them where there is a drafter. */
-const WEIGHED = "Target passes, a drafter's by its time";
 
 /** The buttons, the slider and the choices above the lanes. */
 class Controls {
@@ -73,7 +71,8 @@ class Controls {
     showPlay(this.play, playing);
     this.slider.max = extent;
     this.slider.value = now;
-    say(this.clock.options[0], drafted ? WEIGHED : CLOCKS.passes);
+    say(this.clock.options[0], drafted ? "Target passes" : CLOCKS.passes);
+    this.clock.title = drafted ? "A drafter's pass counts as the part of a target pass that it takes" : "";
     say(this.amount, `${formatInteger(Math.floor(now))} of ${formatInteger(Math.floor(extent))}`);
     this.slider.setAttribute("aria-valuetext", [this.words, ...words].join(". "));
   }

@@ -567,6 +567,6 @@ function countInWords({ replay, wrong }, passes) {
   const over = replay.complete && passes === replay.length;
   const sign = !over ? "" : !replay.whole ? "stopped: " : wrong ? `✗ ${wrong} · ` : "✓ ";
   const drafting = replay.steps.slice(0, passes).filter(({ drafting }) => drafting).length;
-  const made = replay.drafts ? `${counted(passes - drafting, "target pass")} (drafter: ${drafting})` : counted(passes, "pass");
+  const made = counted(passes - drafting, replay.drafts ? "target pass" : "pass") + (replay.drafts && !over ? ` (drafter: ${drafting})` : ""); // then the card says so
   return `${sign}${counted(replay.tokensIn(replay.seek(passes)), "token")} in ${made}`;
 }
