@@ -561,6 +561,7 @@ class Player {
     const lanes = this.present();
     const empty = lanes.length === 0;
     this.root.classList.toggle("is-empty", empty);
+    this.root.classList.toggle("is-single", lanes.length === 1);
     this.root.classList.toggle("is-double", lanes.length === 2);
     this.root.classList.toggle("is-many", lanes.length > 2);
     this.message.hidden = !(empty || this.problem);
