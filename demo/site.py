@@ -12,7 +12,7 @@ Update = dict[Any, Any]
 
 PRIVATE: Final[dict[str, Any]] = {"api_visibility": "private"}
 """For events that are the page's own business, which is all but two."""
-QUIET: Final[dict[str, Any]] = {"show_progress": "hidden", **PRIVATE}
+QUIET: Final[dict[str, Any]] = {"show_progress": "hidden", "show_progress_on": (), **PRIVATE}
 LATEST: Final[dict[str, Any]] = {"trigger_mode": "always_last", **QUIET}
 """For what shows a form as it is now: without it, gradio drops a change made while another is being drawn."""
 AT_ONCE: Final[dict[str, Any]] = {"queue": False, **QUIET}
