@@ -25,7 +25,7 @@ def watcher() -> gr.HTML:
 
     Its event `turned` says whether the page is narrow, as a phone held upright, from now on.
     """
-    script = player.around() + _MARK + _WATCH
+    script = player.script() + _MARK + _WATCH
     return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="watcher")
 
 

@@ -166,16 +166,17 @@ class WatchPage:
         with gr.Accordion("What decides the speed here?", open=False, visible=False, elem_id="why") as self.why:
             self.reasons = gr.Markdown(elem_classes="reading")
         self.again = AgainRow()
-        self.moving = self.buttons.clears = MovingPanel(self.site, "watch-moving")
+        self.moving = MovingPanel(self.site, "watch-moving")
 
     def _connect(self) -> None:
-        every = [some.of.values() for some in (*self.own.values(), *self.sampling.values())]
-        fields = {self.prompt, self.method, self.model, self.seed, self.beside}
-        self.form: set[Any] = fields.union(*every)
+        self.form = self.buttons.form = [self.prompt, self.method, self.model, self.seed, self.beside]
         """What `requests` reads."""
+        for some in (*self.own.values(), *self.sampling.values()):
+            self.form += some.of.values()
         about = {self.site.shown, self.caption, self.facts, self.why, self.reasons, *self.again.parts}
+        about |= {*self.moving.parts}
         done = {self.problem, self.viewer, self.opening, *about}
-        self.over = self.buttons.connect("run", self.decode, self.form | {self.opening}, done, self.problem)
+        self.over = self.buttons.connect("run", self.decode, {self.opening}, done, self.problem)
         self.follows: list[Any] = [
             self.model,
             self.prompt,
@@ -188,7 +189,7 @@ class WatchPage:
         """What the choice of a method or a model changes."""
         self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
         """What `opened` changes."""
-        chosen = {*self.opens, self.problem, *self.moving.parts, *about}
+        chosen = {*self.opens, self.problem, *about}
         self.replays: list[Any] = [self.viewer, *chosen]
         """What `replay` changes."""
         opened = self.gallery.cards.choose(self.choose_recording, None, self.replays, **AT_ONCE)
@@ -238,7 +239,7 @@ class WatchPage:
         passes, told = Passes(name), 0.0
         for message in decoded(requests, visitor.stopped, "page"):
             if isinstance(message, Opened):
-                nothing = self._outcome(()) | self.again.cleared()
+                nothing = self._outcome(()) | self.again.cleared() | self.moving.cleared()
                 caption = gr.update(value=_CAPTION_LIVE, visible=True)
                 yield {self.viewer: begun(message, name), self.problem: warning, self.caption: caption, **nothing}
             elif isinstance(message, Ended):

@@ -117,7 +117,7 @@ def trace_viewer(name: str, value: Message | None = None, *, first: bool = False
         value,
         html_template='<div class="player"></div>',
         css_template=player.style(),
-        js_on_load=player.script() + bridge,
+        js_on_load=bridge,
         apply_default_css=False,
         elem_id=name,
         visible=first,

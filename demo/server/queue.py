@@ -186,15 +186,20 @@ async def _turn(
 
 
 def queued(
-    site: Site, box: gr.HTML, kind: str, work: Work, *, stops: bool = True
+    site: Site, box: gr.HTML, kind: str, work: Work, stops: Update | None = None
 ) -> Callable[[Update, gr.Request], AsyncGenerator[Update, None]]:
     """A page's handler that waits for the model first, and says in `box` what place it has; errors go there, too.
 
-    `kind` is what the log calls it; `stops` whether it has a button that stops it.
+    `kind` is what the log calls it; `stops` shows the button that stops it, where it has one.
     """
 
     async def handle(values: Update, request: gr.Request) -> AsyncGenerator[Update, None]:
-        stopped = site.visitor(request).stopped if stops else lambda: False
+        visitor = site.visitor(request)
+        stopped = visitor.stopped if stops else lambda: False
+        if stops:
+            site.visitors.prune()
+            visitor.start()
+            yield stops
         try:
             async with aclosing(_turn(request, kind, stopped, partial(work, values, request))) as turn:
                 now: Place | Update | None = None

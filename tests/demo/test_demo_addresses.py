@@ -94,7 +94,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     assert last[compare.wanted] == (own, FILE) and last[compare.fetch]["value"] == "Decode 1 run of this address"
     assert "1 of the 1 runs were not decoded" in last[compare.problem]["text"]
     values |= {compare.wanted: last[compare.wanted], compare.tray: last[compare.tray]}
-    compare.fetching.begin(request)
+    compare.site.visitor(request).start()
     first, *_ = compare.decode(values, request)
     assert first[compare.problem]["text"].startswith("1 run will take about ")
     *_, last = compare.decode(values, request)

@@ -1,5 +1,6 @@
 """What the page says of a run and of itself: names, times measured once, whether drafting pays, and prose."""
 
+import asyncio
 import json
 import re
 import shlex
@@ -22,7 +23,7 @@ from demo.runs.measured import measured
 from demo.runs.outcome import outcome, why
 from demo.runs.recordings import FOLDER, listed, record, recordings
 from demo.server.sessions import Shown, Visitors
-from demo.site import Site
+from demo.site import Site, Update
 from engines.__main__ import main as engines_main
 from engines.config import make_config
 from engines.methods import METHODS
@@ -84,20 +85,24 @@ def test_a_drafter_is_counted_apart_and_whether_it_pays_is_said() -> None:
 
 
 def test_stop_is_there_while_something_is_under_way() -> None:
-    with gr.Blocks():
-        site, box = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)), gr.HTML()
+    with gr.Blocks() as page:
+        site, box, many = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)), gr.HTML(), gr.Number()
         buttons = StartStop(site, "go", "halt", "Go")
-        buttons.connect("run", lambda values, request: iter(()), set(), [box], box)
+        buttons.form = [many]
+        buttons.connect("run", lambda values, request: iter([{box: values[many]}]), set(), [box], box)
+    press, done, _, settle = page.fns.values()
+    assert '"interactive": false' in press.js and press.fn is None
+    assert "where another run is under way" in press.js  # nobody is told to wait who is alone
+    assert json.loads(settle.js.removeprefix("() => ")) == [gr.update(interactive=True), gr.update(visible=False)]
     request = gr.Request(session_hash="mine")
-    visitor = site.visitor(request)
+
+    async def told() -> list[Update]:
+        return [update async for update in done.fn({buttons.sent: [3]}, request)]
+
     for _ in range(2):  # what was asked of the first one does not stop the second
-        begun = buttons.begin(request)
-        assert not begun[buttons.start]["interactive"] and begun[buttons.stop]["visible"] and not visitor.stopped()
-        assert "where another run is under way" in begun[box]["text"]  # nobody is told to wait who is alone
+        assert asyncio.run(told()) == [{buttons.stop: gr.update(visible=True)}, {box: 3}]
         buttons.ask_to_stop(request)
-        assert visitor.stopped()
-    settled = buttons.settle()
-    assert settled[buttons.start]["interactive"] and not settled[buttons.stop]["visible"]
+        assert site.visitor(request).stopped()
 
 
 SIX = Canvas(kind="text", shape=(6,))
