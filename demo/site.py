@@ -1,5 +1,6 @@
 """What the pages share."""
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -36,6 +37,11 @@ PRESS: Final = """(what, unless) => {
   press(100);
 }"""
 """Script that presses what a selector finds once it is there, if the page has nothing that `unless` selects."""
+
+
+def by_script(update: Update) -> str:
+    """Script that changes what an update says, for an event that needs no server."""
+    return f"() => {json.dumps([*update.values()])}"
 
 
 def in_turn(name: str) -> dict[str, Any]:

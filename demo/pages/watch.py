@@ -20,16 +20,16 @@ from demo.panels.folder import FolderPanel, local
 from demo.panels.gallery import GalleryPanel
 from demo.panels.start_stop import StartStop
 from demo.panels.trace import TracePanel
-from demo.panels.viewer import Passes, begun, finished, offered, recorded, replayed, trace_viewer
+from demo.panels.viewer import Passes, finished, offered, recorded, replayed, trace_viewer
 from demo.panels.widgets import chosen_index, facts_row, notice, notice_box, values_of
-from demo.runs.decoding import Ended, Opened
+from demo.runs.decoding import Advance, Ended, Opened
 from demo.runs.outcome import outcome, why
 from demo.runs.recordings import Pair, Recording
 from demo.runs.tour import Scene, tour
 from demo.server.limits import PROMPT_CHARACTERS
 from demo.server.queue import decoded
 from demo.server.sessions import Shown
-from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, scroll_to
+from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
 from engines.config import ConfigError, as_values, settings
 from engines.methods import METHODS, SHARED
 from engines.methods.method import Method
@@ -174,9 +174,11 @@ class WatchPage:
         for some in (*self.own.values(), *self.sampling.values()):
             self.form += some.of.values()
         about = {self.site.shown, self.caption, self.facts, self.why, self.reasons, *self.again.parts}
-        about |= {*self.moving.parts}
         done = {self.problem, self.viewer, self.opening, *about}
         self.over = self.buttons.connect("run", self.decode, {self.opening}, done, self.problem)
+        live = {self.caption: gr.update(value=_CAPTION_LIVE, visible=True)} | self._outcome(())
+        live |= self.again.cleared() | self.moving.cleared()
+        self.viewer.begun(None, None, [*live], js=by_script(live), **QUIET)
         self.follows: list[Any] = [
             self.model,
             self.prompt,
@@ -189,7 +191,7 @@ class WatchPage:
         """What the choice of a method or a model changes."""
         self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
         """What `opened` changes."""
-        chosen = {*self.opens, self.problem, *about}
+        chosen = {*self.opens, self.problem, *self.moving.parts, *about}
         self.replays: list[Any] = [self.viewer, *chosen]
         """What `replay` changes."""
         opened = self.gallery.cards.choose(self.choose_recording, None, self.replays, **AT_ONCE)
@@ -236,24 +238,21 @@ class WatchPage:
         name = secrets.token_hex(4)
         deviation = METHODS[requests[-1].method].deviation(requests[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
-        passes, told = Passes(name), 0.0
         for message in decoded(requests, visitor.stopped, "page"):
             if isinstance(message, Opened):
-                nothing = self._outcome(()) | self.again.cleared() | self.moving.cleared()
-                caption = gr.update(value=_CAPTION_LIVE, visible=True)
-                yield {self.viewer: begun(message, name), self.problem: warning, self.caption: caption, **nothing}
-            elif isinstance(message, Ended):
-                yield {self.viewer: passes.message()}
+                passes, told = Passes(message, name), 0.0
+            elif isinstance(message, Advance):
+                passes.add(message)
+                if time.monotonic() < told + _TELL_SECONDS:
+                    continue
+                told = time.monotonic()
+            yield {self.viewer: passes.message(), self.problem: warning}
+            if isinstance(message, Ended):
                 address = fragment_of(requests[-1], beside=len(requests) > 1)
                 at = opening.at if opening and opening.request == requests[-1] else None
                 shown = visitor.keep(message.traces, "your last run")
                 viewer = finished(shown.paths, name, address, at)
                 yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
-            else:
-                passes.add(message)
-                if (now := time.monotonic()) > told + _TELL_SECONDS:
-                    told = now
-                    yield {self.viewer: passes.message()}
 
     def _result(self, ended: Ended, shown: Shown, warning: dict[str, str]) -> Update:
         traces = ended.traces

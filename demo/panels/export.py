@@ -129,7 +129,7 @@ class MovingPanel(FileOut):
         # It shares the model's slot: a run beside it would be timed on a busy machine.
         events: dict[str, Any] = {**COMPUTE, **QUIET}
         for kind, button in buttons.items():
-            export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind))
+            export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind), stops=False)
             given: set[Any] = {site.shown, site.look, self.clock}
             self.save_after(button.click(export, given, self.parts, js=_CLOCK, **events))
 

@@ -3,7 +3,6 @@
 What a press changes at once, and what is changed back at the end, the browser does by itself.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from demo.panels.widgets import notice
 from demo.runs.series import Progress
 from demo.server.limits import COMPUTE
 from demo.server.queue import Work, queued
-from demo.site import AT_ONCE, PRESS, QUIET, Site, Update
+from demo.site import AT_ONCE, PRESS, QUIET, Site, Update, by_script
 
 WAITING: Final = "It begins as soon as the model is free; where another run is under way, this one waits."
 
@@ -51,13 +50,13 @@ class StartStop:
             return work(values | dict(zip(self.form, values[self.sent], strict=True)), request)
 
         begun = {self.start: gr.update(interactive=False), box: notice("info", WAITING, "One moment.")}
-        press = f"(...form) => [...{json.dumps([*begun.values()])}, form]"
+        press = f"(...form) => [...({by_script(begun)})(), form]"
         pressed = gr.on(self.triggers, None, self.form, [*begun, self.sent], js=press, **QUIET)
-        handle = queued(self.site, box, kind, unpacked, {self.stop: gr.update(visible=True)})
+        handle = queued(self.site, box, kind, unpacked, shows={self.stop: gr.update(visible=True)})
         done = pressed.then(handle, {*reads, self.sent}, [self.stop, *changes], **COMPUTE, **QUIET)
         self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
         settled = {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False)}
-        return done.then(None, None, [*settled], js=f"() => {json.dumps([*settled.values()])}", **QUIET)
+        return done.then(None, None, [*settled], js=by_script(settled), **QUIET)
 
     def press_at(self, event: Any, unless: str) -> None:
         """Begin at an event, too, where the page has nothing yet that `unless` selects."""

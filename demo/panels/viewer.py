@@ -1,7 +1,7 @@
 """The trace player as a gradio component.
 
-A run reaches the browser as messages: `begin` names the runs, `push` carries the forward passes so far (numbered, so
-that a lost or repeated one does no harm), and `finish` names the files with the whole traces. From then on the browser
+A run reaches the browser as messages: `push` names the runs and carries the forward passes so far (numbered, so that
+a lost or repeated one does no harm), and `finish` names the files with the whole traces. From then on the browser
 needs the server no more. `load` shows finished traces straight away, `compare` up to six of them beside one another,
 and `offer` lets the visitor choose among recorded pairs and plays the first.
 """
@@ -48,7 +48,18 @@ if (FIRST) document.addEventListener('click', ({ target }) => target.closest('#r
 // What is shown is named in the address; the player adds the place.
 const called = (text, placed) => FIRST && draftscopeAddress.name('watch', text, placed);
 let race = null;
+let last = null;  // the race that began last, which something else may be shown in place of
 let due = [];  // the next pass of each lane: most arrive several times
+const begin = (message) => {
+  race = last = message.race;
+  due = [];
+  player.clear();
+  message.heads.forEach((head, lane) => player.begin(lane, head));
+  trigger('begun', {});
+  const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  const { top } = element.getBoundingClientRect();
+  if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
+};
 const act = {
   offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
   load: ({ urls, address, placed }) => {
@@ -61,21 +72,15 @@ const act = {
     await player.loadUrl(urls, { most: 6, afresh: true });
     if (wanted) player.useClock('computed', wanted);
   },
-  begin: (message) => {
-    race = message.race;
-    due = [];
-    player.clear();
-    message.heads.forEach((head, lane) => player.begin(lane, head));
-    const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
-    const { top } = element.getBoundingClientRect();
-    if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
+  push: (message) => {
+    if (message.race !== last) begin(message);
+    if (message.race !== race) return;
+    for (const [, lane, sequence, step] of message.passes.matchAll(/^(\\d+) (\\d+) (.*)$/gm)) {
+      if (Number(sequence) < (due[lane] ?? 0)) continue;
+      due[lane] = Number(sequence) + 1;
+      player.push(Number(lane), Number(sequence), JSON.parse(step));
+    }
   },
-  push: ({ passes }) => passes.split('\\n').forEach((line) => {
-    const [, lane, sequence, step] = /^(\\d+) (\\d+) (.*)/.exec(line);
-    if (Number(sequence) < (due[lane] ?? 0)) return;
-    due[lane] = Number(sequence) + 1;
-    player.push(Number(lane), Number(sequence), JSON.parse(step));
-  }),
   finish: async ({ urls, address, at }) => {
     if (address) called(player.called = address);
     await Promise.all(urls.map((url, lane) => player.finishUrl(lane, url)));
@@ -88,9 +93,9 @@ const take = () => {
   const message = props.value;
   if (!message?.kind) return;
   Object.assign(player.answers, message.answers);
-  const late = message.race && message.race !== race;  // this player was made after the race began
-  if (message.kind === 'finish' && late) act.load(message);
-  else if (message.kind === 'begin' || !late) act[message.kind](message);
+  // Where the page was busy from the beginning to the end, gradio shows the end alone.
+  if (message.kind === 'finish' && message.race !== race) act.load(message);
+  else act[message.kind](message);
 };
 watch('value', take);
 take();
@@ -124,12 +129,6 @@ def trace_viewer(name: str, value: Message | None = None, *, first: bool = False
     )
 
 
-def begun(opened: Opened, name: str) -> Message:
-    """The message that a race begins; `name` sets it apart from the one before."""
-    answers = answers_to(head.get("prompt") for head in opened.heads)
-    return {"kind": "begin", "race": name, "heads": list(opened.heads), "answers": answers}
-
-
 class Passes:
     """What carries the passes of a race: every message tells again what the ones before it told.
 
@@ -138,9 +137,11 @@ class Passes:
     half goes: a page that is further behind shows those passes once the run is over.
     """
 
-    def __init__(self, name: str) -> None:
-        """Of the race that `begun` named."""
-        self._name, self._lines = name, list[str]()
+    def __init__(self, opened: Opened, name: str) -> None:
+        """None yet of the race that was opened; `name` sets it apart from the one before."""
+        answers = answers_to(head.get("prompt") for head in opened.heads)
+        self._race = {"race": name, "heads": list(opened.heads), "answers": answers}
+        self._lines = list[str]()
 
     def add(self, advance: Advance) -> None:
         """One more pass was made."""
@@ -150,7 +151,7 @@ class Passes:
 
     def message(self) -> Message:
         """The message of all of them."""
-        return {"kind": "push", "race": self._name, "passes": "\n".join(self._lines)}
+        return {"kind": "push", **self._race, "passes": "\n".join(self._lines)}
 
 
 def _line(advance: Advance) -> str:

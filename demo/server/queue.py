@@ -186,25 +186,28 @@ async def _turn(
 
 
 def queued(
-    site: Site, box: gr.HTML, kind: str, work: Work, stops: Update | None = None
+    site: Site, box: gr.HTML, kind: str, work: Work, *, stops: bool = True, shows: Update | None = None
 ) -> Callable[[Update, gr.Request], AsyncGenerator[Update, None]]:
     """A page's handler that waits for the model first, and says in `box` what place it has; errors go there, too.
 
-    `kind` is what the log calls it; `stops` shows the button that stops it, where it has one.
+    `kind` is what the log calls it; `stops` whether it has a button that stops it. What `shows` says of the page comes
+    with every update: where the page is busy, gradio shows the last of several alone.
     """
 
     async def handle(values: Update, request: gr.Request) -> AsyncGenerator[Update, None]:
         visitor = site.visitor(request)
-        stopped = visitor.stopped if stops else lambda: False
+        stopped, shown = visitor.stopped if stops else lambda: False, shows or {}
         if stops:
             site.visitors.prune()
             visitor.start()
-            yield stops
+        if shows:
+            yield shows
         try:
             async with aclosing(_turn(request, kind, stopped, partial(work, values, request))) as turn:
                 now: Place | Update | None = None
                 async for now in turn:
-                    yield {box: notice("info", str(now), "You are in line.")} if isinstance(now, Place) else now
+                    told = {box: notice("info", str(now), "You are in line.")} if isinstance(now, Place) else now
+                    yield {**shown, **told}
                 if now is None or isinstance(now, Place):
                     yield {box: notice("info", "It had not begun.", "Stopped.")}
         except gr.Error:  # which is a ValueError

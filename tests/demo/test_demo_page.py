@@ -97,8 +97,8 @@ def test_a_preset_moves_the_controls_and_a_moved_control_makes_it_custom(page: P
 def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page) -> None:
     choose_raster(page)
     run(page)
-    # In one go: on a busy machine the run could end between seeing the third step and pressing the button.
-    page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.steps > 2 && (document.getElementById('stop').click(), true)")
+    # In one go: the run could end between seeing the first step and pressing the button.
+    page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.steps > 0 && (document.getElementById('stop').click(), true)")
     settled(page)
     expect(page.locator("#problem")).to_contain_text("Stopped.")
     assert 0 < still(page, f"{SNAPSHOT}.lanes[0].steps") < 256
