@@ -1,7 +1,6 @@
 """Watch: a recorded race, or a prompt decoded the ordinary way and an accelerated way side by side, and its record."""
 
 import os
-import secrets
 import time
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -235,12 +234,11 @@ class WatchPage:
         visitor, opening = self.site.visitor(request), values.get(self.opening)
         yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
         requests = self.requests(values)
-        name = secrets.token_hex(4)
         deviation = METHODS[requests[-1].method].deviation(requests[-1].config)
         warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
         for message in decoded(requests, visitor.stopped, "page"):
             if isinstance(message, Opened):
-                passes, told = Passes(message, name), 0.0
+                passes, told = Passes(message), 0.0
             elif isinstance(message, Advance):
                 passes.add(message)
                 if time.monotonic() < told + _TELL_SECONDS:
@@ -251,7 +249,7 @@ class WatchPage:
                 address = fragment_of(requests[-1], beside=len(requests) > 1)
                 at = opening.at if opening and opening.request == requests[-1] else None
                 shown = visitor.keep(message.traces, "your last run")
-                viewer = finished(shown.paths, name, address, at)
+                viewer = finished(shown.paths, passes.race, address, at)
                 yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
 
     def _result(self, ended: Ended, shown: Shown, warning: dict[str, str]) -> Update:
@@ -408,12 +406,8 @@ class WatchPage:
 
 
 _CAPTION_EMPTY: Final = "Press Run: every forward pass appears here as it happens."
-_CAPTION_LIVE: Final = (
-    "Decoding. Both decoders take turns, one forward pass each; time counts only the decoder's own passes."
-)
-_CAPTION_DONE: Final = (
-    "Your run. Move through it with the slider, see its figures under Compare, download it at the end of this page."
-)
+_CAPTION_LIVE: Final = "Decoding. Both decoders take turns, a forward pass each; time counts only their own passes."
+_CAPTION_DONE: Final = "Your run. Move the slider, see its figures under Compare, download it at the end of this page."
 
 
 def begin_with(update: Update) -> None:

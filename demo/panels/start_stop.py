@@ -1,7 +1,4 @@
-"""Two buttons: one starts what needs the model, the other stops it and is there while that is under way.
-
-What a press changes at once, and what is changed back at the end, the browser does by itself.
-"""
+"""Two buttons: one starts what needs the model, the other stops it and is there while that is under way."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -42,8 +39,7 @@ class StartStop:
     def connect(self, kind: str, work: Work, reads: set[Any], changes: Sequence[Any] | set[Any], box: gr.HTML) -> Any:
         """Do `work` when its turn has come after a press; the event returned is that it is over, however it ended.
 
-        `kind` is what the log calls it, `box` a notice that says its place in line and what went wrong. `work` is
-        given the values of `reads` and of the form.
+        `kind` is what the log calls it, `box` a notice that says its place in line and what went wrong.
         """
 
         def unpacked(values: Update, request: gr.Request) -> Iterator[Update]:

@@ -93,8 +93,7 @@ const take = () => {
   const message = props.value;
   if (!message?.kind) return;
   Object.assign(player.answers, message.answers);
-  // Where the page was busy from the beginning to the end, gradio shows the end alone.
-  if (message.kind === 'finish' && message.race !== race) act.load(message);
+  if (message.kind === 'finish' && message.race !== race) act.load(message);  // the page was busy all the time
   else act[message.kind](message);
 };
 watch('value', take);
@@ -137,11 +136,11 @@ class Passes:
     half goes: a page that is further behind shows those passes once the run is over.
     """
 
-    def __init__(self, opened: Opened, name: str) -> None:
-        """None yet of the race that was opened; `name` sets it apart from the one before."""
+    def __init__(self, opened: Opened) -> None:
+        """None yet of the race that was opened."""
+        self.race, self._lines = secrets.token_hex(4), list[str]()
         answers = answers_to(head.get("prompt") for head in opened.heads)
-        self._race = {"race": name, "heads": list(opened.heads), "answers": answers}
-        self._lines = list[str]()
+        self._about = {"race": self.race, "heads": list(opened.heads), "answers": answers}
 
     def add(self, advance: Advance) -> None:
         """One more pass was made."""
@@ -151,7 +150,7 @@ class Passes:
 
     def message(self) -> Message:
         """The message of all of them."""
-        return {"kind": "push", **self._race, "passes": "\n".join(self._lines)}
+        return {"kind": "push", **self._about, "passes": "\n".join(self._lines)}
 
 
 def _line(advance: Advance) -> str:

@@ -190,8 +190,7 @@ def queued(
 ) -> Callable[[Update, gr.Request], AsyncGenerator[Update, None]]:
     """A page's handler that waits for the model first, and says in `box` what place it has; errors go there, too.
 
-    `kind` is what the log calls it; `stops` whether it has a button that stops it. What `shows` says of the page comes
-    with every update: where the page is busy, gradio shows the last of several alone.
+    `kind` is what the log calls it; `stops` whether a button stops it; every update says what `shows` says, too.
     """
 
     async def handle(values: Update, request: gr.Request) -> AsyncGenerator[Update, None]:

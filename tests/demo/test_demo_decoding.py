@@ -72,7 +72,7 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
         assert mentioned([advance.step]) <= told.keys()
         assert advance.frame is None
     assert told == {token: whole[token] for token in told}
-    sent = Passes(Opened(()), "race")
+    sent = Passes(Opened(()))
     for advance in passes:
         sent.add(advance)
     pushed = [json.loads(line.split(" ", 2)[2]) for line in sent.message()["passes"].splitlines()]
@@ -88,12 +88,13 @@ def test_one_message_is_enough_for_a_page_that_missed_the_others(monkeypatch: py
         return passes.message()
 
     made = list(LiveRuns([job("ar"), job("scd")]).passes())
-    passes = Passes(Opened(()), "race")
+    passes = Passes(Opened(()))
     messages = [after(passes, one) for one in made]
     assert told(messages[40]) == [(one.lane, one.sequence) for one in made[:41]]
+    assert messages[40]["race"] == passes.race and "heads" in messages[40]
     assert messages[41]["passes"].startswith(messages[40]["passes"] + "\n")  # gradio sends what was added
     monkeypatch.setattr(viewer, "MOST_TOLD", 1)
-    short = Passes(Opened(()), "race")
+    short = Passes(Opened(()))
     for one in made:
         assert told(after(short, one))[-1] == (one.lane, one.sequence)
 

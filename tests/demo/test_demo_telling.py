@@ -100,7 +100,8 @@ def test_stop_is_there_while_something_is_under_way() -> None:
         return [update async for update in done.fn({buttons.sent: [3]}, request)]
 
     for _ in range(2):  # what was asked of the first one does not stop the second
-        assert asyncio.run(told()) == [{buttons.stop: gr.update(visible=True)}, {box: 3}]
+        shown = {buttons.stop: gr.update(visible=True)}
+        assert asyncio.run(told()) == [shown, {**shown, box: 3}]
         buttons.ask_to_stop(request)
         assert site.visitor(request).stopped()
 
