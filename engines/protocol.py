@@ -117,8 +117,8 @@ class Decision:
 
     position: Int[Tensor, " E"]
     token: Int[Tensor, " E"] | Float[Tensor, "E D"]
-    fate: Int[Tensor, " E"]
-    """Codes of FATE_CODES, or NO_ENTRY."""
+    fate: Int[Tensor, " E"] | Callable[[], Int[Tensor, " E"]]
+    """Codes of FATE_CODES, or NO_ENTRY; or what works them out, for the record alone. See `fates`."""
     readback: Int[Tensor, " R"]
     """What the decoder wants to know on the host; it is sent back as a tuple."""
     draft: Int[Tensor, " W"] | Float[Tensor, "W D"] | None = None
@@ -144,6 +144,11 @@ class Decision:
     """How the drafts were denoised, worked out for the record alone: draft and target in the plane, two numbers each,
     and their squared distance, at x_T .. x_0; where the target follows the drafts' paths also log p / q of the step
     that led there, 0 for x_T."""
+
+    @property
+    def fates(self) -> Int[Tensor, " E"]:
+        """Codes of FATE_CODES, or NO_ENTRY."""
+        return self.fate if isinstance(self.fate, Tensor) else self.fate()
 
 
 T = TypeVar("T")

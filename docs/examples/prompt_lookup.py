@@ -14,13 +14,13 @@ from typing import Annotated
 import torch
 from torch.nn.functional import one_hot
 
-from engines.ar.prefix import cut_at_end
+from engines.ar.prefix import cut_at_end, fates_up_to
 from engines.ar.request import Forward
 from engines.config import Knob
 from engines.methods.method import Method, lossless
 from engines.protocol import Decision, Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, residual, verify
+from engines.sampling.coupling import residual, verify
 from engines.sampling.distributions import GuidedSampling
 from engines.sampling.verification import fates_and_bonus
 
@@ -46,17 +46,17 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         p = ask_probs((yield Forward(torch.cat([done, x]), done=n, cached=max(n - 1, 0))))
         position = torch.arange(n, n + W + 1, device=task.device)
         coins = verify(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
-        r, slot = first_rejection(coins.kept), torch.arange(W + 1, device=task.device)
+        r, slot = coins.rejection, torch.arange(W + 1, device=task.device)
         rest = torch.cat([residual(q, p[:W]), p[W:]])
         drawn = chance.categorical(rest, Draw("residual", iteration, position), where=slot == r)
         token = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
 
         # Say what was decided. What is sent back are the numbers of `readback`, on the host.
-        gain, end, fate = cut_at_end(task, token, r + 1, fates_and_bonus(r, W))
+        gain, end = cut_at_end(task, token, r + 1)
         answer = yield Decision(
             position,
             token,
-            fate,
+            fates_up_to(gain, fates_and_bonus(r, W)),
             readback=torch.cat([gain[None], end[None], token]),
             draft=x,
             p=p[:W],

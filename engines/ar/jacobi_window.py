@@ -2,18 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
-from engines.ar.prefix import cut_at_end
+from engines.ar.prefix import cut_at_end, fates_up_to
 from engines.ar.request import Forward
 from engines.config import Knob
 from engines.protocol import FATE_CODES, Decision, Task
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import Verdicts, first_rejection
+from engines.sampling.coupling import Verdicts
 from traces.schema import Fate
 
 Initial: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]
@@ -61,13 +63,11 @@ class Window:
         numbers: Mapping[str, Tensor] | None = None,
     ) -> Decision:
         """What an iteration made of the window, in columns [W]; read back is how many became final, and if it ended."""
-        r = first_rejection(verdict.kept)
-        gain = (r + 1).clamp(max=len(position))
-        gain, ended, fate = cut_at_end(task, after, gain, self._fates(after, r))
+        gain, ended = cut_at_end(task, after, (verdict.rejection + 1).clamp(max=position.shape[0]))
         return Decision(
             position,
             after,
-            fate,
+            partial(self._fates, after, verdict.rejection, gain),
             readback=torch.stack([gain, ended]),
             draft=self.x,
             p=probs[: len(self)],
@@ -78,10 +78,11 @@ class Window:
             numbers={"age": self.age, "initial": self.age == 0, **(numbers or {})},
         )
 
-    def _fates(self, after: Int[Tensor, " E"], r: Int[Tensor, ""]) -> Int[Tensor, " E"]:
+    def _fates(self, after: Int[Tensor, " E"], r: Int[Tensor, ""], gain: Int[Tensor, ""]) -> Int[Tensor, " E"]:
         """Accepted left of r, resampled at r or a bonus behind all drafts, and what became of the drafts to the right.
 
-        Where an initial draft was redrawn, and behind the drafts, the model places its first draft.
+        Where an initial draft was redrawn, and behind the drafts, the model places its first draft. None but the first
+        `gain` are final.
         """
         W, code = len(self), FATE_CODES
         slot = torch.arange(after.shape[0], device=after.device)
@@ -90,7 +91,7 @@ class Window:
         old.masked_fill_((after[:W] == self.x) & (self.age > 0), code[Fate.KEPT])
         old.masked_fill_(slot[:W] < r, code[Fate.ACCEPTED]).masked_fill_(slot[:W] == r, code[Fate.RESAMPLED])
         fate[W:].masked_fill_(r == W, code[Fate.BONUS])
-        return fate
+        return fates_up_to(gain, fate)
 
     def moved(self, after: Int[Tensor, " E"], probs: Float[Tensor, "E V"], gained: int) -> "Window":
         """The window of the next iteration: what is left of `after` once `gained` tokens are final.
@@ -98,7 +99,7 @@ class Window:
         The draft behind the window joins it: it was drawn from the model like any other. Each is to be judged by its
         row of `probs`.
         """
-        age = torch.cat([self.age, self.age.new_zeros(len(after) - len(self))])
+        age = pad(self.age, (0, after.shape[0] - len(self)))
         return Window(after[gained:], probs[gained:], age[gained:] + 1, probs[gained - 1 : gained])
 
 
@@ -107,11 +108,6 @@ def empty_window(task: Task) -> Window:
     none = torch.empty(0, dtype=torch.long, device=task.device)
     no_probs = torch.empty(0, task.vocabulary, dtype=torch.float64, device=task.device)
     return Window(none, no_probs, none, no_probs)
-
-
-def positions(task: Task, done: Int[Tensor, " n"], window: Window) -> Int[Tensor, " E"]:
-    """The positions of the drafts and, unless the canvas ends before it, the one behind them."""
-    return torch.arange(len(done), min(len(done) + len(window) + 1, task.length), device=task.device)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +135,7 @@ class InitialDrafter:
         first = n + W
         position = torch.arange(first, first + fresh, device=device)
         known, left = (window.x, window.q) if W else (done, window.left)
-        uniform = torch.full((vocabulary,), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, -1)
+        uniform = torch.full((1, 1), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, vocabulary)
         anywhere = None
         if self.initial not in ("random", "uniform") and len(known):
             # A first column has no left neighbour in its row; the first position has none at all.
@@ -147,12 +143,9 @@ class InitialDrafter:
         draft = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
         if anywhere is not None:
             draft = torch.where(anywhere, draft, left[-1:].argmax(-1) if self.initial == "left-argmax" else known[-1:])
-        probs = torch.zeros(fresh, vocabulary, dtype=torch.float64, device=device).scatter_(1, draft[:, None], 1.0)
+        q = pad(window.q, (0, 0, 0, fresh))
         if self.initial == "uniform" and not self.chance.same_noise:  # else all probability is on the draft
-            probs = uniform
-        return Window(
-            torch.cat([window.x, draft]),
-            torch.cat([window.q, probs]),
-            torch.cat([window.age, torch.zeros(fresh, dtype=torch.long, device=device)]),
-            window.left,
-        )
+            q[W:] = uniform
+        else:
+            q[W:].scatter_(1, draft[:, None], 1.0)
+        return Window(torch.cat([window.x, draft]), q, pad(window.age, (0, fresh)), window.left)

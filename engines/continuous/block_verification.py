@@ -15,7 +15,6 @@ from engines.continuous.gaussians import Gaussians
 from engines.continuous.rejection import accept
 from engines.continuous.request import Continuation, DenoiseRequest, Follow, Paths, PathVerification
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection
 
 _FIRST_ROUND: Final = 32
 _LARGEST_ROUND: Final = 1024
@@ -48,7 +47,7 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
     def verify_paths(p: Gaussians) -> PathVerification:
         log_w = log_weights(p, q, states)
         coins = accept(log_w[-1], chance, block.draw("verify"), until_rejection=True)
-        r = first_rejection(coins.kept)[None]
+        r = coins.rejection[None]
         if int(r) == block.W:
             return (yield from own_path(block))
         at = Draw("leave", block.iteration, block.position[r])

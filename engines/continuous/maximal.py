@@ -15,7 +15,6 @@ from engines.continuous.gaussians import Gaussians
 from engines.continuous.rejection import accept
 from engines.continuous.request import Continuation, DenoiseRequest, Follow, PathDensity, Paths, PathVerification
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection
 
 _FIRST_ROUND: Final = 4
 _LARGEST_ROUND: Final = 256
@@ -31,7 +30,7 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
 
     def verify_paths(p: Gaussians) -> PathVerification:
         coins = accept(log_ratio(drawn, p, x), chance, block.draw("verify"), until_rejection=True)
-        r = int(first_rejection(coins.kept))
+        r = int(coins.rejection)
         if r == block.W:
             return (yield from own_path(block))
         at = Draw("anew", block.iteration, block.position[r : r + 1])

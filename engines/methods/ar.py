@@ -23,12 +23,11 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     done = torch.empty(0, dtype=torch.long, device=task.device)
     fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
     one, ended = torch.tensor(1, device=task.device), False
-    while len(done) < task.length and not ended:
-        n = len(done)
+    while (n := done.shape[0]) < task.length and not ended:
         p = ask_probs((yield Forward(done, done=n, cached=max(n - 1, 0))))  # [1, V]
         position = torch.full((1,), n, device=task.device)
         token = chance.categorical(p, Draw("sample", n, position))
-        _, ends, _ = cut_at_end(task, token, one, fate)
+        _, ends = cut_at_end(task, token, one)
         (over,) = ask_numbers((yield Decision(position, token, fate, readback=ends[None])))
         done, ended = torch.cat([done, token]), bool(over)
     return done

@@ -22,7 +22,6 @@ from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
-from engines.sampling.coupling import first_rejection
 from engines.sampling.verification import fates_and_bonus
 
 
@@ -100,7 +99,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         ratio = verified.ratio(config.mode)
         log_ratio = ratio.log_of_drafts(x)
         coins = accept(log_ratio, chance, block.draw("verify"), until_rejection=True)
-        n = first_rejection(coins.kept)
+        n = coins.rejection
         # Redraw the token behind them by acceptance-rejection; without a rejection it is the target's own.
         rejected = torch.arange(W, device=x.device) == n
         new = draw_replacements(ratio, rejected, config.tries, chance, block.draw("residual"))

@@ -21,7 +21,6 @@ from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
-from engines.sampling.coupling import first_rejection
 from engines.sampling.verification import fates_and_bonus
 
 VERDICTS: Final = {
@@ -78,7 +77,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         # The uniform numbers that decided where to leave, once more for the record.
         numbers = measured(drawn, paths, x)
         coins = accept(numbers["log_ratio"], chance, block.draw("verify"), until_rejection=True)
-        n = first_rejection(coins.kept)
+        n = coins.rejection
         numbers |= search(torch.arange(W, device=x.device) == n, own)
         decision = Verified(block, x, drawn, token[:W], paths).decision(
             token, fates_and_bonus(n, W), coins, numbers, (n + 1)[None]

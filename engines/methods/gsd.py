@@ -9,12 +9,13 @@ from typing import Annotated, Final, Literal
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
-from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window, positions
+from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window
 from engines.config import ConfigError, Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import Verdicts, first_rejection, redraw
+from engines.sampling.coupling import Verdicts, redraw
 from engines.sampling.distributions import GuidedSampling
 
 
@@ -67,33 +68,33 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Speculative Jacobi decoding with grouped verdicts; raises ConfigError for the same noise."""
     if config.same_noise:
         raise ConfigError("same_noise: True is not possible, groups keep other tokens than the noise picks; use False.")
-    done = torch.empty(0, dtype=torch.long, device=task.device)
+    done, place = torch.empty(0, dtype=torch.long, device=task.device), torch.arange(task.length, device=task.device)
     window = empty_window(task)
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     iteration = ended = 0
-    while len(done) < task.length and not ended:
+    while (n := done.shape[0]) < task.length and not ended:
         window = drafter.fill(window, done, iteration)
-        position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
-        probs = ask_probs((yield window.forward(done)))[: len(position)]
         x, q, W = window.x, window.q, len(window)
-        p, drafts = probs[:W], position[:W]
+        position = place[n : n + W + 1]  # [E]: W drafts, and the one behind unless the canvas ends there
+        E = position.shape[0]
+        probs = ask_probs((yield window.forward(done)))[:E]
+        p, drafts, slot = probs[:W], position[:W], place[:E]
 
         # Verify by groups: r is the first rejection.
         group_p, group_q, group_size = grouped(x, q, p, config, task.embedding)
         accept_prob = (group_p / group_q).clamp(max=1.0)
         kept, coin = chance.keep(accept_prob, Draw("verify", iteration, drafts), until_rejection=True)
-        r = first_rejection(kept)
-        slot = torch.arange(len(position), device=task.device)
+        verdict = Verdicts(kept, accept_prob, coin)
+        r = verdict.rejection
         rejected = slot[:W] == r
         replacement = redraw(q, p, chance, Draw("residual", iteration, drafts), rejected)
-        after = torch.cat([torch.where(rejected, replacement, x), x.new_zeros(len(position) - W)])
+        after = pad(torch.where(rejected, replacement, x), (0, E - W))
 
         # Redraft what lies to the right, and draw what is behind the window: a bonus, or the next draft.
         free = (slot > r) | (slot == W)
         after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
         numbers = {"group_p": group_p, "group_q": group_q, "group_size": group_size}
-        verdict = Verdicts(kept, accept_prob, coin)
         gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict, numbers)))
         done = torch.cat([done, after[:gained]])
         window = window.moved(after, probs, gained)

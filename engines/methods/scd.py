@@ -15,12 +15,13 @@ from typing import Annotated, Final, Literal
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window, positions
+from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window
 from engines.config import Knob
 from engines.protocol import Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, redraw, verify
+from engines.sampling.coupling import redraw, verify
 from engines.sampling.distributions import GuidedSampling
 
 _COUPLED: Final = {"coupling": ("maximal", "gumbel")}
@@ -72,54 +73,60 @@ def deviation(config: Config) -> str:
 def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     """Decode with drafts that are judged and redrawn in one pass per iteration."""
     chance.same_noise = config.same_noise  # then every coupling is the Gumbel one
-    done = torch.empty(0, dtype=torch.long, device=task.device)
+    done, place = torch.empty(0, dtype=torch.long, device=task.device), torch.arange(task.length, device=task.device)
     window = empty_window(task)
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     maximal = config.coupling == "maximal"
     keeps_old = maximal and config.stale
     iteration = ended = 0
-    while len(done) < task.length and not ended:
+    while (n := done.shape[0]) < task.length and not ended:
         # Initial drafts, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
         window = drafter.fill(window, done, iteration)
-        position = positions(task, done, window)  # [E]: W drafts, and the one behind unless the canvas ends there
-        x, q, W, E = window.x, window.q, len(window), len(position)
+        x, q, W = window.x, window.q, len(window)
+        position = place[n : n + W + 1]  # [E]: W drafts, and the one behind unless the canvas ends there
+        E = position.shape[0]
         probs = ask_probs((yield window.forward(done)))[:E]
-        p, drafts = probs[:W], position[:W]
+        p, drafts, slot = probs[:W], position[:W], place[:E]
 
         # Verify (Alg. 2, line 10): r is the first rejection.
         verdict = verify(x, q, p, chance, Draw("verify", iteration, drafts), until_rejection=not maximal)
-        r = first_rejection(verdict.kept)
-        slot = torch.arange(E, device=task.device)
-        tied = _tie((slot > r) & (slot < W) if maximal else slot > r, position, config, chance, iteration)
-        rejected = ~verdict.kept & (tied[:W] | (slot[:W] <= r)) if maximal else slot[:W] == r
-        replacement = redraw(q, p, chance, Draw("residual", iteration, drafts), rejected)
-        after = torch.cat([torch.where(verdict.kept, x, replacement), x.new_zeros(E - W)])
+        kept, r = verdict.kept, verdict.rejection
+        loose = _loose(slot, r, position, config, chance, iteration)
+        redrawn = ~kept if maximal else slot[:W] == r
+        if maximal and loose is not None:
+            redrawn = redrawn & ~loose[:W]
+        replacement = redraw(q, p, chance, Draw("residual", iteration, drafts), redrawn)
+        after = torch.where(kept, x, replacement)
 
         # Redraft what lies to the right (lines 4, 5); under maximal coupling the MRS output is the draft. What is
         # behind the window is drawn from the model, too: a bonus, or a draft for the next iteration.
-        if config.coupling == "gumbel":
-            after = torch.where(tied, chance.gumbel_argmax(probs, position, where=tied), after)
-        free = ~tied & ((slot > r) | (slot == W))
-        coupled = W if config.coupling != "none" and config.alpha == 1 else 0  # nothing is free before
-        some = None if coupled and maximal else free[coupled:]  # what is behind the window is always drawn
-        drawn = chance.categorical(probs[coupled:], Draw("sample", iteration, position[coupled:]), where=some)
-        drawn = drawn if some is None else torch.where(some, drawn, after[coupled:])
-        after = torch.cat([after[:coupled], drawn])
+        free, first = None, W if loose is None else 0  # nothing is free before
+        if loose is not None or not maximal:
+            after, free = pad(after, (0, E - W)), slot == W
+            if config.coupling == "gumbel":
+                tied = slot > r if loose is None else (slot > r) & ~loose
+                after = torch.where(tied, chance.gumbel_argmax(probs, position, where=tied), after)
+                free = free & (slot == r)
+            free = free[first:] if loose is None else free | loose
+        drawn = chance.categorical(probs[first:], Draw("sample", iteration, position[first:]), where=free)
+        drawn = drawn if free is None else torch.where(free, drawn, after[first:])
+        after = torch.cat([after[:first], drawn])
 
         gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict)))
         done = torch.cat([done, after[:gained]])
         if keeps_old:  # as released: drafts that were kept, not redrawn, stay with the distribution they had
-            probs = torch.cat([torch.where((verdict.kept & ~free[:W])[:, None], q, p), probs[W:]])
+            stays = kept if loose is None else kept & ~loose[:W]
+            probs = torch.cat([torch.where(stays[:, None], q, p), probs[W:]])
         window = window.moved(after, probs, gained)
         iteration += 1
     return done
 
 
-def _tie(right: Tensor, position: Tensor, config: Config, chance: Chance, iteration: int) -> Tensor:
-    """Which positions `right` of the first rejection are redrafted by the coupling: all, none, or a share alpha."""
+def _loose(slot: Tensor, r: Tensor, position: Tensor, config: Config, chance: Chance, iteration: int) -> Tensor | None:
+    """Which positions right of the first rejection are not redrafted by the coupling; None where all are."""
     if config.coupling == "none":
-        return torch.zeros_like(right)
+        return slot > r
     if config.alpha == 1:
-        return right
-    prob = torch.where(right, config.alpha, 0.0).to(torch.float64)
-    return chance.keep(prob, Draw("alpha", iteration, position))[0]
+        return None
+    prob = torch.where(slot > r, config.alpha, 0.0).to(torch.float64)
+    return (slot > r) & ~chance.keep(prob, Draw("alpha", iteration, position))[0]

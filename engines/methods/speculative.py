@@ -15,18 +15,19 @@ x_i).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import Annotated, Literal
 
 import torch
 from torch import Tensor
 
-from engines.ar.prefix import cut_at_end
+from engines.ar.prefix import cut_at_end, fates_up_to
 from engines.ar.request import Forward
 from engines.config import ConfigError, Knob
 from engines.protocol import FATE_CODES, Decision, Decoder, Part, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.coupling import first_rejection, redraw, verify
+from engines.sampling.coupling import redraw, verify
 from engines.sampling.distributions import GuidedSampling
 from engines.sampling.verification import fates_and_bonus
 from engines.to_device import to_device
@@ -109,7 +110,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         p = ask_probs((yield request))  # [W + 1, V]
         position = torch.arange(n, n + W + 1, device=task.device)
         verdict = verify(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
-        r = first_rejection(verdict.kept)
+        r = verdict.rejection
 
         # The token behind the accepted drafts.
         slot = torch.arange(W + 1, device=task.device)
@@ -118,11 +119,11 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         bonus = chance.categorical(p[W:], behind.at(slot[W:]), where=slot[W:] == r)
         after = torch.cat([torch.where(slot[:W] < r, x, drawn), bonus])
 
-        gain, over, fate = cut_at_end(task, after, r + 1, fates_and_bonus(r, W))
+        gain, over = cut_at_end(task, after, r + 1)
         answer = yield Decision(
             position,
             after,
-            fate,
+            partial(_fates, gain, r, W),
             readback=torch.cat([gain[None], over[None], after]),
             draft=x,
             p=p[:W],
@@ -138,6 +139,10 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
             lengths[by] = min(max(lengths[by] + (2 if gained > W else -1), 1), MOST_DRAFTS)
         iteration += 1
     return done
+
+
+def _fates(gain: Tensor, r: Tensor, W: int) -> Tensor:
+    return fates_up_to(gain, fates_and_bonus(r, W))
 
 
 def _draft(task: Task, done: Tensor, count: int, kept: int, chance: Chance) -> Part[tuple[Tensor, Tensor]]:

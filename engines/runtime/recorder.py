@@ -127,7 +127,7 @@ def likeliest(decision: Decision, judged: Sequence[int], count: int) -> Iterator
 
 def _tables(made: Decision) -> tuple[Table, Table]:
     """Columns of a decision, flat: whole numbers, and numbers that are rounded."""
-    exact: dict[str, Tensor | None] = {"position": made.position, "fate": made.fate, "row": made.row}
+    exact: dict[str, Tensor | None] = {"position": made.position, "fate": made.fates, "row": made.row}
     numbers: dict[str, Tensor | None] = {"accept_prob": made.accept_prob, "coin": made.coin}
     numbers |= {**made.numbers, **derive(made)}
     for name, tokens in (("token", made.token), ("draft", made.draft)):

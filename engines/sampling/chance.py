@@ -123,8 +123,9 @@ def _mix_int(x: int) -> int:
 
 def _uniform(hashed: Integers) -> Tensor:
     """Hashes to float64 in the open interval (0, 1)."""
-    top = hashed.view(np.uint64) >> 11 if isinstance(hashed, np.ndarray) else _shift(hashed, 11).double()
-    return torch.as_tensor((top + 0.5) * 2.0**-53)
+    if isinstance(hashed, np.ndarray):
+        return torch.from_numpy(((hashed.view(np.uint64) >> 11) + 0.5) * 2.0**-53)
+    return (_shift(hashed, 11).double() + 0.5) * 2.0**-53
 
 
 def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
@@ -169,7 +170,7 @@ class SeededChance:
         if same:
             total, target = total[0], target.contiguous()
         # The first id whose cumulative weight exceeds the target; an id of weight zero never does so first.
-        return torch.searchsorted(total, target, right=True).squeeze(-1).clamp(max=weights.shape[-1] - 1)
+        return torch.searchsorted(total, target, right=True).squeeze(-1).clamp_(max=weights.shape[-1] - 1)
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None

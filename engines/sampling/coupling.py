@@ -4,7 +4,7 @@
 and the coupled redraft of SCD (arXiv 2510.24211, Alg. 3).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -21,6 +21,11 @@ class Verdicts:
     kept: Bool[Tensor, " W"]
     accept_prob: Float[Tensor, " W"]
     coin: Float[Tensor, " W"] | None = None
+    rejection: Int[Tensor, ""] = field(init=False)
+    """See `first_rejection`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rejection", first_rejection(self.kept))
 
 
 def verify(
@@ -49,7 +54,7 @@ def verify(
 
 def first_rejection(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
     """Index of the first draft that was rejected; W when all were kept."""
-    return kept.long().cumprod(0).sum()
+    return kept.cumprod(0).sum()
 
 
 def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, "W V"]:
@@ -58,8 +63,8 @@ def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, 
     Where p and q agree to rounding nothing is left to draw from; a rejection then has probability of the order
     of rounding too, and p itself stands in.
     """
-    excess = (p - q).clamp(min=0.0)
-    return torch.where(excess.sum(-1, keepdim=True) > 0, excess, p)
+    excess = (p - q).clamp_(min=0.0)
+    return excess.addcmul_(p, (excess.sum(-1, keepdim=True) == 0).to(p.dtype))
 
 
 def redraw(
@@ -73,7 +78,11 @@ def redraw(
         return chance.gumbel_argmax(p, draw.position, where)
     if p.device.type != "cpu":
         return chance.categorical(residual(q, p), draw, where=where)
-    return in_parts(where, p.shape[-1], lambda rows: chance.categorical(residual(q[rows], p[rows]), draw.at(rows)))
+
+    def some(rows: Tensor) -> Tensor:
+        return chance.categorical(residual(q.index_select(0, rows), p.index_select(0, rows)), draw.at(rows))
+
+    return in_parts(where, p.shape[-1], some)
 
 
 def collision_independent(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:

@@ -12,12 +12,13 @@ from engines.config import ConfigError, make_config
 from engines.continuous import rejection
 from engines.continuous.rejection import DensityRatio
 from engines.continuous.request import plane
-from engines.methods import METHODS, cspd, cspd_block
+from engines.methods import METHODS, cspd
 from engines.methods.cspd import Config, decode
 from engines.models.errors import ModelError
 from engines.models.toy_field import MODELS, ToyField, load
 from engines.models.toy_raster import Weights
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
+from engines.sampling import coupling
 from engines.sampling.chance import SeededChance
 from engines.testing.conformance import finish
 from engines.testing.tables import SHAPE, Field, misfit
@@ -103,18 +104,18 @@ def plain_draws(ratio: DensityRatio, *_: Any) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("module", "name", "defect"),
+    ("method", "module", "name", "defect"),
     [
-        (cspd, "first_rejection", keep_what_follows_a_rejection),
-        (cspd, "draw_replacements", plain_draws),
-        (cspd_block, "first_rejection", keep_what_follows_a_rejection),
+        ("cspd", coupling, "first_rejection", keep_what_follows_a_rejection),
+        ("cspd", cspd, "draw_replacements", plain_draws),
+        ("cspd-block", coupling, "first_rejection", keep_what_follows_a_rejection),
     ],
     ids=["no rollback", "replacements drawn from p", "no rollback of paths"],
 )
-def test_defects_are_caught(module: Any, name: str, defect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_defects_are_caught(method: str, module: Any, name: str, defect: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, name, defect)
     model, small = fields(SHAPE, CHAIN, OTHER)
-    values: dict[str, object] = {"tied": 0} if module is cspd else {"method": "cspd-block"}
+    values: dict[str, object] = {"tied": 0} if method == "cspd" else {"method": method}
     assert misfit(many(SAMPLES, model=model, small=small, **values, **DRAFTS))[0] > 3
 
 
