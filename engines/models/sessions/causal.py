@@ -90,8 +90,9 @@ class SlotCache(Cache):  # type: ignore[misc]
 class CausalSession(DiscreteSession):
     """The session of a causal transformer with so many cached layers, over canvases of one length.
 
-    It is called as network(ids [n, T], positions [n, T], cache, mask [n, 1, T, S]) and gives logits [n, T, V]. The
-    `prefixes` are input ids before the first canvas position. Where tokens are continuous, all ids have an axis D.
+    It is called as network(ids [n, T], positions [n, T], cache, mask [n, 1, T, S]) and gives logits [n, T, V]; the mask
+    is additive, None where all that is cached is seen. The `prefixes` are input ids before the first canvas position.
+    Where tokens are continuous, all ids have an axis D.
     """
 
     def __init__(
@@ -115,17 +116,25 @@ class CausalSession(DiscreteSession):
         ordered = [requests[sequence] for sequence in sequences]
         starts = [min(self._fed[i], self.prefix + r.cached) for i, r in zip(sequences, ordered, strict=True)]
         inputs = [self._inputs(i, r, start) for i, r, start in zip(sequences, ordered, starts, strict=True)]
-        order = [sequences.index(sequence) for sequence in requests]
         ids, positions = self._aim(inputs, starts)
-        hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
-        mask = torch.zeros(hidden.shape, device=ids.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
-        out = self._network(ids, positions.clamp(max=self._slots.count - 2), self._cache, mask)
-        logits = self._slice(out, starts, ordered)
-        if order != sorted(order):
+        logits = self._slice(self._forward(ids, positions, self._mask(positions)), starts, ordered)
+        if sequences != [*requests]:
+            order = [sequences.index(sequence) for sequence in requests]
             logits = logits[to_device(torch.tensor(order), logits.device)]
         for sequence, request in requests.items():
             self._fed[sequence] = self.prefix + len(request.tokens)
         return logits
+
+    def _mask(self, positions: Tensor) -> Tensor | None:
+        """What is not seen: the slots behind a token's own, of which there are none behind a last one."""
+        if positions.shape[1] == 1 and self._slots.contiguous is not None:
+            return None
+        hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
+        return torch.where(hidden, torch.finfo(torch.float32).min, 0.0)
+
+    def _forward(self, ids: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
+        """The network's logits."""
+        return self._network(ids, positions, self._cache, mask)
 
     def _seat(self, requests: Mapping[int, Any]) -> list[int]:
         """Let the sequences of a pass have the first rows; the sequences in the order of their rows."""
@@ -158,9 +167,9 @@ class CausalSession(DiscreteSession):
         ids = torch.cat([torch.nn.functional.pad(i, (*inner, 0, width - i.shape[1])) for i in inputs])
         both = torch.tensor([starts, widths], device=device).repeat_interleave(self.rows, 1)[..., None]
         offset = self._numbers[:width]
-        positions = torch.where(offset < both[1], both[0] + offset, slots.count - 1)
-        slots.contiguous, slots.row, slots.index = None, torch.arange(slots.used, device=device)[:, None], positions
-        return ids, positions
+        index = torch.where(offset < both[1], both[0] + offset, slots.count - 1)
+        slots.contiguous, slots.row, slots.index = None, torch.arange(slots.used, device=device)[:, None], index
+        return ids, index.clamp(max=slots.count - 2)
 
     def _slice(self, out: Tensor, starts: Sequence[int], requests: Sequence[Forward | PathForward]) -> Tensor:
         """The rows that were asked for, left-aligned: [sequences, rows, T', V]."""

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -29,7 +28,6 @@ class DiscreteSession(ABC):
             R rows of guidance, and K drafts before them where requests have several.
         """
 
-    @torch.inference_mode()
     def answer(self, requests: Mapping[int, Any], sampling: Sampling, lap: Lap) -> dict[int, Answer]:
         """See `engines.protocol.Session.answer`; values are distributions [*K, W, V]."""
         logits = self.logits(requests)

@@ -15,7 +15,6 @@ from itertools import chain
 import torch
 from jaxtyping import Int
 from torch import Tensor
-from transformers.cache_utils import Cache
 
 from engines.ar.request import Forward
 from engines.models.sessions.causal import CausalSession
@@ -61,19 +60,18 @@ class PictureSession(CausalSession):
         self._columns, self._line_end = shape.columns, shape.line_end
         self._before = torch.tensor(before, device=device)
         self._even = not any(chain.from_iterable(before))
-        self._bare = network
-        super().__init__(self._aligned, torch.tensor(filled, device=device), shape.fed, layers)
+        super().__init__(network, torch.tensor(filled, device=device), shape.fed, layers)
 
-    def _aligned(self, ids: Int[Tensor, "n T"], positions: Int[Tensor, "n T"], cache: Cache, mask: Tensor) -> Tensor:
-        """The network, told where every row's prompt begins."""
+    def _forward(self, ids: Int[Tensor, "n T"], positions: Int[Tensor, "n T"], mask: Tensor | None) -> Tensor:
+        """See `CausalSession._forward`; the network is told where every row's prompt begins."""
         if self._even:
-            return self._bare(ids, positions, cache, mask)
+            return super()._forward(ids, positions, mask)
         before = self._before[self._holders[: len(ids) // self.rows]].reshape(-1, 1)  # [n, 1]
-        slot = torch.arange(mask.shape[-1], device=mask.device)
+        slot = self._numbers[: self._slots.end]
         # Who stands before the prompt sees itself, as a row that sees nothing is not a number.
         padding = (slot < before[..., None, None]) & (slot != positions[:, None, :, None])
-        mask = mask.masked_fill(padding, torch.finfo(mask.dtype).min)
-        return self._bare(ids, (positions - before).clamp(min=0), cache, mask)
+        mask = torch.where(padding, torch.finfo(torch.float32).min, 0.0 if mask is None else mask)
+        return super()._forward(ids, (positions - before).clamp(min=0), mask)
 
     def logits(self, requests: Mapping[int, Forward]) -> Tensor:  # type: ignore[override]
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
