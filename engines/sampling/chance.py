@@ -25,6 +25,8 @@ AT_ONCE: Final = 2**17
 """Numbers that a CPU handles together, about what its cache has room for."""
 FEW: Final = 2**16
 """Numbers up to which numpy hashes them faster than torch."""
+BY_HAND: Final = 32
+"""Numbers up to which Python hashes them faster than numpy, whose code no cache holds after a pass."""
 
 
 def read_seed(value: object) -> int:
@@ -218,8 +220,8 @@ class SeededChance:
 
     def _uniform(self, draw: Draw) -> Tensor:
         position = draw.position
-        if position.shape == (1,) and position.device.type == "cpu":  # Python's own numbers are the fastest for one
-            key = _mix_int((int(position) + 1) * _GOLDEN + self._stream(draw.purpose, draw.iteration))
-            hashed = (_mix_int(key) & (2**64 - 1)) >> 11
-            return torch.tensor([(hashed + 0.5) * 2.0**-53], dtype=torch.float64)
-        return _uniform(_mix(self._key(draw.purpose, draw.iteration, position)))
+        if position.device.type != "cpu" or position.shape[0] > BY_HAND:
+            return _uniform(_mix(self._key(draw.purpose, draw.iteration, position)))
+        stream = self._stream(draw.purpose, draw.iteration)
+        hashed = [_mix_int(_mix_int((place + 1) * _GOLDEN + stream)) for place in position.tolist()]
+        return torch.tensor([((x % 2**64 >> 11) + 0.5) * 2.0**-53 for x in hashed], dtype=torch.float64)

@@ -5,6 +5,7 @@ and the coupled redraft of SCD (arXiv 2510.24211, Alg. 3).
 """
 
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import torch
@@ -12,6 +13,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.sampling.chance import Chance, Draw, in_parts
+
+_SCARCELY: Final = 1e-200
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +64,9 @@ def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, 
     """(p - q)+, unnormalised: the distribution of a rejected draft's replacement.
 
     Where p and q agree to rounding nothing is left to draw from; a rejection then has probability of the order
-    of rounding too, and p itself stands in.
+    of rounding too, and p itself stands in: added to anything else, so small a multiple of it is lost in rounding.
     """
-    excess = (p - q).clamp_(min=0.0)
-    return excess.addcmul_(p, (excess.sum(-1, keepdim=True) == 0).to(p.dtype))
+    return (p - q).clamp_(min=0.0).add_(p, alpha=_SCARCELY)
 
 
 def redraw(
