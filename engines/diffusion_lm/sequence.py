@@ -138,7 +138,6 @@ class Row:
         self.prompt_length = len(task.prompt)
         self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
         self._whole = len(self.tokens)
-        self._ends = torch.tensor(task.ends, dtype=torch.long)
         self._origin = self.prompt_length if task.full or task.causal else self.prompt_length // size * size
         self._first = self._origin
         self._stored: dict[Role, int] = {}  # tokens in the KV cache of a model
@@ -157,15 +156,15 @@ class Row:
     def part(self) -> slice:
         """The positions of the sub-block under way: the first one with an open position."""
         masked = self._masked
-        inside = int(masked[0]) - self._first if len(masked) else 0
+        inside = masked[0] - self._first if masked else 0
         start = self._first + inside // self._part * self._part
         return slice(start, min(start + self._part, self.block.stop))
 
     @property
     def open(self) -> Int[Tensor, " m"]:
         """Positions that the next pass may fill: the open ones of the sub-block under way, or the one to be carried."""
-        masked = self._masked
-        return masked[:1] if self.carrying else masked[masked < self.part.stop]
+        stop = self._first + 1 if self.carrying else self.part.stop
+        return torch.tensor([place for place in self._masked if place < stop], dtype=torch.long)
 
     @property
     def carrying(self) -> bool:
@@ -179,9 +178,10 @@ class Row:
         return len(self._masked)
 
     @property
-    def _masked(self) -> Int[Tensor, " m"]:
+    def _masked(self) -> list[int]:
         """Open positions of the block under way."""
-        return (self.tokens[self.block] == self.task.mask).nonzero().squeeze(1) + self._first
+        held = self.tokens[self.block].tolist()
+        return [place for place, token in enumerate(held, self._first) if token == self.task.mask]
 
     @property
     def span(self) -> Int[Tensor, " m"]:
@@ -200,15 +200,13 @@ class Row:
     @property
     def settled(self) -> bool:
         """Whether the block under way has no open position that counts."""
-        return not len(self._masked) or self.ended
+        return not self._masked or self.ended
 
     @property
     def ended(self) -> bool:
         """Whether the end stands in the answer with no open position before it, or all is filled."""
-        answer = self.tokens[self.prompt_length :]
-        stops = torch.isin(answer, self._ends).nonzero()
-        counted = answer[: int(stops[0])] if len(stops) else answer
-        return not bool((counted == self.task.mask).any())
+        answer, mask = self.tokens[self.prompt_length :].tolist(), self.task.mask
+        return next((token for token in answer if token == mask or token in self.task.ends), None) != mask
 
     def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
         """Make tokens final; go on to the next block when this one is full."""
@@ -220,10 +218,11 @@ class Row:
 
         The answer has a token for every position, and then 1 or 0 for each.
         """
-        token, wanted = torch.tensor(answer, dtype=torch.long).view(2, len(position))
-        chosen = wanted.bool()
-        self.tokens[position[chosen]] = token[chosen]
-        return bool(chosen.any())
+        places, count = position.tolist(), len(position)
+        chosen = [(place, answer[i]) for i, place in enumerate(places) if answer[count + i]]
+        for place, token in chosen:
+            self.tokens[place] = token
+        return bool(chosen)
 
     def decision(
         self,
@@ -241,7 +240,7 @@ class Row:
 
     def move_on(self) -> None:
         """Go on to the next block if this one is full."""
-        while not len(self._masked) and self.block.stop < self._whole:
+        while not self._masked and self.block.stop < self._whole:
             self._first = self.block.stop
 
     @property
@@ -285,15 +284,19 @@ class Row:
         """
         stored = 0 if self.task.full else self._stored.get(role, 0)
         self._stored[role] = stop = 0 if self.task.full else self._first
-        lead = torch.arange(stored, stop)
-        among = masks.block_causal(lead, 1 if self._causal else self.size)
+        tokens, position, seen = layout.tokens, layout.position, layout.seen
+        if stop > stored:
+            lead = torch.arange(stored, stop)
+            tokens = torch.cat([self.tokens[stored:stop].expand(len(tokens), -1), tokens], 1)
+            position = torch.cat([lead, position])
+            seen = masks.behind(masks.block_causal(lead, 1 if self._causal else self.size), seen)
         return BlockForward(
-            tokens=torch.cat([self.tokens[lead].expand(len(layout.tokens), -1), layout.tokens], 1),
-            position=torch.cat([lead, layout.position]),
-            read=layout.read + len(lead),
+            tokens=tokens,
+            position=position,
+            read=layout.read + (stop - stored),
             finished=stored,
-            seen=masks.behind(among, layout.seen),
-            keep=len(lead),
+            seen=seen,
+            keep=stop - stored,
             labels=self._labels(layout),
             role=role,
             mode=mode,

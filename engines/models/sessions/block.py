@@ -12,10 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from transformers.cache_utils import Cache, DynamicLayer
+from torch.nn.utils.rnn import pad_sequence
+from transformers.cache_utils import Cache
 
 from engines.ar.request import Forward
 from engines.diffusion_lm.request import BlockForward
+from engines.models.sessions.causal import CacheLayer, seat
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Answer, Lap
 from engines.sampling.distributions import Sampling
@@ -40,19 +42,18 @@ class Network:
 class Pass:
     """What the cache layers have to know of the current pass."""
 
-    sequence: Tensor
-    """[rows] whose finished tokens a row sees."""
+    row: list[int]
+    """[rows] of the cache that a row sees; these are the first ones."""
     end: int
-    """Slots in use by any sequence."""
+    """Slots before those of what is only looked at."""
     stores: list[tuple[int, int, slice | Tensor, int]]
-    """Row, sequence, slots and number of the leading tokens that are stored now."""
+    """Row, row of the cache, slots and number of the leading tokens that are stored now."""
+    in_order: bool
+    """Whether all that is stored lies where it is looked at."""
 
 
-class BlockLayer(DynamicLayer):  # type: ignore[misc]
+class BlockLayer(CacheLayer):
     """The KV cache [sequences, heads, slots, dim] of finished tokens in one layer."""
-
-    keys: Tensor | None
-    values: Tensor
 
     def __init__(self, sequences: int, slots: int, current: Callable[[], Pass]) -> None:
         super().__init__()
@@ -67,19 +68,24 @@ class BlockLayer(DynamicLayer):  # type: ignore[misc]
             sequences, slots = self._shape
             self.keys = key_states.new_zeros(sequences, key_states.shape[1], slots, key_states.shape[3])
             self.values = torch.zeros_like(self.keys)
-        end = at.end + key_states.shape[2]
-        in_order = all(isinstance(where, slice) and where.start == at.end for _, _, where, _ in at.stores)
-        if len(at.sequence) == len(self.keys) == 1 and in_order and end <= self.keys.shape[2]:
-            # A single row: what is looked at lies behind what is finished, and what it leaves is where it belongs.
-            self.keys[:, :, at.end : end], self.values[:, :, at.end : end] = key_states, value_states
-            return self.keys[:, :, :end], self.values[:, :, :end]
-        there = self.keys.device  # that of the layer
-        past = [buffer[:, :, : at.end][at.sequence.to(there)] for buffer in (self.keys, self.values)]
-        for row, sequence, where, count in at.stores:
-            where = where if isinstance(where, slice) else where.to(there)
-            self.keys[sequence][:, where] = key_states[row, :, :count]
-            self.values[sequence][:, where] = value_states[row, :, :count]
+        rows, end = len(at.row), at.end + key_states.shape[2]
+        if at.row[-1] == rows - 1 and end <= self.keys.shape[2]:
+            # A row for every sequence: what is looked at lies behind what is finished.
+            keys, values = self.keys[:rows], self.values[:rows]
+            keys[:, :, at.end : end], values[:, :, at.end : end] = key_states, value_states
+            if not at.in_order:
+                self._store(at, key_states, value_states)
+            return keys[:, :, :end], values[:, :, :end]
+        past = [buffer[:, :, : at.end][at.row] for buffer in (self.keys, self.values)]
+        self._store(at, key_states, value_states)
         return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
+
+    def _store(self, at: Pass, key_states: Tensor, value_states: Tensor) -> None:
+        assert self.keys is not None
+        for row, place, where, count in at.stores:
+            where = where if isinstance(where, slice) else where.to(self.keys.device)  # that of the layer
+            self.keys[place][:, where] = key_states[row, :, :count]
+            self.values[place][:, where] = value_states[row, :, :count]
 
 
 class BlockSession(DiscreteSession):
@@ -87,63 +93,74 @@ class BlockSession(DiscreteSession):
 
     def __init__(self, network: Network, sequences: int, slots: int) -> None:
         self._network, self.device = network, network.device
-        self._pass: Pass = Pass(torch.empty(0, dtype=torch.long), 0, [])
+        self._pass = Pass([], 0, [], True)
         self._cache = Cache(layers=[BlockLayer(sequences, slots, lambda: self._pass) for _ in range(network.layers)])
+        self._holders = list(range(sequences))
 
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
         """See `DiscreteSession.logits`: of the tokens in `read`, [B, K, 1, T, V]."""
-        asked = list(requests.values())
-        width = max(request.tokens.shape[1] for request in asked)
-        end = max(request.finished if request.past is None else len(request.past) for request in asked)
-        ids = torch.cat([pad(request.tokens, (0, width - request.tokens.shape[1])) for request in asked])
+        sequences = seat(self._holders, requests, self._cache.layers)
+        asked, device = [requests[sequence] for sequence in sequences], self._network.device
         counts = [len(request.tokens) for request in asked]
-        positions = torch.stack([pad(r.position, (0, width - len(r.position))) for r in asked])
-        rows = torch.repeat_interleave(torch.arange(len(asked)), torch.tensor(counts))
-        device = self._network.device
-        entries = zip([sum(counts[:i]) for i in range(len(counts))], requests.items(), strict=True)
-        stores = [(row, i, _slots(request, device), request.keep) for row, (i, request) in entries if request.keep]
-        self._pass = Pass(torch.tensor(list(requests))[rows].to(device), end, stores)
-        seen = torch.stack([_seen(request, width, end) for request in asked])
-        mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)[rows, None]
-        hidden = self._network.hidden(ids.to(device), positions[rows].to(device), mask.to(device), self._cache)
-        return self._read(hidden, asked, counts)
-
-    def _read(self, hidden: Tensor, asked: Sequence[BlockForward], counts: Sequence[int]) -> Tensor:
-        most, longest = max(counts), max(len(request.read) for request in asked)
-        picked, first = [], 0
-        if len(asked) == 1:
-            return self._logits(hidden[None, :, to_device(asked[0].read, hidden.device)])
-        for request, count in zip(asked, counts, strict=True):
-            states = hidden[first : first + count, to_device(request.read, hidden.device)]
-            picked.append(pad(states, (0, 0, 0, longest - states.shape[1], 0, most - count)))
-            first += count
-        return self._logits(torch.stack(picked))
-
-    def _logits(self, states: Tensor) -> Tensor:
-        logits = self._network.head(states)
+        row = [i for i, count in enumerate(counts) for _ in range(count)]
+        end = max(request.finished if request.past is None else len(request.past) for request in asked)
+        stores = [(row.index(i), i, _slots(r, device), r.keep) for i, r in enumerate(asked) if r.keep]
+        in_order = all(isinstance(where, slice) and where.start == end for _, _, where, _ in stores)
+        if not in_order:  # what is stored elsewhere lies before what is looked at
+            end = max(end, *(int(request.position[: request.keep].max()) + 1 for request in asked if request.keep))
+        self._pass = Pass(row, end, stores, in_order)
+        ids, positions, read = (
+            _end_to_end(parts)
+            for parts in (
+                [request.tokens for request in asked],
+                [request.position.expand(count, -1) for request, count in zip(asked, counts, strict=True)],
+                [request.read.expand(count, -1) for request, count in zip(asked, counts, strict=True)],
+            )
+        )
+        mask = torch.where(_seen(asked, ids.shape[1], end), 0.0, torch.finfo(torch.float32).min)
+        mask = (mask if len(row) == len(asked) else mask[row])[:, None]
+        hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
+        states = hidden[torch.arange(len(row), device=device)[:, None], to_device(read, device)]
+        logits = self._network.head(pad_sequence(states.split(counts), batch_first=True))
         logits[..., self._network.mask].fill_(-torch.inf)
+        if sequences != [*requests]:
+            logits = logits[[sequences.index(sequence) for sequence in requests]]
         return logits.unsqueeze(-3)
+
+
+def _end_to_end(parts: Sequence[Tensor]) -> Tensor:
+    """Rows of several widths, with zeros behind the shorter ones."""
+    if len(parts) == 1:
+        return parts[0]
+    together = parts[0].new_zeros(sum(map(len, parts)), max(part.shape[1] for part in parts))
+    first = 0
+    for part in parts:
+        together[first : first + len(part), : part.shape[1]] = part
+        first += len(part)
+    return together
 
 
 def _slots(request: BlockForward, device: torch.device) -> slice | Tensor:
     """Where the leading tokens are stored: at their positions, which mostly follow each other."""
-    position, first = request.position[: request.keep], int(request.position[0])
-    together = int(position[-1]) - first == request.keep - 1 and bool((position.diff() == 1).all())
-    return slice(first, first + request.keep) if together else position.to(device)
+    position = request.position[: request.keep]
+    places = position.tolist()
+    in_a_row = slice(places[0], places[0] + request.keep)
+    return in_a_row if places == [*range(in_a_row.start, in_a_row.stop)] else position.to(device)
 
 
-def _seen(request: BlockForward, width: int, end: int) -> Tensor:
-    """Who sees whom [T, S + T], in a pass of `width` tokens over `end` slots."""
-    count = len(request.position)
-    stored = torch.arange(end) < request.finished
-    if request.past is not None:
-        stored = pad(request.past, (0, end - len(request.past)))
-    past = stored.expand(width, -1)
-    among = pad(request.seen, (0, width - count, 0, width - count))
-    padding = torch.arange(width) >= count
-    among = among | (padding[:, None] & padding[None, :])  # nobody is left without a key
-    return torch.cat([past, among], 1)
+def _seen(asked: Sequence[BlockForward], width: int, end: int) -> Tensor:
+    """Who sees whom [B, T, S + T], in a pass of `width` tokens over `end` slots."""
+    seen = torch.zeros(len(asked), width, end + width, dtype=torch.bool)
+    seen[:, :, :end] = (torch.arange(end) < torch.tensor([[request.finished] for request in asked]))[:, None]
+    for row, request in zip(seen, asked, strict=True):
+        count = len(request.position)
+        if request.past is not None:
+            row[:, :end] = pad(request.past, (0, end - len(request.past)))
+        row[:count, end : end + count] = request.seen
+        if count < width:
+            row[count:, end:] = True  # nobody is left without a key
+    return seen
 
 
 class TokenSession:

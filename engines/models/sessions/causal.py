@@ -5,7 +5,7 @@ its own. Rolling back needs no work: the slot of a rejected draft lies behind ev
 The sequences of a pass have the first rows of the buffer: when one has ended, the last one changes places with it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,11 +19,37 @@ from engines.models.sessions.discrete import DiscreteSession
 from engines.to_device import to_device
 
 
-class SlotLayer(DynamicLayer):  # type: ignore[misc]
-    """The KV cache [rows, heads, slots, dim] of one layer; `slots` is shared by all layers of a cache."""
+class CacheLayer(DynamicLayer):  # type: ignore[misc]
+    """The KV cache [rows, heads, slots, dim] of one layer."""
 
     keys: Tensor | None
     values: Tensor
+
+    def swap(self, one: slice, other: slice) -> None:
+        """Exchange the KV cache of some rows and as many others."""
+        for buffer in (self.keys, self.values) if self.keys is not None else ():
+            held = buffer[one].clone()
+            buffer[one] = buffer[other]
+            buffer[other] = held
+
+
+def seat(holders: list[int], sequences: Collection[int], layers: Iterable[CacheLayer], rows: int = 1) -> list[int]:
+    """Let the sequences of a pass have the first rows, so many each; the sequences in the order of their rows.
+
+    `holders` are the sequences whose KV cache the rows hold, and change.
+    """
+    count = len(sequences)
+    empty = [place for place in range(count) if holders[place] not in sequences]
+    late = [place for place in range(count, len(holders)) if holders[place] in sequences]
+    for to, origin in zip(empty, late, strict=True):
+        holders[to], holders[origin] = holders[origin], holders[to]
+        for layer in layers:
+            layer.swap(*(slice(place * rows, (place + 1) * rows) for place in (origin, to)))
+    return holders[:count]
+
+
+class SlotLayer(CacheLayer):
+    """A layer of a cache, whose layers share its `slots`."""
 
     def __init__(self, slots: "Slots") -> None:
         super().__init__()
@@ -44,13 +70,6 @@ class SlotLayer(DynamicLayer):  # type: ignore[misc]
             keys[at.row, :, at.index] = key_states.transpose(1, 2)
             values[at.row, :, at.index] = value_states.transpose(1, 2)
         return keys[:, :, : at.end], values[:, :, : at.end]
-
-    def swap(self, one: slice, other: slice) -> None:
-        """Exchange the KV cache of some rows and as many others."""
-        for buffer in (self.keys, self.values) if self.keys is not None else ():
-            held = buffer[one].clone()
-            buffer[one] = buffer[other]
-            buffer[other] = held
 
 
 class Slots:
@@ -112,7 +131,7 @@ class CausalSession(DiscreteSession):
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, Forward | PathForward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
-        sequences = self._seat(requests)
+        sequences = seat(self._holders, requests, self._layers, self.rows)
         ordered = [requests[sequence] for sequence in sequences]
         starts = [min(self._fed[i], self.prefix + r.cached) for i, r in zip(sequences, ordered, strict=True)]
         inputs = [self._inputs(i, r, start) for i, r, start in zip(sequences, ordered, starts, strict=True)]
@@ -135,17 +154,6 @@ class CausalSession(DiscreteSession):
     def _forward(self, ids: Tensor, positions: Tensor, mask: Tensor | None) -> Tensor:
         """The network's logits."""
         return self._network(ids, positions, self._cache, mask)
-
-    def _seat(self, requests: Mapping[int, Any]) -> list[int]:
-        """Let the sequences of a pass have the first rows; the sequences in the order of their rows."""
-        holders, count = self._holders, len(requests)
-        empty = [place for place in range(count) if holders[place] not in requests]
-        late = [place for place in range(count, len(holders)) if holders[place] in requests]
-        for to, origin in zip(empty, late, strict=True):
-            holders[to], holders[origin] = holders[origin], holders[to]
-            for layer in self._layers:
-                layer.swap(*(slice(place * self.rows, (place + 1) * self.rows) for place in (origin, to)))
-        return holders[:count]
 
     def _inputs(self, sequence: int, request: Forward | PathForward, start: int) -> Tensor:
         """Input ids [rows, T] of a sequence from position `start` of prefix and canvas on."""
