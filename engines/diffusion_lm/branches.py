@@ -29,9 +29,10 @@ class RankedDrafts:
     """Distributions the tokens are the likeliest of, on the model's device."""
 
     @property
-    def confidence(self) -> Float[Tensor, " m"]:
-        """Probabilities of the tokens by rank, on the CPU; on another device this waits for the pass."""
-        return self.probs.amax(-1).cpu()[self.rank.argsort()]
+    def confidence(self) -> list[float]:
+        """Probabilities of the tokens by rank; on a device other than the CPU this waits for the pass."""
+        each = zip(self.rank.tolist(), self.probs.amax(-1).tolist(), strict=True)
+        return [confidence for _, confidence in sorted(each)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +77,14 @@ def answer_of(token: Int[Tensor, " m"], kept: Bool[Tensor, " m"], rank: Int[Tens
 
 def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
     """Put the tokens that were kept, by `answer_of`, into the row; the others are drafts, unless the block is full."""
-    position, block = row.open, row.block
-    token, kept, rank = torch.tensor(answer, dtype=torch.long).view(3, -1)
-    chosen, left = kept.nonzero().squeeze(1), (kept == 0).nonzero().squeeze(1)
-    row.fill(position[chosen].tolist(), token[chosen].tolist())
-    if row.block != block or not len(left):
+    position, block, count = row.open, row.block, len(answer) // 3
+    row.write(position, answer[: 2 * count])
+    row.move_on()
+    left = [i for i in range(count) if not answer[count + i]]
+    if row.block != block or not left:
         return None
-    return RankedDrafts(token[left], rank[left], probs[to_device(left, probs.device)])
+    token, rank = torch.tensor([[answer[i], answer[2 * count + i]] for i in left]).unbind(1)
+    return RankedDrafts(token, rank, probs[to_device(torch.tensor(left), probs.device)])
 
 
 def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:

@@ -4,6 +4,8 @@ A node is a set of ranks, counted from 1 in the order of falling confidence; the
 of k when its set is a proper subset, so a node may have several; docs/methods/psd.md.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -32,7 +34,7 @@ class Graph:
         """The nodes whose ranks there are when `count` positions are open."""
         return Graph(tuple(node for node in self.nodes if not node or node[-1] <= count))
 
-    def worth(self, confidence: Float[Tensor, " m"], least: float) -> "Graph":
+    def worth(self, confidence: Sequence[float], least: float) -> "Graph":
         """The root, and the nodes that are expected to gain at least so many tokens over what is fed without them.
 
         A node gains a token when all that it fills is accepted, and no node of its size that is fed is accepted. The
@@ -61,8 +63,8 @@ class Graph:
         return tuple(p for p, other in enumerate(self.nodes[:node]) if set(other) < mine)
 
 
-def _all_true(confidence: Float[Tensor, " m"], ranks: tuple[int, ...]) -> float:
-    return float(confidence[[rank - 1 for rank in ranks]].prod())
+def _all_true(confidence: Sequence[float], ranks: tuple[int, ...]) -> float:
+    return math.prod(confidence[rank - 1] for rank in ranks)
 
 
 ROOT = Graph(((),))

@@ -8,7 +8,7 @@ block predicts the next one's first token, and so comes before it (Fast-dLLM v2,
 ordinary autoregressive decoding, in one pass a token.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -155,7 +155,9 @@ class Row:
     @property
     def part(self) -> slice:
         """The positions of the sub-block under way: the first one with an open position."""
-        masked = self._masked
+        return self._part_of(self._masked)
+
+    def _part_of(self, masked: Sequence[int]) -> slice:
         inside = masked[0] - self._first if masked else 0
         start = self._first + inside // self._part * self._part
         return slice(start, min(start + self._part, self.block.stop))
@@ -163,8 +165,9 @@ class Row:
     @property
     def open(self) -> Int[Tensor, " m"]:
         """Positions that the next pass may fill: the open ones of the sub-block under way, or the one to be carried."""
-        stop = self._first + 1 if self.carrying else self.part.stop
-        return torch.tensor([place for place in self._masked if place < stop], dtype=torch.long)
+        masked = self._masked
+        stop = self._first + 1 if self.carrying else self._part_of(masked).stop
+        return torch.tensor([place for place in masked if place < stop], dtype=torch.long)
 
     @property
     def carrying(self) -> bool:
@@ -227,7 +230,7 @@ class Row:
     def decision(
         self,
         position: Int[Tensor, " m"],
-        decided: tuple[Tensor, Tensor, Tensor],
+        decided: tuple[Tensor, Tensor | Callable[[], Tensor], Tensor],
         probs: Float[Tensor, "m V"],
         numbers: Mapping[str, Tensor],
         signals: Mapping[str, Any],
@@ -265,9 +268,9 @@ class Row:
         stop = min(self._first + blocks * self.size, self._whole)
         first, last = (0, self._whole) if self.task.full else (self._first, stop)
         position = torch.arange(first, last)
-        everybody = masks.block_causal(position - first, self._whole if self.task.full else self.size)
         read = (self.open if read is None else read) - first - int(self.task.shift)
-        seen = everybody if seen is None else seen
+        if seen is None:
+            seen = masks.block_causal(position - first, self._whole if self.task.full else self.size)
         if self.carrying:  # the token before predicts this one; there is nothing else to feed
             position, seen = position[:0], seen[:0, :0]
         rows = self.tokens[None] if tokens is None else tokens

@@ -4,6 +4,7 @@ Rules are those of engines.diffusion_lm.unmasking, and SDAR's `static` and `dyna
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final, Literal
 
 import torch
@@ -88,8 +89,8 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         token, confidence = propose(probs, position, iteration, chance, config.mode)
         chosen, rescued = _choose(confidence, to_device(position, probs.device), config, taken)
         chosen = chosen | to_device(row.carried(position), probs.device)
-        decided = token, unmasking.fates(chosen, rescued), chosen
-        signals = {"open": len(position), "committed": chosen.sum().double()}
+        decided = token, partial(unmasking.fates, chosen, rescued), chosen
+        signals = {"open": len(position), "committed": chosen.sum()}
         answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
         row.write(position, ask_numbers(answer))
         row.move_on()

@@ -124,7 +124,8 @@ def _step(
     whose distributions this step reveals and drafts.
     """
     position = row.open
-    probs = ask_probs((yield row.look("draft" if drafts is None else "verify", tokens=rows.tokens)))
+    mode = "draft" if drafts is None else "verify"
+    probs = ask_probs((yield row.look(mode, read=position, tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     draft = torch.zeros_like(place) if drafts is None else to_device(drafts.token, probs.device)
@@ -132,12 +133,15 @@ def _step(
     confidence = torch.where(filled, -torch.inf, best)  # [K, m]
     passed = unmasking.RULES[config.policy](confidence, place, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
-    holds = (token == draft) & (passed if config.acceptance == "token" else chosen)
-    strict = chosen if config.acceptance == "strict" else None
-    outcome = accept_nodes(filled, holds, confidence, rows.graph.depth, strict)
+    outcome, winner = None, torch.zeros((), dtype=torch.long, device=probs.device)
+    if drafts is not None:
+        holds = (token == draft) & (passed if config.acceptance == "token" else chosen)
+        strict = chosen if config.acceptance == "strict" else None
+        outcome = accept_nodes(filled, holds, confidence, rows.graph.depth, strict)
+        winner = outcome.winner
 
     best, token, passed, chosen, speculated, probs_now = (
-        each[outcome.winner[None]][0] for each in (best, token, passed, chosen, filled, probs)
+        each[0] if outcome is None else each[winner[None]][0] for each in (best, token, passed, chosen, filled, probs)
     )
     revealed = chosen | to_device(row.carried(position), probs.device)
     token, kept = torch.where(speculated, draft, token), revealed | speculated
@@ -151,8 +155,8 @@ def _step(
         readback=branches.answer_of(token, kept, rank),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
-        signals={"block": row.number, "open": len(position), "winner": outcome.winner, **counts},
+        signals={"block": row.number, "open": len(position), "winner": winner, **counts},
     )
-    if drafts is not None:
+    if drafts is not None and outcome is not None:
         decision = branches.with_verdicts(decision, rows, drafts, outcome, probs)
     return branches.proceed(row, ask_numbers((yield decision)), probs_now)

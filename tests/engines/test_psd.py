@@ -296,7 +296,7 @@ def test_a_chain_adds_one_rank_a_level_and_a_dag_a_sibling_that_skips_one() -> N
 
 
 def test_a_row_is_fed_for_what_it_is_expected_to_gain_over_the_others() -> None:
-    confidence = torch.tensor([0.9, 0.5, 0.2])  # gains of (1,), (2,), (1, 2), (1, 3): 0.9, 0.5 * 0.1, 0.45, 0.18 * 0.5
+    confidence = [0.9, 0.5, 0.2]  # gains of (1,), (2,), (1, 2), (1, 3): 0.9, 0.5 * 0.1, 0.45, 0.18 * 0.5
     assert dag(2).worth(confidence, 0.0) == dag(2)
     assert dag(2).worth(confidence, 0.06).nodes == ((), (1,), (1, 2), (1, 3))
     assert dag(2).worth(confidence, 0.1).nodes == ((), (1,), (1, 2))
