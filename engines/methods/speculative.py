@@ -123,7 +123,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         answer = yield Decision(
             position,
             after,
-            partial(_fates, gain, r, W),
+            partial(fates_up_to, gain, fates_and_bonus(r, W)),
             readback=torch.cat([gain[None], over[None], after]),
             draft=x,
             p=p[:W],
@@ -139,10 +139,6 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
             lengths[by] = min(max(lengths[by] + (2 if gained > W else -1), 1), MOST_DRAFTS)
         iteration += 1
     return done
-
-
-def _fates(gain: Tensor, r: Tensor, W: int) -> Tensor:
-    return fates_up_to(gain, fates_and_bonus(r, W))
 
 
 def _draft(task: Task, done: Tensor, count: int, kept: int, chance: Chance) -> Part[tuple[Tensor, Tensor]]:

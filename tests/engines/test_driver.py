@@ -1,5 +1,6 @@
 """One sequence, a batch, a stopped run: the same tokens, and traces that hold."""
 
+import weakref
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from torch import Tensor
 from engines.models import toy_raster
 from engines.models.catalog import load_model
 from engines.protocol import Model
-from engines.runtime.driver import Job, run_batch
+from engines.runtime.driver import Job, open_session, run_batch
 from engines.runtime.request import Request
 from engines.sampling.distributions import to_probs
 from engines.testing.conformance import finish
@@ -102,3 +103,9 @@ def test_sequences_of_different_lengths_do_not_disturb_each_other() -> None:
     for trace, alone in zip(run_batch(jobs), map(finish, jobs), strict=True):
         assert trace.output.tokens == alone.output.tokens
         assert trace.steps[0].call.rows == 2
+
+
+@pytest.mark.parametrize(("method", "model_id"), [("ar", "studio-image"), ("blockwise", "text-target")])
+def test_a_session_goes_with_its_last_user_and_waits_for_no_garbage_collection(method: str, model_id: str) -> None:
+    session = weakref.ref(open_session([Request(method, load_model(model_id)).job()]))
+    assert session() is None

@@ -7,6 +7,7 @@ the request declares them finished. Everything else was only looked at, so there
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -38,63 +39,58 @@ class Network:
     device: torch.device
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Pass:
     """What the cache layers have to know of the current pass."""
 
-    row: list[int]
-    """[rows] of the cache that a row sees; these are the first ones."""
-    end: int
+    row: Tensor
+    """[rows] of the cache that a row sees."""
+    end: int = 0
     """Slots before those of what is only looked at."""
-    stores: list[tuple[int, int, slice | Tensor, int]]
-    """Row, row of the cache, slots and number of the leading tokens that are stored now."""
-    in_order: bool
-    """Whether all that is stored lies where it is looked at."""
+    stores: Sequence[tuple[int, int, slice | Tensor, int]] = ()
+    """Row, row of the cache, slots and number of leading tokens that are stored now, where they are not in place."""
+    in_place: bool = False
+    """Whether the rows are the first ones of the cache, in which what is looked at lies behind what is finished."""
 
 
 class BlockLayer(CacheLayer):
     """The KV cache [sequences, heads, slots, dim] of finished tokens in one layer."""
 
-    def __init__(self, sequences: int, slots: int, current: Callable[[], Pass]) -> None:
+    def __init__(self, sequences: int, slots: int, current: Pass) -> None:
         super().__init__()
         self._shape, self._current = (sequences, slots), current
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """The cached K and V before those of this pass; of the latter, keep what is finished now."""
-        at = self._current()
-        if self.keys is None and not at.stores and not at.end:
+        at = self._current
+        if not (at.end or at.stores or at.in_place):
             return key_states, value_states
         if self.keys is None:
             sequences, slots = self._shape
             self.keys = key_states.new_zeros(sequences, key_states.shape[1], slots, key_states.shape[3])
             self.values = torch.zeros_like(self.keys)
-        rows, end = len(at.row), at.end + key_states.shape[2]
-        if at.row[-1] == rows - 1 and end <= self.keys.shape[2]:
-            # A row for every sequence: what is looked at lies behind what is finished.
-            keys, values = self.keys[:rows], self.values[:rows]
-            keys[:, :, at.end : end], values[:, :, at.end : end] = key_states, value_states
-            if not at.in_order:
-                self._store(at, key_states, value_states)
-            return keys[:, :, :end], values[:, :, :end]
-        past = [buffer[:, :, : at.end][at.row] for buffer in (self.keys, self.values)]
-        self._store(at, key_states, value_states)
-        return torch.cat([past[0], key_states], 2), torch.cat([past[1], value_states], 2)
-
-    def _store(self, at: Pass, key_states: Tensor, value_states: Tensor) -> None:
-        assert self.keys is not None
+        there = self.keys.device  # that of the layer
+        end = at.end + key_states.shape[2]
+        if at.in_place:
+            keys, values = (buffer[: len(key_states), :, :end] for buffer in (self.keys, self.values))
+            keys[:, :, at.end :], values[:, :, at.end :] = key_states, value_states
+        else:
+            keys, values = (buffer[:, :, : at.end][at.row.to(there)] for buffer in (self.keys, self.values))
+            keys, values = torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
         for row, place, where, count in at.stores:
-            where = where if isinstance(where, slice) else where.to(self.keys.device)  # that of the layer
+            where = where if isinstance(where, slice) else where.to(there)
             self.keys[place][:, where] = key_states[row, :, :count]
             self.values[place][:, where] = value_states[row, :, :count]
+        return keys, values
 
 
 class BlockSession(DiscreteSession):
     """The session of a diffusion language model: sequences of at most `slots` positions, prompt included."""
 
     def __init__(self, network: Network, sequences: int, slots: int) -> None:
-        self._network, self.device = network, network.device
-        self._pass = Pass([], 0, [], True)
-        self._cache = Cache(layers=[BlockLayer(sequences, slots, lambda: self._pass) for _ in range(network.layers)])
+        self._network, self.device, self._slots = network, network.device, slots
+        self._pass = Pass(torch.empty(0, dtype=torch.long))
+        self._cache = Cache(layers=[BlockLayer(sequences, slots, self._pass) for _ in range(network.layers)])
         self._holders = list(range(sequences))
 
     @torch.inference_mode()
@@ -103,42 +99,36 @@ class BlockSession(DiscreteSession):
         sequences = seat(self._holders, requests, self._cache.layers)
         asked, device = [requests[sequence] for sequence in sequences], self._network.device
         counts = [len(request.tokens) for request in asked]
-        row = [i for i, count in enumerate(counts) for _ in range(count)]
-        end = max(request.finished if request.past is None else len(request.past) for request in asked)
-        stores = [(row.index(i), i, _slots(r, device), r.keep) for i, r in enumerate(asked) if r.keep]
-        in_order = all(isinstance(where, slice) and where.start == end for _, _, where, _ in stores)
-        if not in_order:  # what is stored elsewhere lies before what is looked at
-            end = max(end, *(int(request.position[: request.keep].max()) + 1 for request in asked if request.keep))
-        self._pass = Pass(row, end, stores, in_order)
-        ids, positions, read = (
-            _end_to_end(parts)
-            for parts in (
-                [request.tokens for request in asked],
-                [request.position.expand(count, -1) for request, count in zip(asked, counts, strict=True)],
-                [request.read.expand(count, -1) for request, count in zip(asked, counts, strict=True)],
-            )
-        )
-        mask = torch.where(_seen(asked, ids.shape[1], end), 0.0, torch.finfo(torch.float32).min)
-        mask = (mask if len(row) == len(asked) else mask[row])[:, None]
+        each = [request for request, count in zip(asked, counts, strict=True) for _ in range(count)]  # by row
+        ids = pad_sequence([row for request in asked for row in request.tokens], batch_first=True)
+        positions = pad_sequence([request.position for request in each], batch_first=True)
+        read = pad_sequence([request.read for request in each], batch_first=True)
+        rows = torch.tensor([i for i, count in enumerate(counts) for _ in range(count)])
+        self._aim(asked, counts, rows, ids.shape[1])
+        mask = torch.where(_seen(asked, ids.shape[1], self._pass.end), 0.0, torch.finfo(torch.float32).min)
+        mask = (mask if len(rows) == len(asked) else mask[rows])[:, None]
         hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
-        states = hidden[torch.arange(len(row), device=device)[:, None], to_device(read, device)]
+        states = hidden[torch.arange(len(rows), device=device)[:, None], to_device(read, device)]
         logits = self._network.head(pad_sequence(states.split(counts), batch_first=True))
         logits[..., self._network.mask].fill_(-torch.inf)
         if sequences != [*requests]:
-            logits = logits[[sequences.index(sequence) for sequence in requests]]
+            order = [sequences.index(sequence) for sequence in requests]
+            logits = logits[to_device(torch.tensor(order), device)]
         return logits.unsqueeze(-3)
 
-
-def _end_to_end(parts: Sequence[Tensor]) -> Tensor:
-    """Rows of several widths, with zeros behind the shorter ones."""
-    if len(parts) == 1:
-        return parts[0]
-    together = parts[0].new_zeros(sum(map(len, parts)), max(part.shape[1] for part in parts))
-    first = 0
-    for part in parts:
-        together[first : first + len(part), : part.shape[1]] = part
-        first += len(part)
-    return together
+    def _aim(self, asked: Sequence[BlockForward], counts: Sequence[int], rows: Tensor, width: int) -> None:
+        """Say where a pass of `width` tokens writes."""
+        at, keeping = self._pass, [request for request in asked if request.keep]
+        at.end = max(request.finished if request.past is None else len(request.past) for request in asked)
+        first = [0, *accumulate(counts)]
+        at.stores = [(first[i], i, _slots(r, self.device), r.keep) for i, r in enumerate(asked) if r.keep]
+        behind = all(isinstance(where, slice) and where.start == at.end for _, _, where, _ in at.stores)
+        if not behind:  # what is stored elsewhere lies before what is looked at
+            at.end = max(at.end, *(int(request.position[: request.keep].max()) + 1 for request in keeping))
+        at.row, fits = rows, at.end + width <= self._slots
+        at.in_place = fits and len(rows) == len(asked) and bool(at.end or keeping)
+        if at.in_place and behind:
+            at.stores = ()
 
 
 def _slots(request: BlockForward, device: torch.device) -> slice | Tensor:
