@@ -77,7 +77,7 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     assert (update[page.model]["value"], update[page.prompt]["value"]) == (made.model.id, made.prompt)
     assert update[page.own["scd"].of["window"]]["value"] == 16
     monkeypatch.setattr("demo.addresses.at_hand", lambda _: False)
-    assert page.form.isdisjoint(page.choose_pair(event)), "what cannot be asked for leaves the form as it is"
+    assert set(page.form).isdisjoint(page.choose_pair(event)), "what cannot be asked for leaves the form as it is"
     fetched = replace(made, model=replace(made.model, id="smollm2"))
     for name in ("demo.pages.watch.at_hand", "demo.panels.fetch.at_hand"):
         monkeypatch.setattr(name, lambda _: False)
