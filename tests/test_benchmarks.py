@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, cast
 
+import numpy as np
 import pytest
 import torch
 from support.language import tiny
@@ -310,6 +311,14 @@ def test_passes_are_those_of_every_clip_on_its_own() -> None:
     )
     assert two.passes[:1] == one.passes and torch.equal(two.tokens[:1], one.tokens)
     assert not torch.equal(one.tokens, again.tokens)
+
+
+def test_a_sheet_has_two_rows_a_clip_and_frames_what_was_given() -> None:
+    held_out = torch.zeros(9, 3, 16, 16, 3, dtype=torch.uint8)
+    page = torch.from_numpy(np.asarray(video.sheet(held_out, held_out + 100))[:, :, 0].copy())
+    first, second, gap = page.view(video.SHEET_ROWS, 32 + video.GAP, 48).split([16, 16, video.GAP], 1)
+    assert bool((gap == 255).all()) and bool((first[:, :2, :32] == 255).all()), "between clips, and around two frames"
+    assert bool((first[:, 2:, 32:] == 0).all()) and bool((second[:, :14, 2:30] == 100).all())
 
 
 def test_the_jackknife_gives_the_standard_error_of_a_mean() -> None:
