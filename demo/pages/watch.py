@@ -20,6 +20,7 @@ from demo.panels.gallery import GalleryPanel
 from demo.panels.start_stop import StartStop
 from demo.panels.trace import TracePanel
 from demo.panels.viewer import Passes, finished, offered, recorded, replayed, trace_viewer
+from demo.panels.what_if import WhatIf
 from demo.panels.widgets import chosen_index, facts_row, notice, notice_box, values_of
 from demo.runs.decoding import Advance, Ended, Opened
 from demo.runs.outcome import outcome, why
@@ -84,6 +85,8 @@ class WatchPage:
         self._build_outcome()
         self.gallery = GalleryPanel(recordings, gone)
         self.trace = TracePanel(site)
+        recorded = list({path.parent for one in recordings for path in one.paths})
+        self.what_if = WhatIf(site, self.viewer, self.problem, recorded)
         self._connect()
         for pair in self.pairs[:1]:
             begin_with(self._about(pair.recording.traces, Shown(pair.recording.paths, _RECORDED)))

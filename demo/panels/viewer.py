@@ -35,7 +35,7 @@ const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
     const tour = { invited: 'begin', explored: 'end' }[name];
     if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));
     if (name === 'chosen') called(player.called);
-    if (name === 'chosen') trigger(name, detail);
+    if (name === 'chosen' || name === 'supposed') trigger(name, detail);
     if (FIRST || name !== 'settled' || on === detail.on) return;
     on = detail.on;
     draftscopeAddress.write({ place: on && `clock=computed&on=${on}` });
@@ -88,6 +88,7 @@ const act = {
     player.useClock(at.clock, at.on);
     player.set(player.readingOf(at.now));
   },
+  suppose: ({ asked, url, why }) => player.suppose(asked, url, why),
 };
 const take = () => {
   const message = props.value;
@@ -180,6 +181,11 @@ def replayed(recording: Recording, placed: bool = False) -> Message:
     urls = [url(path) for path in recording.paths]
     message = {"kind": "load", "urls": urls, "address": recording.address, "placed": placed, "answers": answers}
     return message | {"asked": secrets.token_hex(4)}  # gradio tells a component nothing that it was told last
+
+
+def supposed(asked: Mapping[str, Any], path: Path | None = None, why: str = "") -> Message:
+    """The answer to a player that supposed another coin: the trace of what it leads to, or `why` there is none."""
+    return {"kind": "suppose", "asked": asked, "url": path and url(path), "why": why}
 
 
 def compared(paths: Sequence[Path], on: str = "") -> Message:

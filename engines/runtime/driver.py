@@ -24,7 +24,7 @@ from engines.runtime.clock import Clock, Cuda, Host
 from engines.runtime.environment import environment
 from engines.runtime.pair import PairSession, check_heads, check_pair, check_texts
 from engines.runtime.recorder import LIKELY, MOST_LIKELY, Pass, Recording
-from engines.sampling.chance import SeededChance, read_seed
+from engines.sampling.chance import SeededChance, Turned, read_seed
 from traces.replay import Replay
 from traces.schema import Call, Step, Trace
 from traces.stats import summarise
@@ -49,6 +49,8 @@ class Job:
     """Drafts in place of the catalogue's small model, for methods that have another model draft."""
     likely: int | None = None
     """Tokens to record of each distribution behind a verdict; by default `LIKELY` on the catalogue's models."""
+    turned: Turned | None = None
+    """A verdict whose coin is another than the seed's."""
 
     def __post_init__(self) -> None:
         read_seed(self.seed)
@@ -95,7 +97,7 @@ class Job:
 
     def decoder(self) -> Decoder:
         """A fresh decoder of the job, begun; raises ConfigError for settings that do not go with the task."""
-        return _begun(self.method.decode(self.task, self.config, SeededChance(self.seed, self.sample)))
+        return _begun(self.method.decode(self.task, self.config, SeededChance(self.seed, self.sample, self.turned)))
 
 
 def _begun(decoder: Decoder) -> Decoder:

@@ -17,7 +17,7 @@ from engines.models.chat import Chat
 from engines.models.memory import DTYPES, Room
 from engines.protocol import Family, Model
 from engines.runtime.driver import OTHER_DRAFTERS, Job
-from engines.sampling.chance import read_seed
+from engines.sampling.chance import Turned, read_seed
 
 _UNPROVEN: Final = "A method that was handed over: nobody checked that its output follows the model's distribution."
 
@@ -63,6 +63,8 @@ class Request:
     """See `Job.likely`."""
     sample: int = 0
     """See `Job.sample`."""
+    turned: Turned | None = None
+    """See `Job.turned`."""
     local: bool = False
     """Whether the caller owns this machine: then a model may be a folder or OWNER/NAME, and a prompt a clip's path."""
 
@@ -113,7 +115,7 @@ class Request:
         if self.local and prompt.lower().endswith(clip_files.ENDINGS):
             prompt = _clip_prompt(model, prompt)
         small = made._drafter(method, model)
-        return Job(method, model, prompt, config, seed, self.sample, small, self.likely)
+        return Job(method, model, prompt, config, seed, self.sample, small, self.likely, self.turned)
 
     def _config(self, method: Method, model: Any) -> Any:
         if self.config is None:

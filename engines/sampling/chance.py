@@ -21,6 +21,8 @@ LARGEST_SEED: Final = 2**31 - 1
 """Seeds are whole numbers from 0 to this."""
 NOISED: Final = ("sample", "draft", "residual")
 """Purposes of the draws of which the noise of a position can take the place."""
+_ROUNDED: Final = 1e-5
+"""By how much of itself a number in a trace may differ from what was drawn."""
 AT_ONCE: Final = 2**17
 """Numbers that a CPU handles together, about what its cache has room for."""
 FEW: Final = 2**16
@@ -51,6 +53,16 @@ class Draw:
     def at(self, rows: Tensor) -> "Draw":
         """The same at some of the positions."""
         return Draw(self.purpose, self.iteration, self.position[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """The coin of one verdict that is to be another than the seed's, so as to see what would have followed."""
+
+    position: int
+    coin: float
+    """The seed's, to the six digits that a trace keeps: it tells this verdict from others at the position."""
+    instead: float
 
 
 @runtime_checkable
@@ -145,8 +157,9 @@ def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tenso
 class SeededChance:
     """Counter-based randomness: every number is a hash of (seed, sample, purpose, iteration, position, id)."""
 
-    def __init__(self, seed: int, sample: int = 0) -> None:
+    def __init__(self, seed: int, sample: int = 0, turned: Turned | None = None) -> None:
         self.same_noise = False
+        self._turned = turned
         self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
         self._races: dict[tuple[int, int], Tensor] = {}
 
@@ -155,6 +168,9 @@ class SeededChance:
     ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
         """See `Chance.keep`."""
         coin = self._uniform(draw)
+        if turned := self._turned:
+            near = (coin - turned.coin).abs() <= _ROUNDED * turned.coin
+            coin = torch.where(near & (draw.position == turned.position), turned.instead, coin)
         return coin < prob, coin
 
     def categorical(

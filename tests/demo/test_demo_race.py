@@ -222,3 +222,25 @@ def test_a_run_replaces_the_race(page: Page) -> None:
     assert {chip.get_attribute("aria-pressed") for chip in chips.all()} == {"false"}
     chips.nth(1).click()
     page.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === 144 && {NOW} > 1")
+
+
+def test_a_coin_that_is_let_go_is_decoded_live_and_the_run_comes_back(page: Page) -> None:
+    page.evaluate("draftscopePlayers.viewer.loadUrl('traces/traces/scd-toy.json.gz')")
+    page.wait_for_function(f"{SNAPSHOT}.lanes.length === 1")
+    page.evaluate(
+        """(({ stage, set }) => {
+          const pass = stage.script.passes.find(({ verdict }) => verdict?.moment.ratioDecided);
+          draftscopePlayers.viewer.set(pass.index + (pass.verdict.times.judge + 100) / pass.length);
+        })(draftscopePlayers.viewer)"""
+    )
+    said, coin = page.locator("#viewer .ds-say"), page.locator("#viewer .ds-coin-slider")
+    before = page.evaluate(f"JSON.stringify({SNAPSHOT}.lanes)")
+    coin.press("Home")
+    expect(said).to_contain_text("What if: decoded live.")
+    page.wait_for_function(f"{SNAPSHOT}.now === draftscopePlayers.viewer.extent()")
+    assert page.evaluate(f"JSON.stringify({SNAPSHOT}.lanes)") != before
+    page.keyboard.press("Escape")
+    page.wait_for_function(
+        "(before) => JSON.stringify(draftscopePlayers.viewer.snapshot().lanes) === before", arg=before
+    )
+    expect(coin).to_be_visible()

@@ -29,6 +29,7 @@ class Player {
     this.pinned = this.follow = false;
     this.now = 0;
     this.called = "";
+    this.kept = null; // the lane that another one stands in place of, and the time at which it did
   }
 
   build() {
@@ -292,6 +293,36 @@ class Player {
     return Number.isFinite(wanted);
   }
 
+  /** Show what a host decoded for the coin that it was `asked` about, in place of the run; without a `url` say `why` there is nothing. */
+  async suppose(asked, url, why) {
+    const { stage, now, lanes } = this;
+    const { supposed, lane } = stage;
+    if (supposed?.now !== now || supposed.asked?.coin !== asked.coin) return;
+    supposed.why = why;
+    this.schedule();
+    if (!url) return;
+    await this.fetched([url], ([trace]) => {
+      if (stage.supposed !== supposed || this.now !== now) return;
+      this.show(lanes.indexOf(lane), trace);
+      this.kept = { lane, now };
+      this.refresh();
+      this.set(this.stage.replay.ends[this.clock][asked.step + Number(wantsStillness())]);
+      this.draw();
+      this.race.back.focus({ preventScroll: true });
+      if (!wantsStillness()) this.play();
+    });
+  }
+
+  /** Show the run again of which another coin was supposed. */
+  takeBack() {
+    const { lane, now } = this.kept;
+    this.lanes[this.lanes.length - 1] = lane;
+    this.kept = null;
+    this.refresh();
+    this.jump(now);
+    this.controls.play.focus({ preventScroll: true });
+  }
+
   // The clock.
 
   /** The reading of the clock at a place in the last run as addresses have it: passes, or milliseconds. */
@@ -546,6 +577,7 @@ class Player {
     else if (key === "Home") this.jump(0);
     else if (key === "End") this.jump(Infinity);
     else if (key === " " && !pressing) this.toggle();
+    else if (key === "Escape" && this.kept) this.takeBack();
     else if (key === "Escape" && this.position !== null) {
       this.position = null;
       this.pinned = false;
@@ -710,16 +742,16 @@ async function fetchTrace(url) {
   const zipped = bytes[0] === 0x1f && bytes[1] === 0x8b;
   const stream = new Blob([bytes]).stream();
   const text = await new Response(zipped ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text();
-  return JSON.parse(text);
+  return { ...JSON.parse(text), url };
 }
 
 /**
  * Put a player into `root`, replacing one that is there, and return it. A host calls its methods `load`, `loadUrl`, `offer`, `scene`,
- * `explore`, `begin`, `push`, `finish`, `finishUrl`, `set`, `useClock`, `toggle`, `pause`, `clear`, `snapshot` and `destroy`, and may set
- * `answers`: the right answer of every prompt whose answer it knows.
+ * `explore`, `begin`, `push`, `finish`, `finishUrl`, `suppose`, `set`, `useClock`, `toggle`, `pause`, `clear`, `snapshot` and `destroy`,
+ * and may set `answers`: the right answer of every prompt whose answer it knows.
  *
- * Options: `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "settled", "chosen", "invited", "explored" and
- * "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
+ * Options: `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "settled", "chosen", "supposed", "invited",
+ * "explored" and "failed"; `hash: false` leaves the address alone; `keys` is the element whose key presses count, by default the root;
  * `staged: true` starts with the stage instead of every view.
  */
 function mount(root, options) {

@@ -21,10 +21,11 @@ class Race {
       this.explain(this.reason.hidden);
     };
     this.why = makeButton({ class: "ds-ask", "aria-expanded": "false" }, explain, "why?");
+    this.back = makeButton({ class: "ds-ask", hidden: true, "aria-keyshortcuts": "Escape" }, () => player.takeBack(), "Back to the run");
     this.reason = make("p", { class: "ds-reason", hidden: true });
     this.chips = make("div", { class: "ds-races", role: "group", "aria-label": "Recorded pairs" });
     this.asked = make("p", { class: "ds-asked" });
-    const line = make("p", { class: "ds-say", "aria-live": "off" }, this.sentence, " ", this.truth, " ", this.why);
+    const line = make("p", { class: "ds-say", "aria-live": "off" }, this.sentence, " ", this.truth, " ", this.why, this.back);
     this.invite = makeButton({ class: "ds-invite", hidden: true }, () => player.emit("invited", {}));
     const choose = make("div", { class: "ds-choose" }, this.chips, this.invite, this.asked);
     this.node = make("div", { class: "ds-race" }, line, this.reason, choose);
@@ -113,12 +114,14 @@ class Race {
     const lane = lanes.at(-1);
     if (!lane?.scene) return;
     const finished = finishInWords(lanes);
-    const text = finished ?? headlineOf(lane.replay);
+    const supposed = this.player.stage.supposedInWords;
+    const text = supposed || (finished ?? headlineOf(lane.replay));
     if (text !== this.sentence.textContent) {
       say(this.sentence, text);
       mark(this.sentence);
     }
-    const truth = finished && this.pair?.why;
+    this.back.hidden = !this.player.kept;
+    const truth = finished && !supposed && this.pair?.why;
     say(this.truth, truth ? `${this.pair.exact ? "Exact" : this.pair.truth}:` : "");
     say(this.reason, this.pair?.why ?? "");
     this.why.hidden = !truth;

@@ -23,7 +23,7 @@ class Stage {
     [this.says, this.notes] = [make("strong", {}), make("span", {})];
     this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes);
     this.card = make("dl", { class: "ds-card" });
-    this.coin = makeSlider({ class: "ds-coin-slider", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" }, (value) => this.suppose(value));
+    this.coin = makeSlider({ class: "ds-coin-slider", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been", change: () => this.ask() }, (value) => this.suppose(value));
     this.node = make("section", { class: "ds-stage", "aria-label": "The run, step by step" }, this.canvas, this.caption, this.card, this.coin);
   }
 
@@ -548,7 +548,7 @@ class Stage {
     const [usual, made] = [other?.replay, replay].map((run) => run?.meta.summary?.seconds / run?.tokensIn(run.latest));
     if (usual / made > 0 && Number.isFinite(usual / made)) facts.push([`${Math.max(usual / made, made / usual).toFixed(1)}×`, `${usual < made ? "slower" : "faster"} per token, measured`]);
     if (lane.wrong) facts.push(["Wrong", lane.wrong.replace(/^wrong:? /, "")]);
-    else if (player.race.pair?.exact) facts.push(["Exact", player.race.pair.truth]);
+    else if (player.race.pair?.exact && !player.kept) facts.push(["Exact", player.race.pair.truth]);
     const whole = replay.whole && (!other || other.replay.whole);
     this.card.replaceChildren(...(whole ? facts : []).map(([fact, about]) => make("div", {}, make("dt", {}, about), make("dd", {}, fact))));
   }
@@ -559,6 +559,28 @@ class Stage {
     this.supposed = { now: player.now, pass: held.verdict.pass.index, coin };
     player.takeOver();
     player.schedule();
+  }
+
+  /** Once the coin is let go, have the host decode what follows where it can and the verdict is another. */
+  ask() {
+    clearTimeout(this.asking);
+    this.asking = setTimeout(() => {
+      const { supposed, script, player, replay: { meta: { url } } } = this;
+      if (!url || player.kept || player.guided || supposed?.now !== player.now) return;
+      const { moment } = script.passes[supposed.pass].verdict;
+      if (!hadCoinBeen(moment, supposed.coin).turned) return;
+      supposed.asked = { trace: url, step: moment.index, entry: moment.entry, coin: supposed.coin };
+      player.emit("supposed", supposed.asked);
+      player.schedule();
+    }, SETTLE_MILLISECONDS);
+  }
+
+  /** Where what is shown of another coin comes from; empty where none is supposed. */
+  get supposedInWords() {
+    const { supposed, player, replay } = this;
+    if (!this.shown || supposed?.now !== player.now) return player.kept ? "What if: decoded live." : "";
+    const why = supposed.why ?? (replay.meta.url ? "" : "the model is not here");
+    return supposed.asked && !why ? "What if: decoding it live …" : `What if: from this run's own random numbers${why && `; ${why}`}.`;
   }
 }
 
