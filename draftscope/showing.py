@@ -46,7 +46,7 @@ def view(
     """Write a page with the player, which needs nothing but a browser.
 
     Args:
-        traces: One trace, or several to choose two from.
+        traces: One trace, or several to show side by side.
         path: An .html file.
         title: Heading of the page.
         figures: Whether the figures follow the player.

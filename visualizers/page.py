@@ -23,7 +23,7 @@ def standalone(traces: Sequence[Trace], title: str, *, after: str = "") -> str:
     """Return a self-contained HTML page with the player showing `traces`.
 
     Args:
-        traces: At least one; two are shown side by side, and of more the reader chooses two.
+        traces: At least one; several are shown side by side.
         title: Heading and title of the page; plain text.
         after: HTML to follow the player, trusted as it is.
 

@@ -69,7 +69,7 @@ const act = {
   },
   compare: async ({ urls, on: wanted }) => {
     race = null;
-    await player.loadUrl(urls, { most: 6, afresh: true });
+    await player.loadUrl(urls, { afresh: true });
     if (wanted) player.useClock('computed', wanted);
   },
   push: (message) => {

@@ -17,7 +17,7 @@ class PictureView extends View {
     this.laid = new Int32Array(grid.positions);
     this.tiles = this.sheet = this.picture = null;
     this.frames = [];
-    this.album = new Album(redraw);
+    this.open = album(redraw);
   }
 
   /** Names stand in cells that stay free above a frame; where these are small, the first line needs more. */
@@ -60,7 +60,7 @@ class PictureView extends View {
     const name = scene.replay.frameName(frame);
     context.font = SMALL_FONT;
     const text = context.measureText(name).width > width ? name.replace(/^\D+/, "") : name;
-    drawWithin(context, [x, y - tall, width, tall], () => this.label(context, scene, text, x, y - Math.min(tall, 20) / 2, "left"));
+    drawWithin(context, [x, y - tall, width, tall], () => drawText(context, scene.theme.surface.muted, text, x, y - Math.min(tall, 20) / 2));
   }
 
   paintCursor(scene, context) {
@@ -68,12 +68,11 @@ class PictureView extends View {
   }
 
   use(trace) {
-    const open = (address) => this.album.open(address);
     const legend = trace.legend ?? {};
-    this.tiles = legend.tiles ? { ...legend.tiles, image: open(legend.tiles.png) } : null;
-    this.frames = (legend.frames ?? []).map(({ step, image }) => ({ step, image: open(image) }));
-    this.picture = open(trace.output?.image);
-    const patches = legend.patches ? { ...legend.patches, image: open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((id, place) => [id, place])) } : null;
+    this.tiles = legend.tiles ? { ...legend.tiles, image: this.open(legend.tiles.png) } : null;
+    this.frames = (legend.frames ?? []).map(({ step, image }) => ({ step, image: this.open(image) }));
+    this.picture = this.open(trace.output?.image);
+    const patches = legend.patches ? { ...legend.patches, image: this.open(legend.patches.image), placeOf: new Map((legend.patches.ids ?? []).map((id, place) => [id, place])) } : null;
     this.sheet = this.tiles ?? patches; // pictures of single tokens
     this.tilePixels = Math.max(1, Math.min(16, this.tiles?.size ?? 1));
     this.mosaic = make("canvas", { width: this.grid.columns * this.tilePixels, height: this.grid.rows * this.tilePixels });
@@ -82,7 +81,7 @@ class PictureView extends View {
 
   /** Take the picture that a running decoder drew after `step` forward passes. */
   add(step, address) {
-    this.frames.push({ step, image: this.album.open(address) });
+    this.frames.push({ step, image: this.open(address) });
     this.frames.sort((a, b) => a.step - b.step);
   }
 
@@ -101,7 +100,7 @@ class PictureView extends View {
     }
     if (scene.overlay || !(whole || this.tiles)) this.paintFates(scene, context);
     else this.markDrafts(scene, context);
-    if (replay.length === 0) this.label(context, scene, "waiting for the first forward pass", this.width / 2, this.height / 2, "center");
+    if (replay.length === 0) drawText(context, scene.theme.surface.muted, "waiting for the first forward pass", this.width / 2, this.height / 2, "center");
     this.paintCursor(scene, context);
   }
 

@@ -199,13 +199,14 @@ class TimelineView extends View {
 
   paintAxes(scene, context) {
     const { x, y, width, height } = this.plot();
+    const { muted } = scene.theme.surface;
     for (const tick of ticksUpTo(scene.extent, 5, scene.clock === "passes" ? 1 : 0)) {
-      this.label(context, scene, tick.toLocaleString("en"), x - 6, y + Math.max(5, (tick / scene.extent) * height), "right");
+      drawText(context, muted, tick.toLocaleString("en"), x - 6, y + Math.max(5, (tick / scene.extent) * height), "right");
     }
     const positions = scene.replay.positions;
     for (const tick of ticksUpTo(positions, width > 300 ? 8 : 4, 1)) {
       const align = tick / positions > 0.97 ? "right" : tick === 0 ? "left" : "center";
-      this.label(context, scene, String(tick), x + (tick / positions) * width, y + height + 10, align);
+      drawText(context, muted, String(tick), x + (tick / positions) * width, y + height + 10, align);
     }
     context.fillStyle = scene.theme.surface.text;
     for (const end of scene.replay.grid.frameEnds) context.fillRect(Math.round(x + (end / positions) * width), y, 1, height);

@@ -14,7 +14,7 @@ class ClipView extends View {
     this.grid = grid;
     this.redraw = redraw;
     this.frames = [];
-    this.album = new Album(redraw);
+    this.open = album(redraw);
     this.slider = makeSlider({ class: "ds-scrubber", min: "1", max: "1", step: "1", value: "1", "aria-label": "Frame of the clip" }, (value) => this.go(value - 1));
     this.play = makeButton({}, () => this.toggle());
     this.reading = make("span", { class: "ds-note" });
@@ -24,7 +24,7 @@ class ClipView extends View {
   }
 
   use(trace) {
-    this.frames = (this.grid.kind === "video" ? (trace.output?.video ?? []) : []).map((address) => this.album.open(address));
+    this.frames = (this.grid.kind === "video" ? (trace.output?.video ?? []) : []).map(this.open);
     this.slider.max = Math.max(1, this.frames.length);
     this.go(Math.min(this.number, Math.max(0, this.frames.length - 1)));
   }

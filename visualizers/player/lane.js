@@ -131,10 +131,6 @@ class Lane {
   constructor(meta, theme, redraw, answers) {
     Object.assign(this, { theme, redraw, answers });
     this.running = true;
-    this.build(meta);
-  }
-
-  build(meta) {
     this.replay = new Replay(meta, this.theme.data);
     const { grid } = this.replay;
     this.picture = new PictureView(grid, this.redraw);
@@ -156,8 +152,7 @@ class Lane {
     const head = make("header", { class: "ds-head" }, make("div", {}, this.title, this.subtitle), outcome, this.verdict);
     const ground = make("div", { class: grid.frames > 1 ? "ds-cells is-video" : "ds-cells" }, this.clip.figure, ...cells.map(({ figure }) => figure));
     const side = make("div", { class: "ds-side" }, pass.figure, this.readout.node);
-    this.node ??= make("section", { class: "ds-lane" });
-    this.node.replaceChildren(head, ground, side, attention.figure, timeline.figure, this.table.node);
+    this.node = make("section", { class: "ds-lane" }, head, ground, side, attention.figure, timeline.figure, this.table.node);
     this.picture.use(meta);
     this.clip.use(meta);
     for (const view of this.views) view.canvas.setAttribute("aria-valuemax", grid.positions - 1);
@@ -170,9 +165,8 @@ class Lane {
     return true;
   }
 
-  /** Take the whole trace. The drawing stays where it is unless the canvas differs from the one announced. */
+  /** Take the whole trace, of the canvas that was announced: the drawing stays where it is. */
   finish(trace) {
-    if (String(trace.canvas.shape) !== String(this.replay.meta.canvas.shape)) this.build(trace);
     this.replay.replace(trace);
     this.picture.use(trace);
     this.clip.use(trace);

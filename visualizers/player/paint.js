@@ -155,23 +155,14 @@ function drawWithin(context, [x, y, width, height], draw) {
   context.restore();
 }
 
-/** Pictures of a trace as images, the same one when it is asked for again, so that nothing flickers. */
-class Album {
-  constructor(ready) {
-    this.ready = ready;
-    this.opened = new Map();
-  }
-
-  open(address) {
-    const source = safePicture(address);
-    if (source && !this.opened.has(source)) {
-      const image = new Image();
-      image.onload = this.ready;
-      image.src = source;
-      this.opened.set(source, image);
-    }
-    return this.opened.get(source) ?? null;
-  }
+/** A function that opens the pictures of a trace as images, the same one when it is asked again, so that nothing flickers. */
+function album(ready) {
+  const opened = new Map();
+  return (address) => {
+    const src = safePicture(address);
+    if (src && !opened.has(src)) opened.set(src, Object.assign(new Image(), { onload: ready, src }));
+    return opened.get(src) ?? null;
+  };
 }
 
 /** Round tick values from 0 to `extent`, at least `least` apart. */
@@ -241,9 +232,5 @@ class View {
   hit(x, y) {
     const spot = this.spots.find((box) => x >= box.x && x < box.x + box.wide && y >= box.y && y < box.y + box.tall);
     return spot ? { position: spot.position, step: null } : null;
-  }
-
-  label(context, { theme }, text, x, y, align) {
-    drawText(context, theme.surface.muted, text, x, y, align);
   }
 }

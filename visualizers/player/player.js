@@ -1,16 +1,14 @@
-// The player: two traces on one clock, or up to six that are compared, one cursor, and the controls that move them.
+// The player: traces on one clock, one cursor, and the controls that move them.
 
 const STRIDES = { ArrowLeft: -1, ArrowRight: 1, ",": -1, ".": 1, PageUp: -10, PageDown: 10 };
 const SETTLE_MILLISECONDS = 300;
-const MOST_LANES = 2;
 const mounted = new WeakMap();
 
 class Player {
   constructor(root, { emit = () => {}, data, hash = true, keys = root, staged = false }) {
-    Object.assign(this, { root, emit, hash, data, staged });
+    Object.assign(this, { root, emit, hash, data, staged, turns: staged });
     this.theme = new Theme(data);
     this.answers = {};
-    this.most = MOST_LANES;
     this.clock = "passes";
     this.speed = USUAL_SPEED.passes;
     this.playing = this.guided = false;
@@ -24,7 +22,6 @@ class Player {
 
   forget() {
     this.lanes = [];
-    this.library = [];
     this.position = this.moment = this.spotlight = this.chosenLane = null;
     this.pinned = this.follow = false;
     this.now = 0;
@@ -37,7 +34,6 @@ class Player {
     this.worked = new Worked(this);
     this.stage = new Stage(this);
     this.controls = new Controls(this);
-    this.controls.whole.hidden = !this.staged;
     this.controls.useClock(this.clock, this.speed);
     this.key = make("ul", { class: "ds-key", "aria-label": "Key to the colours and glyphs" });
     this.message = make("p", { class: "ds-message", role: "status" });
@@ -161,23 +157,6 @@ class Player {
     this.lanes[index] = new Lane(trace, this.theme, this.schedule, this.answers);
     this.lanes[index].finish(trace);
     this.compute();
-    if (this.library.length <= this.most) return;
-    const { title } = this.lanes[index];
-    title.after(this.choice(index, trace));
-    title.className = "ds-sr";
-  }
-
-  /** A list to choose the trace of a lane from, when there are more traces than lanes. */
-  choice(index, shown) {
-    const name = (trace) => [this.nameOf(trace).name, ...("seed" in trace ? [`seed ${trace.seed}`] : [])].join(", ");
-    const options = this.library.map((trace, number) => make("option", { value: number, selected: trace === shown }, `${number + 1}. ${name(trace)}`));
-    const change = ({ target }) => {
-      this.show(index, this.library[Number(target.value)]);
-      this.set(this.now);
-      this.refresh();
-      this.settleSoon();
-    };
-    return make("select", { class: "ds-choice", change, "aria-label": `Trace ${index === 0 ? "on the left" : "on the right"}` }, ...options);
   }
 
   /** The name of a run and the settings that give it, as traces/naming.py has them. */
@@ -191,13 +170,11 @@ class Player {
    * Show finished traces, at the place the address names or at the end. A `loop` begins at the start; where motion is unwanted
    * it stands still there with `start`, else near the middle. `called` is what the address calls them.
    */
-  load(traces, { loop = false, start = false, afresh = false, most = MOST_LANES, called = "" } = {}) {
+  load(traces, { loop = false, start = false, afresh = false, called = "" } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
     if (problem) return this.fail(problem);
     this.clear(called);
-    this.library = traces;
-    this.most = most;
-    traces.slice(0, most).forEach((trace, index) => this.show(index, trace));
+    traces.forEach((trace, index) => this.show(index, trace));
     this.now = this.extent();
     const placed = this.hash && !afresh && this.restore();
     this.refresh();
@@ -602,6 +579,7 @@ class Player {
     const nodes = lanes.map(({ node }) => node);
     if (nodes.some((node, index) => this.ground.children[index] !== node) || this.ground.children.length !== nodes.length) this.ground.replaceChildren(...nodes);
     this.root.classList.toggle("is-staged", this.stage.use(lanes));
+    this.controls.whole.hidden = !(this.turns && this.stage.fits);
     this.nameLanes(lanes);
     this.race.chips.hidden = this.race.pairs.length < 2 || lanes.some(({ running }) => running);
     this.showKey();

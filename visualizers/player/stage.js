@@ -30,7 +30,8 @@ class Stage {
   /** Take the stage where it can show these lanes, the last one before the other. Return whether it does. */
   use(lanes) {
     const alike = lanes.every(({ replay }) => replay.grid.kind === lanes.at(-1).replay.grid.kind);
-    this.shown = this.player.staged && [1, 2].includes(lanes.length) && alike && isStaged(lanes.at(-1).replay);
+    this.fits = [1, 2].includes(lanes.length) && alike && isStaged(lanes.at(-1).replay);
+    this.shown = this.player.staged && this.fits;
     [this.lane, this.other] = this.shown ? [lanes.at(-1), lanes.length > 1 ? lanes[0] : null] : [];
     this.replay = this.lane?.replay;
     this.node.classList.toggle("is-branched", Boolean(this.replay?.hasGraphs));
