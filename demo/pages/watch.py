@@ -85,8 +85,7 @@ class WatchPage:
         self._build_outcome()
         self.gallery = GalleryPanel(recordings, gone)
         self.trace = TracePanel(site)
-        recorded = list({path.parent for one in recordings for path in one.paths})
-        self.what_if = WhatIf(site, self.viewer, self.problem, recorded)
+        self.what_if = WhatIf(site, self.viewer, recordings)
         self._connect()
         for pair in self.pairs[:1]:
             begin_with(self._about(pair.recording.traces, Shown(pair.recording.paths, _RECORDED)))

@@ -88,8 +88,9 @@ const act = {
     player.useClock(at.clock, at.on);
     player.set(player.readingOf(at.now));
   },
-  suppose: ({ asked, url, why }) => player.suppose(asked, url, why),
+  suppose: (answer) => player.suppose(answer),
 };
+act.info = act.error = act.suppose;  // where the coin waits in line, or cannot be decoded
 const take = () => {
   const message = props.value;
   if (!message?.kind) return;
@@ -183,9 +184,9 @@ def replayed(recording: Recording, placed: bool = False) -> Message:
     return message | {"asked": secrets.token_hex(4)}  # gradio tells a component nothing that it was told last
 
 
-def supposed(asked: Mapping[str, Any], path: Path | None = None, why: str = "") -> Message:
-    """The answer to a player that supposed another coin: the trace of what it leads to, or `why` there is none."""
-    return {"kind": "suppose", "asked": asked, "url": path and url(path), "why": why}
+def supposed(coin: float, path: Path) -> Message:
+    """The answer to a player that supposed another coin: the trace of what it leads to. A notice says why not."""
+    return {"kind": "suppose", "coin": coin, "url": url(path)}
 
 
 def compared(paths: Sequence[Path], on: str = "") -> Message:

@@ -9,47 +9,56 @@ import gradio as gr
 
 from demo.addresses import request_of
 from demo.panels.viewer import supposed
+from demo.panels.widgets import notice
 from demo.runs.decoding import Ended
+from demo.runs.recordings import Recording
 from demo.server.limits import COMPUTE
 from demo.server.queue import decoded, queued
 from demo.server.sessions import trace_file
-from demo.site import AT_ONCE, QUIET, Site, Update
+from demo.site import AT_ONCE_LATEST, LATEST, Site, Update
 from engines.config import ConfigError
 from engines.sampling.chance import Turned
 from traces import read
 from traces.schema import Trace
 
-_NO_MODEL: Final = "the model is not here"
-_OTHERWISE: Final = "decoded here, the run differs before this pass"
+_OWN: Final = "What follows is from this run's own random numbers."
+_NO_MODEL: Final = "The model is not here, or not with these settings."
+_OTHERWISE: Final = "Decoded here, the run differs before this pass."
 
 
 class WhatIf:
-    """Answers a player whose coin was let go."""
+    """Answers a player whose coin was let go, in the player itself."""
 
-    def __init__(self, site: Site, viewer: gr.HTML, problem: gr.HTML, recorded: Sequence[Path]) -> None:
-        """`recorded` are folders of recordings; what goes wrong is told in `problem`."""
-        self.site, self.viewer, self.recorded = site, viewer, recorded
+    def __init__(self, site: Site, viewer: gr.HTML, recordings: Sequence[Recording]) -> None:
+        """The `recordings` are those that the viewer may show beside a visitor's own runs."""
+        self.site, self.viewer = site, viewer
+        self.recorded = list({path.parent for one in recordings for path in one.paths})
         self.asked = gr.State(None)
-        asked = viewer.supposed(self.take, None, self.asked, **AT_ONCE)
-        work = queued(site, problem, "what-if", self.decode)
-        asked.then(work, {self.asked}, [viewer, problem], **COMPUTE, **QUIET)
-
-    def take(self, event: gr.EventData, request: gr.Request) -> Any:
         """What the player sent, unread."""
-        self.site.visitor(request).start()
-        return event._data
+        asked = viewer.supposed(_sent, None, self.asked, **AT_ONCE_LATEST)
+        work = queued(site, viewer, "what-if", self.decode, stops=False)
+        asked.then(work, {self.asked}, viewer, **COMPUTE, **LATEST)
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Decode the whole run again with one coin turned; raises ConfigError for what no player sends."""
-        visitor, asked = self.site.visitor(request), values[self.asked]
+        asked = values[self.asked]
         trace, turned = read_asked(asked, self.site.visitors.root, self.recorded)
-        again, why, path = request_of(trace), _NO_MODEL, None
-        for message in decoded([replace(again, turned=turned)], visitor.stopped, "what-if") if again else ():
+        again, before, why = request_of(trace), trace.steps[: asked["step"]], _NO_MODEL
+        for message in decoded([replace(again, turned=turned)], lambda: False, "what-if") if again else ():
             if isinstance(message, Ended):
-                same = coin_at(message.traces[0], asked["step"], asked["entry"]) == turned.instead
+                (made,) = message.traces
+                same = all(one.token == other.token for one, other in zip(before, made.steps, strict=False))
                 why = message.ended or ("" if same else _OTHERWISE)
-                path = None if why else visitor.keep(message.traces, "what if").paths[0]
-        yield {self.viewer: supposed(asked, path, why)}
+            yield {}  # which ends it where nobody waits any more
+        if why:
+            yield {self.viewer: notice("info", _OWN, why)}
+        else:
+            shown = self.site.visitor(request).keep([made], "what if")
+            yield {self.viewer: supposed(turned.instead, shown.paths[0])}
+
+
+def _sent(event: gr.EventData) -> Any:
+    return event._data
 
 
 def read_asked(asked: Any, visitors: Path, recorded: Sequence[Path]) -> tuple[Trace, Turned]:
@@ -57,18 +66,13 @@ def read_asked(asked: Any, visitors: Path, recorded: Sequence[Path]) -> tuple[Tr
 
     Raises ConfigError for what no player sends.
     """
-    given = asked if isinstance(asked, dict) else {}
+    given: Any = asked if isinstance(asked, dict) else {}
     folder, _, file = str(given.get("trace")).removeprefix("traces/").partition("/")
     path = trace_file(folder, file, visitors, recorded)
     index, entry, coin = (given.get(name) for name in ("step", "entry", "coin"))
-    if path and type(index) is int and type(entry) is int and type(coin) in (int, float) and 0 <= coin <= 1:
+    if path and type(index) is type(entry) is int and type(coin) in (int, float) and 0 <= coin <= 1:
         trace = read(path)
-        if own := coin_at(trace, index, entry):
+        coins = trace.steps[index].coin if 0 <= index < len(trace.steps) else None
+        if own := coins[entry] if coins and 0 <= entry < len(coins) else None:
             return trace, Turned(trace.steps[index].position[entry], own, float(coin))
     raise ConfigError("what-if: names no coin of a run that is here; move a coin on the stage.")
-
-
-def coin_at(trace: Trace, index: int, entry: int) -> float | None:
-    """The coin of an entry of a pass, both from 0; None where there is none."""
-    step = trace.steps[index] if 0 <= index < len(trace.steps) else None
-    return step.coin[entry] if step and step.coin and 0 <= entry < len(step.coin) else None

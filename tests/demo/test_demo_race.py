@@ -236,7 +236,7 @@ def test_a_coin_that_is_let_go_is_decoded_live_and_the_run_comes_back(page: Page
     said, coin = page.locator("#viewer .ds-say"), page.locator("#viewer .ds-coin-slider")
     before = page.evaluate(f"JSON.stringify({SNAPSHOT}.lanes)")
     coin.press("Home")
-    expect(said).to_contain_text("What if: decoded live.")
+    expect(said).to_contain_text("What if, decoded live: ")
     page.wait_for_function(f"{SNAPSHOT}.now === draftscopePlayers.viewer.extent()")
     assert page.evaluate(f"JSON.stringify({SNAPSHOT}.lanes)") != before
     page.keyboard.press("Escape")

@@ -270,20 +270,20 @@ class Player {
     return Number.isFinite(wanted);
   }
 
-  /** Show what a host decoded for the coin that it was `asked` about, in place of the run; without a `url` say `why` there is nothing. */
-  async suppose(asked, url, why) {
-    const { stage, now, lanes } = this;
-    const { supposed, lane } = stage;
-    if (supposed?.now !== now || supposed.asked?.coin !== asked.coin) return;
-    supposed.why = why;
-    this.schedule();
-    if (!url) return;
+  /** Hear from a host what follows from a `coin` that was let go: the `url` of the run decoded with it, or in words why there is none yet. */
+  async suppose({ coin, url, title, text }) {
+    const { stage: { supposing, lane }, now } = this;
+    if (!supposing || (url && supposing.coin !== coin)) return;
+    if (!url) {
+      supposing.said = `${title} ${text}`;
+      return this.schedule();
+    }
     await this.fetched([url], ([trace]) => {
-      if (stage.supposed !== supposed || this.now !== now) return;
-      this.show(lanes.indexOf(lane), trace);
+      if (this.stage.supposing !== supposing) return;
       this.kept = { lane, now };
+      this.show(this.lanes.length - 1, trace);
       this.refresh();
-      this.set(this.stage.replay.ends[this.clock][asked.step + Number(wantsStillness())]);
+      this.set(this.stage.replay.ends[this.clock][supposing.moment.index + Number(wantsStillness())]);
       this.draw();
       this.race.back.focus({ preventScroll: true });
       if (!wantsStillness()) this.play();
@@ -334,7 +334,7 @@ class Player {
     this.race.looping = this.follow = false;
     this.until = Infinity;
     this.now = Math.max(0, Math.min(this.extent(), now));
-    this.moment = null;
+    this.moment = this.stage.supposed = null;
     this.schedule();
   }
 
@@ -433,8 +433,9 @@ class Player {
       const [lead, inPasses] = [this.present().at(-1)?.replay, this.clock === "passes"];
       if (!lead || this.playing || this.gone() || this.present().some(({ running }) => running)) return;
       say(this.live, [this.controls.words, ...((this.stage.shown && this.stage.drawn?.caption) || []), ...this.present().map((lane) => lane.sentence())].join(". "));
-      const passes = lead.stepsAt(this.clock, this.now) + (this.stage.shown ? lead.partAt(this.clock, this.now) : 0);
-      const place = { step: inPasses ? Math.round(passes * 100) / 100 : null, ms: inPasses ? null : Math.round(this.now * 10) / 10 };
+      const now = this.kept?.now ?? this.now; // the address names a run as it was
+      const passes = lead.stepsAt(this.clock, now) + (this.stage.shown ? lead.partAt(this.clock, now) : 0);
+      const place = { step: inPasses ? Math.round(passes * 100) / 100 : null, ms: inPasses ? null : Math.round(now * 10) / 10 };
       const on = this.clock === "computed" ? this.controls.hardware.written : "";
       if (this.hash && !this.guided && this.root.checkVisibility()) {
         draftscopeAddress.stand({ ...place, clock: this.clock, on: on || null, token: this.pinned ? this.position : null }, this.called);
@@ -602,7 +603,7 @@ class Player {
     lanes.forEach((lane, index) => {
       const alike = told.filter((_, other) => named[other].name === named[index].name).map(Object.fromEntries);
       const differing = told[index].filter(([name, words]) => alike.some((other) => (other[name] ?? words) !== words));
-      lane.describe(named[index].name, differing.map(([, words]) => words).join(", "));
+      lane.describe(`${this.kept && lane === lanes.at(-1) ? "What if: " : ""}${named[index].name}`, differing.map(([, words]) => words).join(", "));
     });
   }
 
@@ -671,7 +672,7 @@ class Player {
   /** Once a run is over, say whether its answer is wrong, and how it compares with the first. */
   judge(lane, first) {
     const wrong = lane.wrongInWords();
-    const sentences = [wrong && `The answer is ${wrong}.`, first && this.comparison(first, lane)];
+    const sentences = [wrong && `The answer is ${wrong}.`, first && !this.kept && this.comparison(first, lane)];
     say(lane.verdict, sentences.filter(Boolean).join(" "));
   }
 

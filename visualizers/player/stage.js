@@ -21,7 +21,8 @@ class Stage {
     this.canvas = make("canvas", { role: "img", title: "Press a word or patch to see how it was decided", click: (event) => this.explain(event) });
     this.context = this.canvas.getContext("2d");
     [this.says, this.notes] = [make("strong", {}), make("span", {})];
-    this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes);
+    this.hint = make("span", {}, "Drag the coin to see what would follow.");
+    this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes, this.hint);
     this.card = make("dl", { class: "ds-card" });
     this.coin = makeSlider({ class: "ds-coin-slider", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been", change: () => this.ask() }, (value) => this.suppose(value));
     this.node = make("section", { class: "ds-stage", "aria-label": "The run, step by step" }, this.canvas, this.caption, this.card, this.coin);
@@ -41,7 +42,7 @@ class Stage {
   /** Fit the canvas to its box, and write the script of the run for it. */
   fit() {
     const { node: { clientWidth: width, clientHeight: height }, replay } = this;
-    this.script = this.supposed = null;
+    this.script = null;
     if (!this.shown || !width) return;
     const shape = STAGE_SHAPES.find(({ least }) => width >= least);
     this.isText = replay.grid.kind === "text";
@@ -122,13 +123,13 @@ class Stage {
 
   /** What stands there at a reading of the clock, with the coin that is supposed, if one is. */
   frame(now) {
-    const { supposed, script } = this;
-    const held = supposed?.now === now && script.passes[supposed.pass].verdict;
-    if (!held) return script.frame(...this.at(now));
-    const { times, moment } = held;
-    const stays = supposed.coin < moment.number("accept_prob");
-    const frame = script.frame(supposed.pass, stays ? times.judge - 60 : times.fall - 1, supposed.coin);
-    return { ...frame, caption: [stays ? "Below p: accepted." : "Above p: rejected.", coinInWords(moment, hadCoinBeen(moment, supposed.coin))] };
+    const { supposing, script } = this;
+    if (!supposing) return script.frame(...this.at(now));
+    const { coin, moment } = supposing;
+    const { times } = script.passes[moment.index].verdict;
+    const stays = coin < moment.number("accept_prob");
+    const frame = script.frame(moment.index, stays ? times.judge - 60 : times.fall - 1, coin);
+    return { ...frame, caption: [stays ? "Below p: accepted." : "Above p: rejected.", coinInWords(moment, hadCoinBeen(moment, coin))] };
   }
 
   draw() {
@@ -525,7 +526,8 @@ class Stage {
     say(this.says, caption[0]);
     say(this.notes, caption[1]);
     const { x, y, room } = this.captionPlace(place);
-    Object.assign(this.caption.style, { transform: `translate(${Math.round(x)}px, ${y}px)`, width: `${room}px` });
+    const lift = isText && size.wide ? "min(0px, 100px - 100%)" : "0px"; // one of many lines ends above the counts
+    Object.assign(this.caption.style, { transform: `translate(${Math.round(x)}px, calc(${y}px + ${lift}))`, width: `${room}px` });
     this.caption.style.visibility = ended ? "hidden" : "";
     Object.assign(this.card.style, { opacity: ended, visibility: ended ? "" : "hidden" });
     const text = words.filter(({ kind, alpha }) => alpha > 0.9 && kind !== "rejected").map(({ word }) => word.text);
@@ -533,7 +535,8 @@ class Stage {
     const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${[...caption, branches].filter(Boolean).join(" ")} ${isText ? `The text so far: ${text.join(" ")}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
     if (this.canvas.ariaLabel !== label) this.canvas.setAttribute("aria-label", label);
     this.held = verdict?.seen === 1 && verdict.verdict.moment.ratioDecided && verdict.alpha === 1 ? verdict : null;
-    this.coin.hidden = !this.held;
+    this.coin.hidden = !this.held || Boolean(player.kept);
+    this.hint.hidden = this.coin.hidden || player.playing || Boolean(this.supposing);
     if (!this.held) return;
     const tall = place.unit * verdict.verdict.columns[0].q;
     Object.assign(this.coin.style, { left: `${place.x(0) - 22}px`, top: `${place.base - tall - 11}px`, height: `${tall + 22}px` });
@@ -547,7 +550,7 @@ class Stage {
     const own = replay.drafts ? ` (drafter: ${replay.drafts})` : "";
     const facts = [[formatInteger(replay.length - replay.drafts), `${replay.drafts ? "target " : ""}passes${other ? `, not ${formatInteger(other.replay.length)}` : ""}${own}`]];
     const [usual, made] = [other?.replay, replay].map((run) => run?.meta.summary?.seconds / run?.tokensIn(run.latest));
-    if (usual / made > 0 && Number.isFinite(usual / made)) facts.push([`${Math.max(usual / made, made / usual).toFixed(1)}×`, `${usual < made ? "slower" : "faster"} per token, measured`]);
+    if (!player.kept && usual / made > 0 && Number.isFinite(usual / made)) facts.push([`${Math.max(usual / made, made / usual).toFixed(1)}×`, `${usual < made ? "slower" : "faster"} per token, measured`]);
     if (lane.wrong) facts.push(["Wrong", lane.wrong.replace(/^wrong:? /, "")]);
     else if (player.race.pair?.exact && !player.kept) facts.push(["Exact", player.race.pair.truth]);
     const whole = replay.whole && (!other || other.replay.whole);
@@ -557,31 +560,38 @@ class Stage {
   /** Suppose another coin in the pass that is shown, until the clock moves. */
   suppose(coin) {
     const { player, held } = this;
-    this.supposed = { now: player.now, pass: held.verdict.pass.index, coin };
+    this.supposed = { now: player.now, moment: held.verdict.moment, coin, said: "What if the coin had fallen here?" };
     player.takeOver();
     player.schedule();
   }
 
-  /** Once the coin is let go, have the host decode what follows where it can and the verdict is another. */
+  /** Once the coin is let go and the verdict is another, have the host decode what follows, if there is one. */
   ask() {
     clearTimeout(this.asking);
     this.asking = setTimeout(() => {
-      const { supposed, script, player, replay: { meta: { url } } } = this;
-      if (!url || player.kept || player.guided || supposed?.now !== player.now) return;
-      const { moment } = script.passes[supposed.pass].verdict;
-      if (!hadCoinBeen(moment, supposed.coin).turned) return;
-      supposed.asked = { trace: url, step: moment.index, entry: moment.entry, coin: supposed.coin };
-      player.emit("supposed", supposed.asked);
+      const { supposing, player, replay } = this;
+      if (!supposing || player.guided) return;
+      const { moment, coin } = supposing;
+      if (!hadCoinBeen(moment, coin).turned) return;
+      const { url } = replay.meta;
+      supposing.said = url ? "Decoding what follows …" : "The model is not here. What follows is from this run's own random numbers.";
+      if (url) player.emit("supposed", { trace: url, step: moment.index, entry: moment.entry, coin });
       player.schedule();
     }, SETTLE_MILLISECONDS);
   }
 
+  /** What is supposed of the pass that is shown; null once the clock moved. */
+  get supposing() {
+    const { shown, supposed, player, replay } = this;
+    return shown && supposed?.now === player.now && supposed.moment.replay === replay ? supposed : null;
+  }
+
   /** Where what is shown of another coin comes from; empty where none is supposed. */
   get supposedInWords() {
-    const { supposed, player, replay } = this;
-    if (!this.shown || supposed?.now !== player.now) return player.kept ? "What if: decoded live." : "";
-    const why = supposed.why ?? (replay.meta.url ? "" : "the model is not here");
-    return supposed.asked && !why ? "What if: decoding it live …" : `What if: from this run's own random numbers${why && `; ${why}`}.`;
+    const { supposing, replay, player: { kept } } = this;
+    if (supposing || !kept) return supposing?.said ?? "";
+    const [made, usual] = [replay, kept.lane.replay].map(({ length, drafts }) => length - drafts);
+    return `What if, decoded live: ${counted(made, replay.drafts ? "target pass" : "pass")}${made === usual ? ", as before" : ` instead of ${usual}`}.`;
   }
 }
 
