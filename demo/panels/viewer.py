@@ -83,7 +83,7 @@ const act = {
   },
   finish: async ({ urls, address, at }) => {
     if (address) called(player.called = address);
-    await Promise.all(urls.map((url, lane) => player.finishUrl(lane, url)));
+    await player.fetched(urls, (traces) => traces.forEach((trace, lane) => player.finish(lane, trace)));
     if (!at) return;
     player.useClock(at.clock, at.on);
     player.set(player.readingOf(at.now));

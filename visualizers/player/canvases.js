@@ -9,6 +9,8 @@ const LEAST_RULED = 8;
 class PictureView extends View {
   supports = ({ grid }) => grid.kind !== "text";
   heightFor = (width) => (width * this.grid.rows) / this.grid.columns;
+  /** Names stand in cells that stay free above a frame; where these are small, the first line needs more. */
+  topFor = (width) => (this.grid.head ? Math.max(0, Math.ceil(NAME_HEIGHT - (this.grid.head * width) / this.grid.columns)) : 0);
 
   constructor(grid, redraw) {
     super("picture", "Picture so far", "hatched = still a draft");
@@ -18,12 +20,6 @@ class PictureView extends View {
     this.tiles = this.sheet = this.picture = null;
     this.frames = [];
     this.open = album(redraw);
-  }
-
-  /** Names stand in cells that stay free above a frame; where these are small, the first line needs more. */
-  topFor(width) {
-    const { head, columns } = this.grid;
-    return head ? Math.max(0, Math.ceil(NAME_HEIGHT - (head * width) / columns)) : 0;
   }
 
   get cellSize() {

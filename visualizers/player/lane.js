@@ -89,7 +89,7 @@ class Readout {
     const known = rows.filter(([, value]) => value !== null && value !== undefined);
     this.numbers.hidden = known.length === 0;
     const items = known.map(([label, value, meaning, unit]) => {
-      const number = make("dd", {}, formatNumber(value), unit ? make("small", {}, ` ${unit}`) : null);
+      const number = make("dd", {}, figure(value), unit ? make("small", {}, ` ${unit}`) : null);
       return make("div", {}, make("dt", {}, meaning ? term(label, label, meaning) : label), number);
     });
     this.numbers.replaceChildren(...items);

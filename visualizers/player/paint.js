@@ -183,6 +183,9 @@ function ticksUpTo(extent, most, least) {
  */
 class View {
   spots = [];
+  supports = () => true;
+  /** Pixels above what is drawn, for letters that would be cut off there. */
+  topFor = () => 0;
 
   constructor(name, title, note = "", role = "slider", tag = "canvas") {
     const pointed = role === "slider" ? { tabindex: "0", "aria-valuemin": "0" } : {};
@@ -193,15 +196,6 @@ class View {
     this.figure = make("figure", { class: `ds-view ds-${name}` }, heading, this.canvas);
     this.context = this.canvas.getContext?.("2d");
     this.width = this.height = this.top = 0;
-  }
-
-  supports() {
-    return true;
-  }
-
-  /** Pixels above what is drawn, for letters that would be cut off there. */
-  topFor() {
-    return 0;
   }
 
   /** Fit the canvas to the width it is given. */

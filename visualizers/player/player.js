@@ -228,8 +228,7 @@ class Player {
 
   /** Offer recorded pairs, see the race, and play the first one in a loop; pressing a button of the words `invite` is "invited". */
   offer(pairs, invite = "") {
-    this.race.offer(pairs, invite);
-    return this.race.choose(0);
+    return this.race.offer(pairs, invite);
   }
 
   /** Fetch traces of this site, plain or gzipped, and hand them to `use`; a failure is told. Return whether all went well. */
@@ -245,11 +244,6 @@ class Player {
 
   loadUrl(urls, options) {
     return this.fetched([urls].flat(), (traces) => this.load(traces, options));
-  }
-
-  /** As `finish`, with the trace fetched from this site. */
-  finishUrl(index, url) {
-    return this.fetched([url], ([trace]) => this.finish(index, trace));
   }
 
   fail(problem) {
@@ -726,7 +720,7 @@ async function fetchTrace(url) {
 
 /**
  * Put a player into `root`, replacing one that is there, and return it. A host calls its methods `load`, `loadUrl`, `offer`, `scene`,
- * `explore`, `begin`, `push`, `finish`, `finishUrl`, `suppose`, `set`, `useClock`, `toggle`, `pause`, `clear`, `snapshot` and `destroy`,
+ * `explore`, `begin`, `push`, `finish`, `fetched`, `suppose`, `set`, `useClock`, `toggle`, `pause`, `clear`, `snapshot` and `destroy`,
  * and may set `answers`: the right answer of every prompt whose answer it knows.
  *
  * Options: `data` is what visualizers.player.data() returns; `emit(name, detail)` hears "settled", "chosen", "supposed", "invited",

@@ -37,6 +37,7 @@ class Race {
     this.invite.textContent = invite;
     this.invite.hidden = !invite;
     this.chips.replaceChildren(...pairs.map(({ name }, index) => makeButton({ "aria-pressed": "false" }, () => this.choose(index, true), name)));
+    return this.choose(0);
   }
 
   /** Fetch a pair and play it; the first one starts where the address says, if it does. */

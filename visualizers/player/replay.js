@@ -358,7 +358,7 @@ class Replay {
   /** A token in words: its text, or its number. */
   tokenText(token) {
     if (token === null || token === undefined) return "none";
-    if (Array.isArray(token)) return `(${token.slice(0, 3).map(formatNumber).join(", ")}${token.length > 3 ? ", …" : ""})`;
+    if (Array.isArray(token)) return `(${token.slice(0, 3).map((value) => figure(value)).join(", ")}${token.length > 3 ? ", …" : ""})`;
     const text = this.vocabulary?.[token];
     return text === undefined ? `#${token}` : `“${text.replaceAll("\n", "↵")}”`;
   }
@@ -404,13 +404,12 @@ function formatInteger(value) {
   return Math.round(value).toLocaleString("en");
 }
 
-/** A number for reading: three figures, thousands set apart, very small ones as powers of ten. */
-function formatNumber(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "not known";
+/** A number for reading: three figures, or as many as it is given, thousands set apart, very small ones as powers of ten. */
+function figure(value, digits = 3) {
   if (Number.isInteger(value) || Math.abs(value) >= 1000) return formatInteger(value);
-  if (Math.abs(value) < 0.001) {
-    const [digits, power] = value.toExponential(1).split("e-");
-    return `${digits} × 10⁻${[...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
+  if (Math.abs(value) < 1e-4) {
+    const [mantissa, power] = value.toExponential(1).split("e-");
+    return `${mantissa} × 10⁻${[...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("")}`;
   }
-  return String(Number(value.toPrecision(3)));
+  return String(Number(value.toPrecision(digits)));
 }

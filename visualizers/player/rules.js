@@ -67,12 +67,6 @@ class Moment {
   }
 }
 
-/** A number in a formula: three figures, or as many as it is given. */
-function figure(value, digits = 3) {
-  if (value !== 0 && Math.abs(value) < 1e-4) return formatNumber(value);
-  return String(Number(value.toPrecision(digits)));
-}
-
 /** A number to three decimals, with a minus sign where it is negative. */
 function signed(value) {
   return value.toFixed(3).replace("-", "−");

@@ -20,8 +20,7 @@ class Stage {
     this.player = player;
     this.canvas = make("canvas", { role: "img", title: "Press a word or patch to see how it was decided", click: (event) => this.explain(event) });
     this.context = this.canvas.getContext("2d");
-    [this.says, this.notes] = [make("strong", {}), make("span", {})];
-    this.hint = make("span", {}, "Drag the coin to see what would follow.");
+    [this.says, this.notes, this.hint] = [make("strong", {}), make("span", {}), make("span", {})];
     this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes, this.hint);
     this.card = make("dl", { class: "ds-card" });
     this.coin = makeSlider({ class: "ds-coin-slider", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been", change: () => this.ask() }, (value) => this.suppose(value));
@@ -536,7 +535,7 @@ class Stage {
     if (this.canvas.ariaLabel !== label) this.canvas.setAttribute("aria-label", label);
     this.held = verdict?.seen === 1 && verdict.verdict.moment.ratioDecided && verdict.alpha === 1 ? verdict : null;
     this.coin.hidden = !this.held || Boolean(player.kept);
-    this.hint.hidden = this.coin.hidden || player.playing || Boolean(this.supposing);
+    say(this.hint, this.coin.hidden || player.playing || this.supposing ? "" : "Drag the coin to see what would follow.");
     if (!this.held) return;
     const tall = place.unit * verdict.verdict.columns[0].q;
     Object.assign(this.coin.style, { left: `${place.x(0) - 22}px`, top: `${place.base - tall - 11}px`, height: `${tall + 22}px` });
