@@ -5,7 +5,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from engines.sampling.chance import Draw, SeededChance, Turned
+from engines.sampling.chance import Draw, SeededChance
 from engines.sampling.coupling import (
     collision_gumbel,
     collision_independent,
@@ -24,13 +24,6 @@ def test_a_number_depends_on_its_name_alone() -> None:
     _, coin = chance.keep(half, Draw("verify", 2, torch.tensor([5, 6, 7])))
     _, again = SeededChance(7).keep(half[:2], Draw("verify", 2, torch.tensor([7, 5])))
     assert torch.equal(again, coin[[2, 0]])
-
-
-def test_a_coin_that_is_turned_is_that_of_one_verdict() -> None:
-    half, draw = torch.full(WHERE.shape, 0.5, dtype=torch.float64), Draw("verify", 2, WHERE)
-    _, coins = SeededChance(7).keep(half, draw)
-    kept, others = SeededChance(7, turned=Turned(3, float(f"{coins[3]:.6g}"), 0.0)).keep(half, draw)
-    assert (others != coins).nonzero().tolist() == [[3]] and others[3] == 0 and kept[3]
 
 
 @pytest.mark.parametrize(
