@@ -13,7 +13,6 @@ from demo.pages.watch import WatchPage
 from demo.panels import controls
 from demo.panels.controls import CUSTOM, DEFAULTS
 from demo.panels.what_if import read_asked
-from demo.runs.recordings import Recording
 from demo.server.sessions import url
 from engines.config import ConfigError, make_config, settings
 from engines.methods import METHODS, SHARED
@@ -157,28 +156,23 @@ def test_every_preset_is_a_sound_choice_that_leaves_nothing_of_the_one_before() 
             controls.preset_values(method, "none such")
 
 
-def test_a_coin_that_is_let_go_is_decoded_with_all_else_as_it_was(
-    page: WatchPage, recorded: tuple[Recording, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trace, mine = recorded[0].traces[-1], gr.Request(session_hash="mine")
-    index = next(index for index, step in enumerate(trace.steps) if Fate.RESAMPLED in step.fate)
-    entry = trace.steps[index].fate.index(Fate.RESAMPLED)
-    asked = {"trace": url(recorded[0].paths[-1]), "step": index, "entry": entry, "coin": 0.0}
-
-    def answered() -> dict[str, Any]:
-        *_, update = page.what_if.decode({page.what_if.asked: asked}, mine)
-        return dict(update[page.viewer])
-
-    made = read_trace(page.site.visitors.root / str(answered()["url"]).removeprefix("traces/"))
-    assert [step.token for step in made.steps[:index]] == [step.token for step in trace.steps[:index]]
-    own, other = trace.steps[index], made.steps[index]
-    assert own.coin is not None and other.coin == (*own.coin[:entry], 0.0, *own.coin[entry + 1 :])
-    assert (other.fate[entry], other.token[entry]) == (Fate.ACCEPTED, own.draft[entry] if own.draft else None)
+def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = page.what_if.recorded[0] / "scd.json.gz"
+    trace = read_trace(path)
+    index, own = [(index, step) for index, step in enumerate(trace.steps) if Fate.RESAMPLED in step.fate][-1]
+    entry = own.fate.index(Fate.RESAMPLED)
+    asked = {"trace": url(path), "step": index, "entry": entry, "coin": 0.0}
+    ask = ({page.what_if.asked: asked}, gr.Request(session_hash="mine"))
+    *_, made = page.what_if.decode(*ask)
+    steps = read_trace(page.site.visitors.root / made[page.viewer]["url"].removeprefix("traces/")).steps
+    assert own.draft and own.coin and steps[index].token[entry] == own.draft[entry]
+    turned = (*own.coin[:entry], 0.0, *own.coin[entry + 1 :])
+    assert [step.coin for step in steps[: index + 1]] == [*(step.coin for step in trace.steps[:index]), turned]
     monkeypatch.setattr("demo.panels.what_if.request_of", lambda _: None)
-    assert answered()["title"] == "The model is not here, or not with these settings."
-    folders = (page.site.visitors.root, [recorded[0].paths[-1].parent])
+    *_, told = page.what_if.decode(*ask)
+    assert told[page.viewer]["title"] == "The model is not here, or not with these settings."
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]
     for one in [None, [], *({**asked, **part} for part in wrong)]:
         with pytest.raises(ConfigError, match="what-if: names no coin"):
-            read_asked(one, *folders)
+            read_asked(one, page.site.visitors.root, [path.parent])

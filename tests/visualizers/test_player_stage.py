@@ -213,12 +213,8 @@ def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None
     expect(page.locator(".ds-caption")).to_contain_text("Below p: accepted.")
     expect(page.locator(".ds-caption")).to_contain_text("9 tokens in this pass instead of 5")
     page.mouse.up()
-    told = "The model is not here. What follows is from this run's own random numbers."
-    expect(page.locator(".ds-say")).to_contain_text(told)
+    expect(page.locator(".ds-say")).to_contain_text("The model is not here. What follows is from this run's own")
     assert 0 < page.evaluate("player.stage.drawn.verdict.coin") < 0.059
-    coin.press("Home")
-    settle(page)
-    assert page.evaluate("player.stage.drawn.verdict.coin") == 0
     coin.press("End")
     expect(page.locator(".ds-caption")).to_contain_text("Above p: rejected.")
     assert page.evaluate("JSON.stringify(player.snapshot())") == before
