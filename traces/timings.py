@@ -35,14 +35,19 @@ class Timing:
     share_target: Number
     share_head: Number
     share_deciding: Number
-    acceptance: Number
+    acceptance: Number = 0.0
     """Of judged drafts."""
-    draft_cost: Number
-    """Of a draft, in tokens of ordinary decoding."""
-    verify_cost: Number
+    draft_cost: Number = 0.0
+    """Of a draft, in tokens of ordinary decoding; 0 in files from before it was measured."""
+    verify_cost: Number = 0.0
     """Of a verification, likewise."""
     drafter: OptionalLabel = ""
     verdict: OptionalLabel = ""
+
+    @property
+    def costed(self) -> bool:
+        """Whether the row says what drafts and verifications cost."""
+        return self.draft_cost > 0 and self.verify_cost > 0
 
     @property
     def way(self) -> str:

@@ -12,7 +12,6 @@ from visualizers.__main__ import main
 ROW: dict[str, Any] = {"method": "cspd", "gamma": 8, "batch": 1, "tokens_per_verification": 3.5}
 ROW |= {"tokens_expected": 3.75, "faster_median": 1.5, "faster_low_quartile": 1.25, "faster_high_quartile": 2.0}
 ROW |= {"share_draft": 0.25, "share_target": 0.5, "share_head": 0.125, "share_deciding": 0.125}
-ROW |= {"acceptance": 0.5, "draft_cost": 0.25, "verify_cost": 1.25}
 ROWS = [ROW, ROW | {"gamma": 4, "faster_median": 1.25}, ROW | {"batch": 32}]
 WINDOW: dict[str, Any] = {"kind": "video", "decoder": "GS-SJD", "window": 64, "nfe_ratio": 8.5, "nfe_ratio_error": 0.5}
 WINDOW |= {"time_ratio": 3.0, "time_ratio_error": 0.25}
@@ -41,8 +40,9 @@ def test_shares_stack_up_to_the_whole() -> None:
 
 
 def test_drafters_and_verdicts_are_told_apart_beside_what_drafts_may_cost() -> None:
+    costed = {"acceptance": 0.5, "draft_cost": 0.25, "verify_cost": 1.25, "gamma": 1, "drafter": "mixture"}
     ways = [{"verdict": "block"}, {"verdict": "maximal"}, {"verdict": "block", "batch": 32}]
-    timings = read_timings(written([ROW | {"gamma": 1, "drafter": "mixture"} | way for way in ways]))
+    timings = read_timings(written([ROW | costed | way for way in ways]))
     speed = TIMING_FIGURES["speed-up"].draw(timings)
     assert {mark.name for mark in speed.data} >= {"batch 1, mixture, block", "batch 1, mixture, maximal"}
     needed, measured, *others = TIMING_FIGURES["break-even"].draw(timings).data
@@ -51,6 +51,8 @@ def test_drafters_and_verdicts_are_told_apart_beside_what_drafts_may_cost() -> N
     for cost, acceptance in zip(needed.x, needed.y, strict=True):
         assert 1 + acceptance == pytest.approx(1.25 + cost)  # one draft yields 1 + a tokens
     assert max(needed.x) == 0.5
+    old = TIMING_FIGURES["break-even"].draw(read_timings(written()))
+    assert "measure again" in old.layout.annotations[0].text
 
 
 def test_passes_by_window_are_drawn_with_their_errors() -> None:

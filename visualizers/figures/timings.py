@@ -132,8 +132,12 @@ def _shares(timings: Timings) -> go.Figure:
     "tokens of ordinary decoding.",
 )
 def _break_even(timings: Timings) -> go.Figure:
-    batch = min(row.batch for row in timings.rows)
-    rows = [row for row in timings.rows if row.batch == batch]
+    rows = [row for row in timings.rows if row.costed]
+    if not rows:
+        problem = "These rows do not say what a draft costs; measure again with benchmarks.continuous."
+        return go.Figure().add_annotation(text=problem, showarrow=False)
+    batch = min(row.batch for row in rows)
+    rows = [row for row in rows if row.batch == batch]
     ways = list(dict.fromkeys(row.way for row in rows))
     figure = side_by_side([plain(way) for way in ways], horizontal_spacing=0.05, shared_yaxes=True)
     widest = max(_WIDEST, *(1.1 * row.draft_cost for row in rows))
