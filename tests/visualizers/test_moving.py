@@ -15,7 +15,7 @@ from support.handmade import ALL
 from support.hostile import written
 from support.raster import jacobi, ordinary
 
-from traces import states
+from traces import read, states
 from traces.hardware import predict, read_machine
 from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
@@ -107,6 +107,15 @@ def test_on_the_clock_of_milliseconds_every_pass_ends_when_it_did() -> None:
         replace(look, clock="computed")
     by_fives = moments(traces[:1], replace(SMALL, every=5))
     assert [moment.counts[0] for moment in by_fives] == [0, 5, 10, 12]  # never without the last
+
+
+def test_a_pass_of_a_drafter_is_less_of_a_frame_than_one_of_the_target() -> None:
+    steps = (trace := read(Path("assets/traces/speculative-smollm2.json.gz"))).steps
+    spent = {role: [s.call.milliseconds.total for s in steps if s.call.role == role] for role in ("draft", "target")}
+    part = sum(spent["draft"]) / len(spent["draft"]) / min(spent["target"])
+    ends = np.cumsum([part if step.call.role == "draft" else 1 for step in steps])
+    shown = [moment.counts[0] for moment in moments([trace], SMALL)]
+    assert 0 < part < 0.2 and shown == [sum(ends <= k) for k in range(int(ends[-1]) + 1)] + [len(steps)]
 
 
 def decoded(path: Path, size: tuple[int, int]) -> list[Image.Image]:

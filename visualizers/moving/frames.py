@@ -311,7 +311,9 @@ class Film:
             return f"Time computed for {machine.device.name}, {machine.target.name}, {self._look.slow:g}x slower."
         if self._look.clock == "milliseconds":
             return f"Time as measured, shown {self._look.slow:g}x slower."
-        return f"A frame is {self._look.every} forward pass{'es' if self._look.every > 1 else ''} of every run."
+        drafted = any(step.call.role == "draft" for trace in self._traces for step in trace.steps)
+        passes = f"{'target' if drafted else 'forward'} pass{'es' if self._look.every > 1 else ''}"
+        return f"A frame is {self._look.every} {passes} of every run."
 
     def _comparison(self) -> str:
         """Say how the last run compares with the first; nothing where they cannot be compared."""

@@ -21,7 +21,7 @@ MOST_CELLS: Final = 2**23
 _RANGES: Final = {"fps": (1, 50), "width": (240, 1600), "every": (1, 2**16), "slow": (0.001, 1000), "hold": (0, 30)}
 """Setting -> smallest and largest value."""
 _SLACK: Final = 1e-6
-"""Milliseconds by which a sum of rounded times may miss the end of a pass."""
+"""By how much of its unit a sum of rounded times may miss the end of a pass."""
 
 
 class MovingError(ValueError):
@@ -38,7 +38,10 @@ class Look:
     """How a moving picture is made; a value out of range raises `MovingError`."""
 
     clock: Clock = "passes"
-    """Whether a frame is one forward pass of every run, or a span of time: measured, or computed for a `machine`."""
+    """Whether a frame is a forward pass of every run, or a span of time: measured, or computed for a `machine`.
+
+    A drafter's pass counts its share of a target pass.
+    """
     machine: Machine | None = None
     theme: Theme = "light"
     fps: float = 10
@@ -96,7 +99,7 @@ def fitting(traces: Sequence[Trace], look: Look) -> Look:
     """
     most = max(1, _most_frames(traces, look) - 1)
     if look.clock == "passes":
-        longest = max((len(trace.steps) for trace in traces), default=0)
+        longest = max((_weighed(trace)[-1] for trace in traces), default=0)
         return replace(look, every=max(look.every, ceil(longest / most)))
     seconds = max(pass_ends(trace, look.machine)[-1] for trace in traces) / 1000
     return replace(look, slow=min(look.slow, 0.99 * most / (look.fps * seconds))) if seconds else look
@@ -121,13 +124,25 @@ def _most_frames(traces: Sequence[Trace], look: Look) -> int:
     return min(MOST_FRAMES, int((MOST_SECONDS - look.hold) * look.fps), MOST_CELLS // max(1, positions))
 
 
+def _weighed(trace: Trace) -> list[float]:
+    """Return when each pass ends on the clock of passes.
+
+    A drafter's pass counts its mean time over that of the fastest target pass, 1 where these were not timed.
+    """
+    drafts, target = (
+        [step.call.milliseconds.total for step in trace.steps if (step.call.role == "draft") is drafted]
+        for drafted in (True, False)
+    )
+    part = sum(drafts) / len(drafts) / min(target) if drafts and any(drafts) and min(target, default=0) else 1.0
+    return list(accumulate((part if step.call.role == "draft" else 1.0 for step in trace.steps), initial=0.0))
+
+
 def _by_pass(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
-    longest = max(len(trace.steps) for trace in traces)
-    counts = [*range(0, longest, look.every), longest]
-    most = _most_frames(traces, look)
-    if len(counts) > most:
-        raise MovingError(f"{len(counts)} frames are more than {most}", f"set every to {fitting(traces, look).every}")
-    return [tuple(min(count, len(trace.steps)) for trace in traces) for count in counts]
+    ends = [_weighed(trace) for trace in traces]
+    frames, most = 1 + ceil(max(each[-1] for each in ends) / look.every - _SLACK), _most_frames(traces, look)
+    if frames > most:
+        raise MovingError(f"{frames} frames are more than {most}", f"set every to {fitting(traces, look).every}")
+    return _counts(ends, look.every, frames)
 
 
 def _by_time(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
@@ -140,5 +155,10 @@ def _by_time(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
     if frames > most:
         slow = fitting(traces, look).slow
         raise MovingError(f"{frames} frames are more than {most}", f"show it faster, with slow {slow:.2g} or less")
+    return _counts(ends, step, frames)
+
+
+def _counts(ends: Sequence[Sequence[float]], step: float, frames: int) -> list[tuple[int, ...]]:
+    """Return how many passes of every run are over in each frame, all in the last one."""
     counts = [tuple(bisect_right(each, frame * step + _SLACK) - 1 for each in ends) for frame in range(frames)]
-    return [*counts[:-1], tuple(len(trace.steps) for trace in traces)]
+    return [*counts[:-1], tuple(len(each) - 1 for each in ends)]
