@@ -105,6 +105,6 @@ def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:
 def test_the_tour_stands_still_at_what_it_points_at(browser: Browser, shipped_server: str) -> None:
     with visit(browser, f"{shipped_server}/#tour=4") as page:
         expect(page.get_by_role("region", name="Tour")).to_contain_text("Scene 4 of")
-        page.wait_for_function(f"{SNAPSHOT}.now > 4")
+        page.wait_for_function(f"{SNAPSHOT}.now > 1")
         expect(page.locator("#viewer .ds-caption")).to_contain_text(TOUR[2][1])
         assert page.evaluate(f"({ON_STAGE})({TOUR[2][2]})") and not page.evaluate(f"{SNAPSHOT}.playing")

@@ -53,7 +53,7 @@ def test_a_coarse_trace_says_nothing_that_is_not_there(page: Page) -> None:
     show(page, replace(known, legend=words), fragment="#step=2&ids")
     expect(page.locator(".ds-tokens")).to_contain_text("The small red boot is new")
     show(page, coarse, coarse, coarse, fragment="#three")
-    expect(page.get_by_label("Trace on the left").locator("option").first).to_have_text("1. elsewhere")
+    expect(page.locator(".ds-lane")).to_have_count(3)
 
 
 RUNS: list[tuple[list[Trace], int]] = [

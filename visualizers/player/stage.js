@@ -535,7 +535,7 @@ class Stage {
     if (this.canvas.ariaLabel !== label) this.canvas.setAttribute("aria-label", label);
     this.held = verdict?.seen === 1 && verdict.verdict.moment.ratioDecided && verdict.alpha === 1 ? verdict : null;
     this.coin.hidden = !this.held || Boolean(player.kept);
-    say(this.hint, this.coin.hidden || player.playing || this.supposing ? "" : "Drag the coin to see what would follow.");
+    say(this.hint, !isText || this.coin.hidden || player.playing || this.supposing ? "" : "Drag the coin to see what would follow.");
     if (!this.held) return;
     const tall = place.unit * verdict.verdict.columns[0].q;
     Object.assign(this.coin.style, { left: `${place.x(0) - 22}px`, top: `${place.base - tall - 11}px`, height: `${tall + 22}px` });
