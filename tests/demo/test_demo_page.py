@@ -95,13 +95,15 @@ def test_a_preset_moves_the_controls_and_a_moved_control_makes_it_custom(page: P
 
 @pytest.mark.timed
 def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page) -> None:
-    choose_raster(page)
+    page.locator(".settings > button").first.click()
+    page.get_by_label("Model").click()
+    page.get_by_role("option", name=MODELS["studio-video"].label, exact=True).click()  # takes seconds
     run(page)
     # In one go: the run could end between seeing the first step and pressing the button.
     page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.steps > 0 && (document.getElementById('stop').click(), true)")
     settled(page)
     expect(page.locator("#problem")).to_contain_text("Stopped.")
-    assert 0 < still(page, f"{SNAPSHOT}.lanes[0].steps") < 256
+    assert 0 < still(page, f"{SNAPSHOT}.lanes[0].steps") < 1008
 
 
 def test_a_bad_prompt_is_answered_and_loses_nothing_and_the_keyboard_reaches_the_form(page: Page) -> None:
