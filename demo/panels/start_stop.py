@@ -43,7 +43,10 @@ class StartStop:
         """
 
         def unpacked(values: Update, request: gr.Request) -> Iterator[Update]:
-            return work(values | dict(zip(self.form, values[self.sent], strict=True)), request)
+            sent: Any = values.get(self.sent)
+            if not isinstance(sent, list) or len(sent) != len(self.form):
+                raise ValueError("form: the page sends one value for each of its fields; reload it.")
+            return work(values | dict(zip(self.form, sent, strict=True)), request)
 
         begun = {self.start: gr.update(interactive=False), box: notice("info", WAITING, "One moment.")}
         press = f"(...form) => [...({by_script(begun)})(), form]"
