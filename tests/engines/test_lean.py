@@ -11,7 +11,7 @@ from transformers.cache_utils import Cache
 from engines.continuous.denoising import respaced
 from engines.models import heads
 from engines.models import lean as lean_module
-from engines.models.lean import CachedLinear, Lean, LeanCausalLM, Linear, PackedLinear, lean, packs
+from engines.models.lean import CachedLinear, HalfLinear, Lean, LeanCausalLM, Linear, PackedLinear, lean, packs
 from engines.models.sessions.causal import SlotCache, SlotLayer, Slots
 
 CLOSE, UNNORMED = {"atol": 2e-5, "rtol": 2e-5}, {"atol": 2e-4, "rtol": 1e-4}
@@ -187,3 +187,13 @@ def test_a_conditioned_head_says_at_every_step_what_the_head_says(
         at_once = denoise.along(states, schedule)
         for k, i in enumerate(reversed(range(9))):
             torch.testing.assert_close([part[k] for part in at_once], list(denoise(states[k], schedule, i)), **CLOSE)
+
+
+@pytest.mark.parametrize("kind", [CachedLinear, HalfLinear, PackedLinear])
+def test_a_packed_product_becomes_what_the_plain_one_does(kind: type[PackedLinear]) -> None:
+    if not packs():
+        pytest.skip("this machine packs no weights")
+    weight, x, other = (torch.randn(rows, 32, generator=torch.Generator().manual_seed(rows)) for rows in (32, 16, 17))
+    plain, packed = Linear(weight / 6, weight[0]), kind(weight / 6, weight[0])
+    for then, with_ in (("none", None), ("swish", None), ("mul", other[:16]), ("add", other[:16])):
+        assert (packed(x, then, with_) - plain(x, then, with_)).abs().max() < 0.1, then
