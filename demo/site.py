@@ -69,3 +69,7 @@ class Site:
     def visitor(self, request: gr.Request) -> Visitor:
         """The visitor who sent a request."""
         return self.visitors.of(request.session_hash)
+
+    def ask_to_stop(self, request: gr.Request) -> None:
+        """Let what the visitor has under way end before its next pass."""
+        self.visitor(request).stop()

@@ -37,7 +37,7 @@ from engines.models.bundled.prompts import SLOTS
 from engines.models.catalog import MODELS, at_hand, default_model, how_to_fetch, sampling_of, ships
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
-from engines.runtime.request import Request
+from engines.runtime.request import Request, read_method
 from engines.sampling.chance import LARGEST_SEED, read_seed
 from traces.schema import Trace
 
@@ -81,16 +81,15 @@ class WatchPage:
         """The address that is being opened, until its run is over."""
         tour(toured, elem_id="tour")
         self.viewer = trace_viewer("viewer", offered(self.pairs, _INVITE if toured else ""), first=True)
-        self._build_form(_USUAL)
+        self._build_form(_USUAL, recordings)
         self._build_outcome()
         self.gallery = GalleryPanel(recordings, gone)
         self.trace = TracePanel(site)
-        self.what_if = WhatIf(site, self.viewer, recordings)
         self._connect()
         for pair in self.pairs[:1]:
             begin_with(self._about(pair.recording.traces, Shown(pair.recording.paths, _RECORDED)))
 
-    def _build_form(self, model: ModelInfo) -> None:
+    def _build_form(self, model: ModelInfo, recordings: Sequence[Recording]) -> None:
         with gr.Row(elem_id="ask"):
             self.prompt = gr.Textbox(
                 value=model.default_prompt,
@@ -106,6 +105,7 @@ class WatchPage:
             )
             self.buttons = StartStop(self.site, "run", "stop", "Run", scale=1, min_width=110)
             self.buttons.triggers.append(self.prompt.submit)
+            self.what_if = WhatIf(self.site, self.viewer, recordings)
         self.problem = notice_box(elem_id="problem")
         self.fetching = FetchPanel(self.site, self.problem) if local(os.environ) else None
         self.examples = {
@@ -176,6 +176,7 @@ class WatchPage:
             self.form += some.of.values()
         about = {self.site.shown, self.caption, self.facts, self.why, self.reasons, *self.again.parts}
         done = {self.problem, self.viewer, self.opening, *about}
+        gr.on(self.buttons.triggers, None, cancels=[self.what_if.decoding], **QUIET)
         self.over = self.buttons.connect("run", self.decode, {self.opening}, done, self.problem)
         live = {self.caption: gr.update(value=_CAPTION_LIVE, visible=True)} | self._outcome(())
         live |= self.again.cleared() | self.moving.cleared()
@@ -293,7 +294,7 @@ class WatchPage:
 
         Raises ValueError naming the field, its value and the remedy.
         """
-        method = METHODS[values[self.method]]
+        method = read_method(str(values[self.method]))
         sampling = self.sampling[method.family].values(values)
         config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
         seed = read_seed(values[self.seed])

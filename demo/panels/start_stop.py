@@ -53,14 +53,10 @@ class StartStop:
         pressed = gr.on(self.triggers, None, self.form, [*begun, self.sent], js=press, **QUIET)
         handle = queued(self.site, box, kind, unpacked, shows={self.stop: gr.update(visible=True)})
         done = pressed.then(handle, {*reads, self.sent}, [self.stop, *changes], **COMPUTE, **QUIET)
-        self.stop.click(self.ask_to_stop, None, None, **AT_ONCE)
+        self.stop.click(self.site.ask_to_stop, None, None, **AT_ONCE)
         settled = {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False)}
         return done.then(None, None, [*settled], js=by_script(settled), **QUIET)
 
     def press_at(self, event: Any, unless: str) -> None:
         """Begin at an event, too, where the page has nothing yet that `unless` selects."""
         event(None, js=f"() => ({PRESS})('#{self.start.elem_id}', '{unless}')", **QUIET)
-
-    def ask_to_stop(self, request: gr.Request) -> None:
-        """Let it end before its next pass."""
-        self.site.visitor(request).stop()

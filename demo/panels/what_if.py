@@ -14,8 +14,8 @@ from demo.runs.decoding import Ended
 from demo.runs.recordings import Recording
 from demo.server.limits import COMPUTE
 from demo.server.queue import decoded, queued
-from demo.server.sessions import trace_file
-from demo.site import AT_ONCE_LATEST, LATEST, Site, Update
+from demo.server.sessions import trace_file, url
+from demo.site import AT_ONCE, AT_ONCE_LATEST, LATEST, QUIET, Site, Update, by_script
 from engines.config import ConfigError
 from engines.sampling.chance import Turned
 from traces import read
@@ -27,7 +27,7 @@ _OTHERWISE: Final = "Decoded here, the run differs before this pass."
 
 
 class WhatIf:
-    """Answers a player whose coin was let go, in the player itself."""
+    """Answers a player whose coin was let go, in the player itself; of what follows another coin can be turned, too."""
 
     def __init__(self, site: Site, viewer: gr.HTML, recordings: Sequence[Recording]) -> None:
         """The `recordings` are those that the viewer may show beside a visitor's own runs."""
@@ -35,26 +35,39 @@ class WhatIf:
         self.recorded = list({path.parent for one in recordings for path in one.paths})
         self.asked = gr.State(None)
         """What the player sent, unread."""
+        self.turned = gr.State({})
+        """The coins that were turned already, by the address of the trace that they led to."""
+        self.stop = gr.Button("Stop", elem_id="stop-what-if", variant="stop", scale=1, min_width=110, visible=False)
         asked = viewer.supposed(_sent, None, self.asked, **AT_ONCE_LATEST)
-        work = queued(site, viewer, "what-if", self.decode, stops=False)
-        asked.then(work, {self.asked}, viewer, **COMPUTE, **LATEST)
+        work = queued(site, viewer, "what-if", self.decode, shows={self.stop: gr.update(visible=True)})
+        reads, changes = {self.asked, self.turned}, [viewer, self.turned, self.stop]
+        self.decoding = asked.then(work, reads, changes, **COMPUTE, **LATEST)
+        hidden = by_script({self.stop: gr.update(visible=False)})
+        self.decoding.then(None, None, [self.stop], js=f"() => ({hidden})()[0]", **QUIET)
+        viewer.supposed(None, cancels=[self.decoding], **QUIET)  # the coin that was let go last counts
+        self.stop.click(site.ask_to_stop, None, None, **AT_ONCE)
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
-        """Decode the whole run again with one coin turned; raises ConfigError for what no player sends."""
-        asked = values[self.asked]
-        trace, turned = read_asked(asked, self.site.visitors.root, self.recorded)
+        """Decode the whole run again with one more coin turned; one that is stopped is shown if it came so far.
+
+        Raises ConfigError for what no player sends.
+        """
+        asked, visitor = values[self.asked], self.site.visitor(request)
+        trace, turn = read_asked(asked, self.site.visitors.root, self.recorded)
+        turned = (*values[self.turned].get(asked["trace"], ()), turn)
         again, before, why = request_of(trace), trace.steps[: asked["step"]], _NO_MODEL
-        for message in decoded([replace(again, turned=turned)], lambda: False, "what-if") if again else ():
+        for message in decoded([replace(again, turned=turned)], visitor.stopped, "what-if") if again else ():
             if isinstance(message, Ended):
                 (made,) = message.traces
                 same = all(one.token == other.token for one, other in zip(before, made.steps, strict=False))
-                why = message.ended or ("" if same else _OTHERWISE)
+                why = (message.ended if len(made.steps) <= len(before) else "") if same else _OTHERWISE
             yield {}  # which ends it where nobody waits any more
         if why:
             yield {self.viewer: notice("info", _OWN, why)}
         else:
-            shown = self.site.visitor(request).keep([made], "what if")
-            yield {self.viewer: supposed(turned.instead, shown.paths[0])}
+            (path,) = visitor.keep([made], "what if").paths
+            kept = {**values[self.turned], url(path): turned}
+            yield {self.viewer: supposed(turn.instead, path), self.turned: kept}
 
 
 def _sent(event: gr.EventData) -> Any:

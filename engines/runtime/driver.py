@@ -49,8 +49,8 @@ class Job:
     """Drafts in place of the catalogue's small model, for methods that have another model draft."""
     likely: int | None = None
     """Tokens to record of each distribution behind a verdict; by default `LIKELY` on the catalogue's models."""
-    turned: Turned | None = None
-    """A verdict whose coin is another than the seed's."""
+    turned: Sequence[Turned] = ()
+    """Verdicts whose coins are others than the seed's, in the order in which they were turned."""
 
     def __post_init__(self) -> None:
         read_seed(self.seed)

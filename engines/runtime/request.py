@@ -3,7 +3,7 @@
 The command line, Python, the app and the benchmarks all begin a run here.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, is_dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -63,7 +63,7 @@ class Request:
     """See `Job.likely`."""
     sample: int = 0
     """See `Job.sample`."""
-    turned: Turned | None = None
+    turned: Sequence[Turned] = ()
     """See `Job.turned`."""
     local: bool = False
     """Whether the caller owns this machine: then a model may be a folder or OWNER/NAME, and a prompt a clip's path."""

@@ -6,7 +6,7 @@ enumerator in place of the seed and walk every branch of a decoder with its exac
 """
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -157,7 +157,7 @@ def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tenso
 class SeededChance:
     """Counter-based randomness: every number is a hash of (seed, sample, purpose, iteration, position, id)."""
 
-    def __init__(self, seed: int, sample: int = 0, turned: Turned | None = None) -> None:
+    def __init__(self, seed: int, sample: int = 0, turned: Sequence[Turned] = ()) -> None:
         self.same_noise = False
         self._turned = turned
         self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
@@ -168,7 +168,7 @@ class SeededChance:
     ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
         """See `Chance.keep`."""
         coin = self._uniform(draw)
-        if turned := self._turned:
+        for turned in self._turned:
             near = (coin - turned.coin).abs() <= _ROUNDED * turned.coin
             coin = torch.where(near & (draw.position == turned.position), turned.instead, coin)
         return coin < prob, coin

@@ -89,7 +89,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     request = gr.Request(session_hash="mine")
     for last in compare.decode(values, request):
         if last[compare.problem]["share"] is not None:
-            compare.fetching.ask_to_stop(request)  # what is there stays, and the button goes on with the rest
+            compare.site.ask_to_stop(request)  # what is there stays, and the button goes on with the rest
     assert [entry.address for entry in last[compare.tray].chosen] == ["scd"]
     assert last[compare.wanted] == (own, FILE) and last[compare.fetch]["value"] == "Decode 1 run of this address"
     assert "1 of the 1 runs were not decoded" in last[compare.problem]["text"]

@@ -102,7 +102,7 @@ def test_stop_is_there_while_something_is_under_way() -> None:
     for _ in range(2):  # what was asked of the first one does not stop the second
         shown = {buttons.stop: gr.update(visible=True)}
         assert asyncio.run(told([3])) == [shown, {**shown, box: 3}]
-        buttons.ask_to_stop(request)
+        buttons.site.ask_to_stop(request)
         assert site.visitor(request).stopped()
     for wrong in (None, [], [1, 2], {"0": 1}, "x"):
         assert "one value for each of its fields" in asyncio.run(told(wrong))[-1][box]["text"]

@@ -1,5 +1,6 @@
 """The handlers of Watch, and controls made from what a Config says of its fields; without a browser."""
 
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from demo.pages.watch import WatchPage
 from demo.panels import controls
 from demo.panels.controls import CUSTOM, DEFAULTS
 from demo.panels.what_if import read_asked
-from demo.server.sessions import url
+from demo.server.sessions import Visitor, url
 from engines.config import ConfigError, make_config, settings
 from engines.methods import METHODS, SHARED
 from engines.models.bundled.tally import EXAMPLE, LINE, read
@@ -21,7 +22,7 @@ from engines.models.catalog import offered
 from engines.models.errors import ModelError
 from engines.runtime.request import Request
 from traces import read as read_trace
-from traces.schema import Fate
+from traces.schema import Fate, Step
 
 
 @pytest.fixture
@@ -67,6 +68,12 @@ def test_a_model_that_is_not_fetched_says_how(page: WatchPage, monkeypatch: pyte
         "choices"
     ]
     assert page.choose_model(chosen)[page.model]["info"] is None
+
+
+@pytest.mark.parametrize(("field", "there"), [("method", "scd"), ("model", "studio-image")])
+def test_a_form_that_names_what_is_not_here_says_what_is(page: WatchPage, field: str, there: str) -> None:
+    with pytest.raises(ConfigError, match=f"{field}: there is no 'nope'; .*{there}, "):
+        list(page.decode(form(page, **{field: "nope"}), gr.Request(session_hash="mine")))
 
 
 def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(page: WatchPage) -> None:
@@ -159,17 +166,34 @@ def test_every_preset_is_a_sound_choice_that_leaves_nothing_of_the_one_before() 
 def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     path = page.what_if.recorded[0] / "scd.json.gz"
     trace = read_trace(path)
-    index, own = [(index, step) for index, step in enumerate(trace.steps) if Fate.RESAMPLED in step.fate][-1]
+    index, own = [(index, step) for index, step in enumerate(trace.steps) if Fate.RESAMPLED in step.fate][-3]
     entry = own.fate.index(Fate.RESAMPLED)
     asked = {"trace": url(path), "step": index, "entry": entry, "coin": 0.0}
-    ask = ({page.what_if.asked: asked}, gr.Request(session_hash="mine"))
-    *_, made = page.what_if.decode(*ask)
-    steps = read_trace(page.site.visitors.root / made[page.viewer]["url"].removeprefix("traces/")).steps
+    mine, what_if = gr.Request(session_hash="mine"), page.what_if
+
+    def steps_of(made: dict[Any, Any]) -> tuple[Step, ...]:
+        return read_trace(page.site.visitors.root / made[page.viewer]["url"].removeprefix("traces/")).steps
+
+    ask = ({what_if.asked: asked, what_if.turned: {}}, mine)
+    *_, made = what_if.decode(*ask)
+    steps = steps_of(made)
     assert own.draft and own.coin and steps[index].token[entry] == own.draft[entry]
     turned = (*own.coin[:entry], 0.0, *own.coin[entry + 1 :])
     assert [step.coin for step in steps[: index + 1]] == [*(step.coin for step in trace.steps[:index]), turned]
+    second = next(at for at, step in enumerate(steps) if at > index and step.coin and step.coin[0])
+    again = {"trace": made[page.viewer]["url"], "step": second, "entry": 0, "coin": 0.25}
+    *_, both = what_if.decode({what_if.asked: again, what_if.turned: made[what_if.turned]}, mine)
+    assert [step.token for step in steps_of(both)[:second]] == [step.token for step in steps[:second]]
+    assert steps_of(both)[second].coin[0] == 0.25  # type: ignore[index]
+    passes = count()
+    monkeypatch.setattr(Visitor, "stopped", lambda _: next(passes) >= index)  # at its very pass, then before it
+    *_, some = what_if.decode(*ask)
+    assert [step.token for step in steps_of(some)] == [step.token for step in steps[: index + 1]]
+    passes = count(1)
+    *_, told = what_if.decode(*ask)
+    assert told[page.viewer]["title"] == "Stopped."
     monkeypatch.setattr("demo.panels.what_if.request_of", lambda _: None)
-    *_, told = page.what_if.decode(*ask)
+    *_, told = what_if.decode(*ask)
     assert told[page.viewer]["title"] == "The model is not here, or not with these settings."
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]

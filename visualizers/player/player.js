@@ -274,7 +274,7 @@ class Player {
     }
     await this.fetched([url], ([trace]) => {
       if (this.stage.supposing !== supposing) return;
-      this.kept = { lane, now };
+      this.kept ??= { lane, now };
       this.show(this.lanes.length - 1, trace);
       this.refresh();
       this.set(this.stage.replay.ends[this.clock][supposing.moment.index + Number(wantsStillness())]);

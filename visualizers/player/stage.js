@@ -534,7 +534,7 @@ class Stage {
     const label = `Pass ${Math.min(replay.length, Math.ceil(done + this.at(player.now)[1] / 1e6))} of ${replay.length}. ${[...caption, branches].filter(Boolean).join(" ")} ${isText ? `The text so far: ${text.join(" ")}` : `${formatInteger(replay.tokensIn(replay.seek(done)))} of ${formatInteger(replay.positions)} tokens are final.`}`;
     if (this.canvas.ariaLabel !== label) this.canvas.setAttribute("aria-label", label);
     this.held = verdict?.seen === 1 && verdict.verdict.moment.ratioDecided && verdict.alpha === 1 ? verdict : null;
-    this.coin.hidden = !this.held || Boolean(player.kept);
+    this.coin.hidden = !this.held;
     say(this.hint, !isText || this.coin.hidden || player.playing || this.supposing ? "" : "Drag the coin to see what would follow.");
     if (!this.held) return;
     const tall = place.unit * verdict.verdict.columns[0].q;
@@ -590,7 +590,7 @@ class Stage {
     const { supposing, replay, player: { kept } } = this;
     if (supposing || !kept) return supposing?.said ?? "";
     const [made, usual] = [replay, kept.lane.replay].map(({ length, drafts }) => length - drafts);
-    return `What if, decoded live: ${counted(made, replay.drafts ? "target pass" : "pass")}${made === usual ? ", as before" : ` instead of ${usual}`}.`;
+    return `What if, decoded live: ${counted(made, replay.drafts ? "target pass" : "pass")}${!replay.whole ? ", then stopped" : made === usual ? ", as before" : ` instead of ${usual}`}.`;
   }
 }
 
