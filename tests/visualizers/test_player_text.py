@@ -222,12 +222,12 @@ def test_the_mask_is_drawn_and_the_router_is_told(page: Page) -> None:
     go(page, first)
     canvas.hover(position={"x": left + 3.5 * size, "y": top + 9.5 * size})
     settle(page)
-    assert page.locator(".ds-mask .ds-words").inner_text() == "Query M1 does not see key D2."
+    assert page.locator(".ds-mask .ds-words").inner_text() == "Query M2 does not see key D3."
     canvas.focus()
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("ArrowLeft")
     settle(page)
-    assert canvas.get_attribute("aria-valuetext") == "Query M1 sees key D0."
+    assert canvas.get_attribute("aria-valuetext") == "Query M2 sees key D1."
     assert snapshot(page)["now"] == first
     every_view(page)  # and back to the stage
     caption = page.locator(".ds-caption")

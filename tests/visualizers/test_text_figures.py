@@ -13,7 +13,7 @@ from traces.schema import Fate, Mask
 from traces.text_stats import by_draft_step, decisions, decode_order, estimator_errors, global_ar_ness, local_ar_ness
 from visualizers import FIGURES
 from visualizers.figures.graph import HORIZONS, SIZES, pass_with_graph
-from visualizers.figures.mask import boundaries, cells, pass_with_mask
+from visualizers.figures.mask import boundaries, cells, numbered, pass_with_mask
 from visualizers.figures.order import along, binned
 from visualizers.figures.routing import estimator
 from visualizers.figures.throughput import Rates, rates
@@ -39,9 +39,11 @@ class TestMask:
         drawn = FIGURES["mask"].draw([RUN], step=masked[2] + 1)
         assert drawn.layout.title.text == f"Attention mask of forward pass {masked[2]} of {len(RUN.steps)} (verify)"
         mask = RUN.steps[masked[2] - 1].mask
+        queries, keys = numbered(mask.queries), numbered(mask.keys)
+        assert numbered(["P9", "<T0"]) == ["P10", "&lt;T1"]
         assert [list(row) for row in drawn.data[0].z] == cells(mask)
         sees = "sees" if cells(mask)[9][3] else "does not see"
-        assert drawn.data[0].text[9][3] == f"query {mask.queries[9]} {sees} key {mask.keys[3]}"
+        assert drawn.data[0].text[9][3] == f"query {queries[9]} {sees} key {keys[3]}"
 
 
 class TestRouting:

@@ -1,5 +1,6 @@
 """The attention mask of a forward pass."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -31,6 +32,11 @@ def boundaries(names: Sequence[str]) -> list[float]:
     return [place - 0.5 for place in range(1, len(kinds)) if kinds[place] != kinds[place - 1]]
 
 
+def numbered(labels: Sequence[str]) -> list[str]:
+    """Return labels as they are shown: a trace numbers positions from 0, what is shown from 1."""
+    return [re.sub(r"\d+$", lambda number: str(int(number[0]) + 1), plain(label)) for label in labels]
+
+
 @Figure(
     name="mask",
     title="The attention mask of a forward pass",
@@ -59,7 +65,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
 
 
 def _panel(figure: go.Figure, mask: Mask, panel: int, panels: int) -> None:
-    queries, keys, sees = [*map(plain, mask.queries)], [*map(plain, mask.keys)], cells(mask)
+    queries, keys, sees = numbered(mask.queries), numbered(mask.keys), cells(mask)
     verbs, where = ("does not see", "sees"), {"row": 1, "col": panel}
     text = [
         [f"query {query} {verbs[seen]} key {key}" for key, seen in zip(keys, row, strict=True)]

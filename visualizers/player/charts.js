@@ -205,8 +205,8 @@ class TimelineView extends View {
     }
     const positions = scene.replay.positions;
     for (const tick of ticksUpTo(positions, width > 300 ? 8 : 4, 1)) {
-      const align = tick / positions > 0.97 ? "right" : tick === 0 ? "left" : "center";
-      drawText(context, muted, String(tick), x + (tick / positions) * width, y + height + 10, align);
+      const [position, across] = [Math.max(1, tick), width / positions];
+      drawText(context, muted, String(position), x + (position - 0.5) * across, y + height + 10, tick / positions > 0.97 ? "right" : "center");
     }
     context.fillStyle = scene.theme.surface.text;
     for (const end of scene.replay.grid.frameEnds) context.fillRect(Math.round(x + (end / positions) * width), y, 1, height);
