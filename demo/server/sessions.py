@@ -41,8 +41,11 @@ class Shown:
     """Where they come from, in words."""
 
     def traces(self) -> tuple[Trace, ...]:
-        """Read them."""
-        return tuple(read(path) for path in self.paths)
+        """Read them; none once they went with whoever left the page, for whom something may still be drawn."""
+        try:
+            return tuple(read(path) for path in self.paths)
+        except FileNotFoundError:
+            return ()
 
 
 def url(path: Path) -> str:

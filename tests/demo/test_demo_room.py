@@ -207,7 +207,7 @@ def test_kept_traces_can_be_read_until_the_visitor_leaves_and_choose_no_place() 
     shown = visitor.keep([trace], "your last run")
     assert shown.traces() == (trace,)
     visitor.leave()
-    assert not shown.paths[0].exists() and visitor.stopped()
+    assert not shown.paths[0].exists() and shown.traces() == () and visitor.stopped()
     visitors, trace = Visitors(), decoded("ar")
     visitor = visitors.of("me")
     for method in ("../../../out", "/out", "a/b", "..", "x\n", "A" * 500, "${1}", "<b>"):
