@@ -57,7 +57,7 @@ def test_a_verdict_is_worked_out_and_its_coin_turned(page: Page) -> None:
         assert box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 720
 
     # Its coin below the probability: the draft is accepted, the next by its own coin, and the third fails by its own.
-    coin = panel.get_by_role("slider", name="What if the coin had been")
+    coin = panel.get_by_role("slider", name="This step's numbers if the coin had been")
     before = page.evaluate("JSON.stringify(player.snapshot())")
     coin.fill("0.1")
     expect(panel.locator(".ds-formula")).to_contain_text("coin 0.1 < 0.2: accepted")

@@ -42,7 +42,7 @@ class Worked {
   }
 
   makeCoin() {
-    this.slider = makeSlider({ class: "ds-coin", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been" }, (value) => this.turn(value));
+    this.slider = makeSlider({ class: "ds-coin", min: "0", max: "1", step: "0.001", "aria-label": "This step's numbers if the coin had been" }, (value) => this.turn(value));
     const turnBack = () => {
       this.turn(null);
       this.slider.focus();
@@ -51,7 +51,7 @@ class Worked {
     this.formula = make("p", { class: "ds-formula" });
     this.says = make("p", { class: "ds-note" });
     this.then = make("p", { class: "ds-then", role: "status" });
-    this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, make("span", {}, "What if the coin had been …"), " ", this.back), this.slider, this.then);
+    this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, make("span", {}, "This step's numbers if the coin had been …"), " ", this.back), this.slider, this.then);
   }
 
   /** A word that says what it means when pointed at or focused; p, q and the residual have their bars' colour before them. */
