@@ -20,8 +20,8 @@ class Stage {
     this.player = player;
     this.canvas = make("canvas", { role: "img", title: "Press a word or patch to see how it was decided", click: (event) => this.explain(event) });
     this.context = this.canvas.getContext("2d");
-    [this.says, this.notes, this.hint] = [make("strong", {}), make("span", {}), make("span", {})];
-    this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes, this.hint);
+    [this.says, this.notes] = [make("strong", {}), make("span", {})];
+    this.caption = make("p", { class: "ds-caption", "aria-hidden": "true" }, this.says, this.notes);
     this.card = make("dl", { class: "ds-card" });
     this.coin = makeSlider({ class: "ds-coin-slider", min: "0", max: "1", step: "0.001", "aria-label": "What if the coin had been", change: () => this.ask() }, (value) => this.suppose(value));
     this.node = make("section", { class: "ds-stage", "aria-label": "The run, step by step" }, this.canvas, this.caption, this.card, this.coin);
@@ -535,7 +535,6 @@ class Stage {
     if (this.canvas.ariaLabel !== label) this.canvas.setAttribute("aria-label", label);
     this.held = verdict?.seen === 1 && verdict.verdict.moment.ratioDecided && verdict.alpha === 1 ? verdict : null;
     this.coin.hidden = !this.held;
-    say(this.hint, !isText || this.coin.hidden || player.playing || this.supposing ? "" : "Drag the coin to see what would follow.");
     if (!this.held) return;
     const tall = place.unit * verdict.verdict.columns[0].q;
     Object.assign(this.coin.style, { left: `${place.x(0) - 22}px`, top: `${place.base - tall - 11}px`, height: `${tall + 22}px` });
@@ -585,10 +584,11 @@ class Stage {
     return shown && supposed?.now === player.now && supposed.moment.replay === replay ? supposed : null;
   }
 
-  /** Where what is shown of another coin comes from; empty where none is supposed. */
+  /** Where what is shown of another coin comes from; where none is supposed, that one can be, if one can. */
   get supposedInWords() {
     const { supposing, replay, player: { kept } } = this;
-    if (supposing || !kept) return supposing?.said ?? "";
+    if (supposing) return supposing.said;
+    if (!kept) return !this.shown || this.coin.hidden || this.player.playing ? "" : "Drag the coin to see what would follow.";
     const [made, usual] = [replay, kept.lane.replay].map(({ length, drafts }) => length - drafts);
     return `What if, decoded live: ${counted(made, replay.drafts ? "target pass" : "pass")}${!replay.whole ? ", then stopped" : made === usual ? ", as before" : ` instead of ${usual}`}.`;
   }
