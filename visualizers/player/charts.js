@@ -204,9 +204,8 @@ class TimelineView extends View {
       drawText(context, muted, tick.toLocaleString("en"), x - 6, y + Math.max(5, (tick / scene.extent) * height), "right");
     }
     const positions = scene.replay.positions;
-    for (const tick of ticksUpTo(positions, width > 300 ? 8 : 4, 1)) {
-      const [position, across] = [Math.max(1, tick), width / positions];
-      drawText(context, muted, String(position), x + (position - 0.5) * across, y + height + 10, tick / positions > 0.97 ? "right" : "center");
+    for (const tick of ticksUpTo(positions, width > 300 ? 8 : 4, 1).map((place) => Math.max(1, place))) {
+      drawText(context, muted, String(tick), x + ((tick - 0.5) / positions) * width, y + height + 10, tick / positions > 0.97 ? "right" : "center");
     }
     context.fillStyle = scene.theme.surface.text;
     for (const end of scene.replay.grid.frameEnds) context.fillRect(Math.round(x + (end / positions) * width), y, 1, height);

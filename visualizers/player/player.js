@@ -641,9 +641,8 @@ class Player {
 
   sceneOf(lane, extent) {
     const { replay } = lane;
-    const { clock, theme } = this;
+    const { clock, theme, spotlight } = this;
     const count = replay.stepsAt(clock, this.now);
-    const { spotlight } = this;
     const spot = this.position === null && spotlight?.lane === lane && spotlight.step === count - 1 ? spotlight : null;
     const position = spot ? replay.steps[spot.step].position[spot.entry] : this.position;
     const until = this.moment?.lane === lane ? this.moment.step + 1 : count;

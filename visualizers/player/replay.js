@@ -102,6 +102,9 @@ class State {
   }
 }
 
+/** Labels of a mask that count positions from 1, as all that is shown does; a trace counts them from 0. */
+const fromOne = (labels) => labels.map((label) => label.replace(/\d+$/, (number) => Number(number) + 1));
+
 /** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
 class Replay {
   constructor(meta, { fates }) {
@@ -219,7 +222,7 @@ class Replay {
       milliseconds: Object.values(given.call.milliseconds ?? {}).reduce((sum, value) => sum + value, 0),
       fate: given.fate.map((name) => this.codeOf.get(name) ?? NOTHING),
       acceptProb: given.accept_prob ?? null,
-      mask: given.mask?.runs.some(([unseen, seen]) => unseen || seen !== given.mask.keys.length) ? fromOne(given.mask) : null, // else all is seen
+      mask: given.mask?.runs.some(([unseen, seen]) => unseen || seen !== given.mask.keys.length) ? { ...given.mask, queries: fromOne(given.mask.queries), keys: fromOne(given.mask.keys) } : null, // else all is seen
       likely: given.likely?.map((tokens) => tokens?.map(([token, p, q]) => ({ token, p, q })) ?? null),
       graph: given.graph?.map((node) => ({ ...node, acceptedUnder: node.vouched_by ?? [] })),
     };
@@ -385,12 +388,6 @@ function agreementOf(step) {
   const distance = step.numbers.tv;
   if (!distance) return null;
   return distance.map((value, entry) => (value === null || step.numbers.initial?.[entry] === 1 ? null : 1 - value));
-}
-
-/** A mask whose labels count positions from 1, as all that is shown does; a trace counts them from 0. */
-function fromOne(mask) {
-  const [queries, keys] = [mask.queries, mask.keys].map((labels) => labels.map((label) => label.replace(/\d+$/, (number) => Number(number) + 1)));
-  return { ...mask, queries, keys };
 }
 
 /** What a drafter's pass counts: its mean time over that of the fastest target pass, which is about an ordinary one; 1 where none was timed. */
