@@ -61,7 +61,7 @@ CSS: Final = """
 #prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }
 #prompt textarea:placeholder-shown, #prompt textarea::placeholder {
   overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
-#run, #stop { min-height: 46px; }
+#run, #stop, #stop-what-if { min-height: 46px; }
 .aligned { align-items: end; }
 .aligned > button { flex: 0 0 auto; min-height: 40px; margin-bottom: 13px; }
 .settings .row > .form {
