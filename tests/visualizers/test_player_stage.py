@@ -2,7 +2,7 @@
 
 import re
 from io import BytesIO
-from itertools import accumulate
+from itertools import accumulate, combinations
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,18 @@ DRAWN = """() => {
 }"""
 PLACE = "(({ replay }, now) => replay.stepsAt('passes', now) + replay.partAt('passes', now))(player.stage, player.now)"
 CANVAS = "document.querySelector('.ds-stage canvas').toDataURL()"
+WRITTEN = """() => {
+  const { stage, stage: { context, size } } = player;
+  stage.written = [];
+  stage.drawWord = () => {}; // words fly past what stands there
+  context.fillText = (text, x, y) => {
+    const at = context.getTransform().transformPoint({ x, y });
+    const [{ width }, half] = [context.measureText(text), 0.36 * parseFloat(context.font.match(/[0-9.]+px/)[0])];
+    const left = at.x - { left: 0, center: width / 2, right: width }[context.textAlign];
+    const shown = context.globalAlpha > 0.2 && at.y < size.height - size.strip; // the other text is cut off
+    if (shown) stage.written.push([text, left, at.y - half, left + width, at.y + half]);
+  };
+}"""
 
 
 def opened(page: Page, *traces: Trace, wide: bool = True) -> None:
@@ -481,6 +493,30 @@ def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: 
     page.mouse.click(x, page.locator(".ds-stage").bounding_box()["y"] + 2)
     assert page.evaluate("player.position") == step.position[entry]  # nothing stands there
     expect(page.get_by_role("button", name="Numbers")).to_have_attribute("aria-pressed", "true")
+
+
+@pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (800, 700), (390, 844)], ids=str)
+@pytest.mark.parametrize(
+    "names",
+    [
+        "ar-smollm2 speculative-smollm2",
+        "ar-picture scd-picture",
+        "video-ar video-scd",
+        "continuous-patch cspd-patch",
+        "continuous-field cspd-field",
+    ],
+)
+def test_nothing_written_on_the_stage_overlaps(page: Page, names: str, size: tuple[int, int]) -> None:
+    opened(page, *map(recorded, names.split()))
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    settle(page)
+    page.evaluate(WRITTEN)
+    verdicts = page.evaluate("player.stage.script.passes.filter(({ verdict }) => verdict).map(({ index }) => index)")
+    for now in [first + share for first in verdicts[:6] for share in (0.4, 0.75, 0.99)]:
+        go(page, now)
+        page.evaluate("player.stage.written = [], player.stage.draw()")
+        for (one, *a), (other, *b) in combinations(page.evaluate("player.stage.written"), 2):
+            assert a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] or b[1] >= a[3], (now, one, other, a, b)
 
 
 @pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844)], ids=["1440", "1280", "390"])

@@ -144,15 +144,18 @@ function drawBells(context, { target, draft, distance, place, token }, { surface
   bell(distance, target, surface.accent, []);
   drawText(context, surface.muted, "q", x(-draft), 16, "right", font);
   drawText(context, surface.accent, "p", x(distance + target), 16, "left", font);
-  const mark = (at, label, color, end) => {
+  const taken = [];
+  const mark = (at, label, color, ...ends) => {
     fillBox(context, color, x(at) - 1, base - 14, 2, 18);
-    const room = context.measureText(label).width * (end === "center" ? 0.5 : 1) + 4;
-    const [before, behind] = [x(at), wide - x(at)];
-    const fits = { left: behind, right: before, center: Math.min(before, behind) }[end] >= room;
-    drawText(context, color, label, x(at), tall - 8, fits ? end : before < behind ? "left" : "right", font);
+    const { width } = context.measureText(label);
+    const beside = taken.flatMap(([from, until]) => [from - width - 4, until + 4]);
+    const starts = [...ends.map((end) => x(at) + { left: 3, center: -width / 2, right: -3 - width }[end]), ...beside];
+    const fits = (start) => start >= 0 && start + width <= wide && taken.every(([from, until]) => start > until || start + width < from);
+    const start = starts.find(fits) ?? starts[0];
+    taken.push([start, start + width]);
+    drawText(context, color, label, start, tall - 8, "left", font);
   };
-  const apart = replaced && token < place;
-  mark(place, "draft", surface.text, replaced ? (apart ? "left" : "right") : "center");
   const beyond = token > high ? "resampled →" : "← resampled";
-  if (replaced) mark(token, token >= low && token <= high ? "resampled" : beyond, surface.emphasis, apart ? "right" : "left");
+  if (replaced) mark(token, token >= low && token <= high ? "resampled" : beyond, surface.emphasis, ...(token < place ? ["right", "left"] : ["left", "right"]));
+  mark(place, "draft", surface.text, "center", "left", "right");
 }

@@ -2,9 +2,9 @@
 
 /** By the least width: letters, lines, columns of bars and their label, and pixels below, for the bars, for branches and for the other run. */
 const STAGE_SHAPES = [
-  { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 98, small: 15, below: 40, bars: 150, branches: 360, strip: 48 },
-  { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 98, small: 15, below: 40, bars: 150, branches: 360, strip: 48 },
-  { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 18, label: 72, small: 12, below: 116, bars: 130, branches: 130, strip: 58 },
+  { least: 1050, wide: true, size: 28, line: 45, top: 22, left: 32, column: 84, gap: 46, label: 98, small: 15, below: 62, bars: 150, branches: 360, strip: 48 },
+  { least: 700, wide: true, size: 24, line: 39, top: 22, left: 32, column: 64, gap: 46, label: 98, small: 15, below: 62, bars: 150, branches: 360, strip: 48 },
+  { least: 0, wide: false, size: 18, line: 29, top: 14, left: 16, column: 42, gap: 16, label: 72, small: 12, below: 116, bars: 100, branches: 130, strip: 58 },
 ];
 const CAPTION_WIDTH = 330;
 const CLIP_FRAME = 200;
@@ -35,6 +35,7 @@ class Stage {
     [this.lane, this.other] = this.shown ? [lanes.at(-1), lanes.length > 1 ? lanes[0] : null] : [];
     this.replay = this.lane?.replay;
     this.node.classList.toggle("is-branched", Boolean(this.replay?.hasGraphs));
+    this.node.classList.toggle("is-text", this.replay?.grid.kind === "text");
     return this.shown;
   }
 
@@ -385,14 +386,13 @@ class Stage {
 
   /** How far the run is, and the other one. */
   drawCounts(frame) {
-    const { passed, ended, place } = frame;
+    const { passed, ended } = frame;
     const { context, colors, size, other, player, isText } = this;
     const { height, strip, wide, left, right, top, own, small } = size;
-    const covered = !isText || (wide && place?.right > right - 230);
     context.globalAlpha = isText ? 1 - ended : 1;
     const low = isText ? height - strip - (wide ? 22 : 14) : top + own.height + (wide ? 20 : 16);
     frame.counts = [countInWords(this.lane, passed)];
-    this.write(colors.accent, frame.counts[0], covered ? left : right, low, covered ? "left" : "right", wide ? (isText ? -18 : -16) : -small);
+    this.write(colors.accent, frame.counts[0], isText ? right : left, low, isText ? "right" : "left", wide ? (isText ? -18 : -16) : -small);
     context.globalAlpha = 1;
     if (!other) return;
     const passes = other.replay.stepsAt(player.clock, player.now);
@@ -475,7 +475,7 @@ class Stage {
 
   /** The other picture, with its name above and its count below. */
   drawOther([title, count]) {
-    const { context, colors, size: { top, right, small, wide, paired }, other: { picture, scene } } = this;
+    const { context, colors, size: { top, right, small, wide, paired, own }, other: { picture, scene } } = this;
     const [x, y] = [right - picture.width, top];
     this.write(colors.muted, title, wide ? x : right, y - (picture.grid.frames > 1 ? 26 : 14), wide ? "left" : "right", -13);
     context.save();
@@ -483,7 +483,7 @@ class Stage {
     picture.paint({ ...scene, position: null, unnamed: true }, context);
     picture.coverOpen(scene, context);
     context.restore();
-    this.write(colors.text, count, paired ? x : right, y + picture.height + (wide ? 20 : 32), paired ? "left" : "right", wide ? -16 : -small);
+    this.write(colors.text, count, paired ? x : right, wide ? y + picture.height + 20 : y + own.height + 32, paired ? "left" : "right", wide ? -16 : -small);
   }
 
   /** The other text as a line, with a caret that moves on with the clock. */
