@@ -6,7 +6,7 @@ over [D | M], the drafted tokens and a mask copy of each, under a mask of time; 
 
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
-from engines.protocol import FATE_CODES, Decision, Decoder, ForwardRequest, Part, ask_numbers, ask_probs
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, Part, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import divergences, verify
 from engines.to_device import to_device
@@ -33,6 +33,9 @@ class Config(BlockSettings):
     gamma: Annotated[
         int, Knob("Drafts", "Drafts (gamma) before the target verifies. 0 is the whole block.", 0, 32, 1)
     ] = 4
+    draft_threshold: Annotated[
+        float, Knob("Drafter's threshold", "Confidence from which drafts share a pass. 1 is one a pass.", 0, 1, 0.05)
+    ] = 0.5
     verifier: Verifier = "eq1"
     rope_copy: RopeCopy = True
     order: Order = "draft"
@@ -79,14 +82,20 @@ def deviation(config: Config) -> str:
     return ANY_ORDER if config.size > 1 else ""
 
 
+Chosen: TypeAlias = tuple[int, int, Tensor]
+"""A position, the token put there, and the distribution [V] that it comes from."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pick:
-    """How pass `number` puts a token at one position: as draft `order` of its round, or as a final token with None."""
+    """How pass `number` puts tokens: as drafts of its round from `order` on, or one that is final, with None."""
 
-    mode: str
+    config: Config
     chance: Chance
     number: int
     order: int | None = None
+    most: int = 1
+    """How many positions may share the pass: the surest one, and others that reach `draft_threshold`."""
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -101,18 +110,18 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
             block, width = row.block, min(config.gamma or config.size, len(row.open))
         gamma = min(width, len(row.open))
         if gamma < width and config.rest == "fallback":
-            request, pick = row.look("fallback", "target"), Pick(config.mode, chance, next(passes))
-            place, token, _ = yield from _choose(row, request, row.open, pick)
+            request, pick = row.look("fallback", "target"), Pick(config, chance, next(passes))
+            ((place, token, _),) = yield from _choose(row, request, row.open, pick)
             row.fill([place], [token])
             continue
         held = row.tokens.clone()
-        drafts: list[tuple[int, int, Tensor]] = []
-        while len(drafts) < gamma and len(open_ := _wanted(row, held)):
-            pick = Pick(config.mode, chance, next(passes), len(drafts))
-            drafts.append((yield from _draft(row, held, open_, pick)))
+        drafts: list[Chosen] = []
+        while (made := len(drafts)) < gamma and len(open_ := _wanted(row, held)):
+            pick = Pick(config, chance, next(passes), made, gamma - made if config.draft_threshold < 1 else 1)
+            drafts += yield from _draft(row, held, open_, pick)
         position, tokens, q = zip(*drafts, strict=True)
-        made = Drafts(torch.tensor(position), torch.tensor(tokens), torch.stack(q))
-        yield from _verify(row, made, config, chance, next(passes))
+        judged = Drafts(torch.tensor(position), torch.tensor(tokens), torch.stack(q))
+        yield from _verify(row, judged, config, chance, next(passes))
     return row.tokens[row.prompt_length :]
 
 
@@ -124,43 +133,43 @@ def _wanted(row: Row, held: Tensor) -> Tensor:
     return open_[open_ < before]
 
 
-def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part[tuple[int, int, Tensor]]:
-    """One pass of the drafter over the block as `held` has it; the surest of the open positions takes a token.
+def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part[list[Chosen]]:
+    """One pass of the drafter over the block as `held` has it; the surest of the open positions take tokens.
 
-    The position is chosen by its distribution, not by the token drawn there: a choice that favours likely draws would
+    Positions are chosen by their distributions, not by the tokens drawn there: a choice that favours likely draws would
     make the token's distribution another than q.
     """
-    position = torch.arange(row.block.start, row.block.stop)
-    seen = torch.ones(len(position), len(position), dtype=torch.bool)
-    layout = Layout(
-        tokens=held[None, position], position=position, read=open_ - row.block.start, seen=seen, drafted=len(position)
-    )
-    request = row.feed(layout, "small_draft", "draft")
-    place, token, q = yield from _choose(row, request, open_, pick)
-    held[place] = token
-    return place, token, q
+    position, size = torch.arange(row.block.start, row.block.stop), row.block.stop - row.block.start
+    seen, read = torch.ones(size, size, dtype=torch.bool), open_ - row.block.start
+    layout = Layout(tokens=held[None, position], position=position, read=read, seen=seen, drafted=size)
+    drafts = yield from _choose(row, row.feed(layout, "small_draft", "draft"), open_, pick)
+    for place, token, _ in drafts:
+        held[place] = token
+    return drafts
 
 
-def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> Part[tuple[int, int, Tensor]]:
-    """Ask, and put a token at the position whose distribution is surest: (position, token, distribution)."""
+def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> Part[list[Chosen]]:
+    """Ask, and put tokens at the positions whose distributions are surest, the surest first."""
     probs = ask_probs((yield request))
-    position = to_device(position, probs.device)
-    best = probs.max(-1).values.argmax()[None]
-    here, probs = position[best], probs[best]
-    draw = Draw("draft", pick.number, here)
-    token = probs.argmax(-1) if pick.mode == "greedy" else pick.chance.categorical(probs, draw)
+    position, best = to_device(position, probs.device), probs.max(-1).values
+    surest = best.argmax()[None] if pick.most == 1 else best.argsort(descending=True, stable=True)[: pick.most]
+    here, probs, slot = position[surest], probs[surest], torch.arange(len(surest), device=probs.device)
+    kept = (best[surest] >= pick.config.draft_threshold) | (slot == 0)
+    draw, greedy = Draw("draft", pick.number, here), pick.config.mode == "greedy"
+    token = probs.argmax(-1) if greedy else pick.chance.categorical(probs, draw, where=kept)
+    fate = FATE_CODES[Fate.FALLBACK if pick.order is None else Fate.DRAFTED]
     answer = yield Decision(
         here - row.prompt_length,
         token,
-        torch.full_like(here, FATE_CODES[Fate.FALLBACK if pick.order is None else Fate.DRAFTED]),
-        readback=torch.cat([here, token]),
+        torch.where(kept, fate, NO_ENTRY),
+        readback=torch.cat([kept.sum()[None], here, token]),
         probs=probs,
         numbers={"confidence": probs.gather(1, token[:, None]).squeeze(1)}
-        | ({} if pick.order is None else {"order": torch.full_like(probs[:, 0], pick.order)}),
+        | ({} if pick.order is None else {"order": pick.order + slot.to(probs.dtype)}),
         signals={"block": row.number, "open": len(position), "committed": float(pick.order is None)},
     )
-    place, taken = ask_numbers(answer)
-    return place, taken, probs[0]
+    count, *chosen = ask_numbers(answer)
+    return list(zip(chosen[:count], chosen[len(slot) :], probs, strict=False))
 
 
 def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: int) -> Part[None]:

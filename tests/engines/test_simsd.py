@@ -172,10 +172,10 @@ def test_the_ratio_in_draft_order_draws_the_targets_distribution(values: dict[st
 
 @pytest.mark.one_quick
 @pytest.mark.parametrize("rest", ["fallback", "truncate"])
-@pytest.mark.parametrize("gamma", [1, 2, 3])
-def test_any_window_and_any_rest_keep_a_joint_distribution(gamma: int, rest: str) -> None:
-    models = pair(joint=True)
-    probs = exact_distribution(decoder(models["target"].task, gamma=gamma, rest=rest), by_role(models))
+@pytest.mark.parametrize(("gamma", "threshold"), [(1, 1.0), (2, 1.0), (3, 1.0), (3, 0.7), (3, 0.0)])
+def test_any_window_drafter_and_rest_keep_a_joint_distribution(gamma: int, threshold: float, rest: str) -> None:
+    models, values = pair(joint=True), {"gamma": gamma, "draft_threshold": threshold, "rest": rest}
+    probs = exact_distribution(decoder(models["target"].task, **values), by_role(models))
     table = models["target"].table
     assert largest_error(probs, {tuple(at.tolist()): float(table[tuple(at)]) for at in (table >= 0).nonzero()}) < EXACT
 
@@ -260,6 +260,15 @@ def test_nothing_is_drafted_behind_an_end() -> None:
                 met += 1
                 assert step.position[0] < before.tokens.index(END)
     assert met
+
+
+def test_sure_drafts_share_a_pass() -> None:
+    apart, together = (
+        [len(step.position) for step in finish(job(draft_threshold=threshold)).steps if step.call.mode == "small_draft"]
+        for threshold in (1.0, 0.0)
+    )
+    assert set(apart) == {1} and max(together) == 4
+    assert len(together) < len(apart)
 
 
 def test_fewer_than_gamma_are_left_to_the_target() -> None:
