@@ -21,8 +21,8 @@ LENGTH: Final = 160
 LOCKSTEP: Final = 16
 """Problems of the throughput part."""
 MOST_OF_POLICY: Final = 1.0
-POLICY: Final = "confidence 0.9, block 16"
-PAYS: Final = "PSD 0.9, block 16, rows that pay"
+POLICY: Final = "confidence"
+PAYS: Final = "PSD 0.9, block 8, rows that pay"
 ORDINARY: Final = "block size 1"
 LARGE: Final = {"block": "16"}
 PSD: Final = {**METHODS["psd"].presets["PSD (Confidence)"], **LARGE, "tau": 0.9}
@@ -32,12 +32,13 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "static, 2 a pass": ("blockwise", {"block": "8", "rule": "static", "steps": 4}),
     "dynamic": ("blockwise", {"block": "8", "rule": "dynamic", "steps": 8, "threshold": 0.9}),
     "confidence 0.3, block 4": ("blockwise", {"block": "4", "rule": "confidence", "threshold": 0.3}),
-    "confidence": ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.9}),
-    POLICY: ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.9}),
+    POLICY: ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.9}),
+    "confidence 0.9, block 16": ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.9}),
     "S2D2, block 16": ("s2d2", {**LARGE, "router": "always"}),
     "S2D2, block 32": ("s2d2", {"block": "32", "router": "always"}),
     "PSD 0.9, block 16": ("psd", PSD),
-    PAYS: ("psd", {**PSD, "row_cost": 0.35}),
+    PAYS: ("psd", {**PSD, "block": "8", "row_cost": 0.2}),
+    "SimSD, one draft a pass": ("simsd", {"block": "8", "gamma": 8, "draft_threshold": 1.0}),
     "SimSD": ("simsd", {"block": "8", "gamma": 8}),
 }
 """Decoders by label: a method and its settings."""

@@ -1,5 +1,6 @@
 """Copies of a block that differ in which open positions hold a draft already, looked at as rows of one pass."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -27,12 +28,6 @@ class RankedDrafts:
     """Place by falling confidence, from 1. Like the tokens on the CPU."""
     probs: Float[Tensor, "m V"]
     """Distributions the tokens are the likeliest of, on the model's device."""
-
-    @property
-    def confidence(self) -> list[float]:
-        """Probabilities of the tokens by rank; on a device other than the CPU this waits for the pass."""
-        each = zip(self.rank.tolist(), self.probs.amax(-1).tolist(), strict=True)
-        return [confidence for _, confidence in sorted(each)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,7 @@ def answer_of(token: Int[Tensor, " m"], kept: Bool[Tensor, " m"], rank: Int[Tens
     return torch.cat([token, kept.long(), rank])
 
 
-def proceed(row: Row, answer: tuple[int, ...], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
+def proceed(row: Row, answer: Sequence[int], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
     """Put the tokens that were kept, by `answer_of`, into the row; the others are drafts, unless the block is full."""
     position, block, count = row.open, row.block, len(answer) // 3
     row.write(position, answer[: 2 * count])

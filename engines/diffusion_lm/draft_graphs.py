@@ -34,18 +34,18 @@ class Graph:
         """The nodes whose ranks there are when `count` positions are open."""
         return Graph(tuple(node for node in self.nodes if not node or node[-1] <= count))
 
-    def worth(self, confidence: Sequence[float], least: float) -> "Graph":
+    def worth(self, chance: Sequence[float], least: float) -> "Graph":
         """The root, and the nodes that are expected to gain at least so many tokens over what is fed without them.
 
-        A node gains a token when all that it fills is accepted, and no node of its size that is fed is accepted. The
-        drafts' `confidence`, by rank, is taken for independent probabilities of that.
+        A node gains a token when all that it fills is accepted, and no node of its size that is fed is accepted; drafts
+        are accepted independently, each with the `chance` of its rank.
         """
         fed: list[tuple[int, ...]] = []
         for node in self.nodes:
-            gain = _all_true(confidence, node)
+            gain = _all_true(chance, node)
             for other in fed:
                 if len(other) == len(node):
-                    gain *= 1 - _all_true(confidence, tuple({*other} - {*node}))
+                    gain *= 1 - _all_true(chance, tuple({*other} - {*node}))
             if not node or gain >= least:
                 fed.append(node)
         return Graph(tuple(fed))
@@ -63,8 +63,8 @@ class Graph:
         return tuple(p for p, other in enumerate(self.nodes[:node]) if set(other) < mine)
 
 
-def _all_true(confidence: Sequence[float], ranks: tuple[int, ...]) -> float:
-    return math.prod(confidence[rank - 1] for rank in ranks)
+def _all_true(chance: Sequence[float], ranks: tuple[int, ...]) -> float:
+    return math.prod(chance[rank - 1] for rank in ranks)
 
 
 ROOT = Graph(((),))

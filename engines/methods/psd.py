@@ -92,17 +92,18 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     graph = graph_of(task, config)
     branches.check_size(task, config.size, graph)
     row, left = Row(task, config.size), None
-    number, opened, passes = -1, 0, 0
+    held, judged, tokens, time = 4, 5, 0, 0.0  # of the run so far, as if four of five drafts had held before it
     while not row.ended:
-        if row.number != number:
-            number, opened, passes = row.number, row.left, 0
         fed = graph
         if left is not None and config.row_cost:
-            pace = (opened - row.left) / passes  # tokens of a pass, in this block so far
-            fed = graph.within(len(row.open)).worth(left.confidence, config.row_cost * pace)
+            share, pace = held / judged, tokens / time
+            fed = graph.within(len(row.open)).worth([share] * graph.reach, config.row_cost * pace)
         drafts = None if fed == ROOT else left
-        left = yield from _step(row, branches.branch(row, drafts, fed), drafts, config)
-        passes += 1
+        rows, before = branches.branch(row, drafts, fed), len(row.open)
+        left, won = yield from _step(row, rows, drafts, config)
+        held, judged = held + won, judged + min(won + 1, rows.graph.depth)
+        tokens += before if left is None else before - len(left.token)
+        time += 1 + config.row_cost * (len(rows.filled) - 1)
         if drafts is not None and config.loop == "literal":
             left = None
     return row.tokens[row.prompt_length :]
@@ -117,7 +118,7 @@ def graph_of(task: TextTask, config: Config) -> Graph:
 
 def _step(
     row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
-) -> Part[branches.RankedDrafts | None]:
+) -> Part[tuple[branches.RankedDrafts | None, int]]:
     """One pass over the root state and its drafts: accept (stage 3), reveal (stage 1), rank what is left (stage 2).
 
     The stages begin with the third: the pass that shows whether the drafts of the step before hold is also the one by
@@ -152,11 +153,12 @@ def _step(
         place - row.prompt_length,
         token,
         torch.where(speculated, NO_ENTRY, fate),  # recorded by with_verdicts
-        readback=branches.answer_of(token, kept, rank),
+        readback=torch.cat([speculated.sum()[None], branches.answer_of(token, kept, rank)]),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
         signals={"block": row.number, "open": len(position), "winner": winner, **counts},
     )
     if drafts is not None and outcome is not None:
         decision = branches.with_verdicts(decision, rows, drafts, outcome, probs)
-    return branches.proceed(row, ask_numbers((yield decision)), probs_now)
+    won, *answer = ask_numbers((yield decision))
+    return branches.proceed(row, answer, probs_now), won

@@ -111,10 +111,10 @@ def test_rows_are_fed_where_they_pay_and_the_text_is_the_policys(kind: str, loop
         return sum(step.call.rows for step in trace.steps), len(trace.steps)
 
     plain = alone("greedy", kind)
-    (all_rows, fewest), (some_rows, some), (no_more, most) = (fed(cost) for cost in (0.0, 0.1, 1.0))
+    (all_rows, fewest), (some_rows, some), (no_more, most) = (fed(cost) for cost in (0.0, 0.4, 1.0))
     assert fewest <= some < most
     assert all_rows > some_rows
-    assert no_more == most == len(plain.steps)  # no guess of the small model is certain
+    assert no_more == most == len(plain.steps)  # no draft gains more than a pass
 
 
 @pytest.mark.slow
