@@ -60,8 +60,7 @@ def _build_measured(name: str) -> None:
     gr.Markdown(_HEADING if results else f"{_HEADING}\n\n{_NOTHING}", elem_classes="reading")
     for result in results:
         gr.Markdown(f"{result.title}.", elem_classes="measured")
-        data_table(result.title, value=table(result.heads, result.rows))
-        gr.Markdown(f"{_NOTE} {result.place}.", elem_classes="measured place")
+        data_table(result.title, value=table(result.heads, result.rows, f"{_NOTE} {result.place}."))
 
 
 @cache
