@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 Seen = Bool[Tensor, "n n"]
 
@@ -63,9 +64,7 @@ def amid(pair: Seen, before: int, after: int) -> Bool[Tensor, "k k"]:
 
 def behind(lead: Bool[Tensor, "n n"], rest: Bool[Tensor, "m m"]) -> Bool[Tensor, "k k"]:
     """The mask of `lead` tokens followed by `rest`, which see all of the lead and are not seen by it."""
-    n, m = len(lead), len(rest)
-    top = torch.cat([lead, torch.zeros(n, m, dtype=torch.bool)], 1)
-    return torch.cat([top, torch.cat([torch.ones(m, n, dtype=torch.bool), rest], 1)])
+    return torch.cat([pad(lead, (0, len(rest))), pad(rest, (len(lead), 0), value=True)])
 
 
 def runs(seen: Bool[Tensor, "n m"]) -> tuple[tuple[int, ...], ...]:

@@ -1,5 +1,6 @@
 """What methods of the family diffusion-lm ask for."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -29,8 +30,8 @@ class BlockForward:
     """Leading tokens, of the first row, that are finished now: they stay in the KV cache."""
     past: Bool[Tensor, " s"] | None = None
     """Which stored positions are seen, where those are not the first `finished` ones: an approximate cache."""
-    labels: tuple[str, ...] = ()
-    """Names of the tokens behind `keep`, for a picture of the mask; none for no picture."""
+    labels: Callable[[], tuple[str, ...]] | None = None
+    """Gives names of the tokens behind `keep`, for a picture of the mask; None for no picture."""
     role: Role = "self"
     mode: str = "draft"
 
@@ -46,9 +47,9 @@ class BlockForward:
 
     def drawn(self) -> Mask | None:
         """See `ForwardRequest.drawn`. All that is finished, now or before, is one column, which everybody sees."""
-        if not self.labels:
+        if self.labels is None or not (labels := self.labels()):
             return None
         past = ("finished",) if self.finished or self.keep else ()
         seen = self.seen[self.keep :, self.keep :]
         seen = torch.cat([torch.ones(len(seen), len(past), dtype=torch.bool), seen], 1)
-        return Mask(queries=self.labels, keys=past + self.labels, runs=runs(seen))
+        return Mask(queries=labels, keys=past + labels, runs=runs(seen))

@@ -8,8 +8,9 @@ block predicts the next one's first token, and so comes before it (Fast-dLLM v2,
 ordinary autoregressive decoding, in one pass a token.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal
 
 import torch
@@ -267,14 +268,16 @@ class Row:
         """
         stop = min(self._first + blocks * self.size, self._whole)
         first, last = (0, self._whole) if self.task.full else (self._first, stop)
-        position = torch.arange(first, last)
-        read = (self.open if read is None else read) - first - int(self.task.shift)
-        if seen is None:
-            seen = masks.block_causal(position - first, self._whole if self.task.full else self.size)
+        read = (self.open if read is None else read) - (first + self.task.shift)
         if self.carrying:  # the token before predicts this one; there is nothing else to feed
-            position, seen = position[:0], seen[:0, :0]
-        rows = self.tokens[None] if tokens is None else tokens
-        return self.feed(Layout(tokens=rows[:, position], position=position, read=read, seen=seen), mode, role)
+            last, seen = first, None
+        position = torch.arange(first, last)
+        if seen is None and blocks > 1:
+            seen = masks.block_causal(position - first, self.size)
+        elif seen is None:
+            seen = torch.ones(last - first, last - first, dtype=torch.bool)
+        rows = (self.tokens[None] if tokens is None else tokens)[:, first:last].clone()
+        return self.feed(Layout(tokens=rows, position=position, read=read, seen=seen), mode, role)
 
     def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
         """Which open positions the block before predicts: only a block's first pass gives their distribution."""
@@ -285,6 +288,8 @@ class Row:
 
         From now on that counts as stored, so whoever makes the request has to send it.
         """
+        open_ = self.tokens[layout.position[: layout.drafted]] == self.task.mask if layout.drafted else None
+        drafts = () if open_ is None else open_.nonzero().flatten().tolist()
         stored = 0 if self.task.full else self._stored.get(role, 0)
         self._stored[role] = stop = 0 if self.task.full else self._first
         tokens, position, seen = layout.tokens, layout.position, layout.seen
@@ -296,23 +301,21 @@ class Row:
         return BlockForward(
             tokens=tokens,
             position=position,
-            read=layout.read + (stop - stored),
+            read=layout.read + (stop - stored) if stop > stored else layout.read,
             finished=stored,
             seen=seen,
             keep=stop - stored,
-            labels=self._labels(layout),
+            labels=partial(self._labels, layout, drafts),
             role=role,
             mode=mode,
         )
 
-    def _labels(self, layout: Layout) -> tuple[str, ...]:
+    def _labels(self, layout: Layout, drafts: Collection[int]) -> tuple[str, ...]:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
         names = []
         for i, (place, token) in enumerate(zip(layout.position.tolist(), layout.tokens[0].tolist(), strict=True)):
             final = "P" if place < self.prompt_length else "T"
-            # Copies may stand behind the text; they are masks.
-            drafted = "D" if i < layout.drafted and int(self.tokens[place]) == self.task.mask else final
-            letter = "M" if token == self.task.mask else drafted
+            letter = "M" if token == self.task.mask else "D" if i in drafts else final
             names.append(f"{letter}{place if letter == 'P' else place - self.prompt_length}")
         return tuple(names)
 

@@ -32,25 +32,25 @@ class StaleCache:
         self._unit, self._passes = -1, 0
         self._stored = torch.zeros(len(row.tokens), dtype=torch.bool)
 
-    def look(self) -> BlockForward:
-        """See `Row.look`, for the positions that are open."""
+    def look(self, read: torch.Tensor) -> BlockForward:
+        """See `Row.look`, for the positions that are open, all of which are to be `read`."""
         row = self._row
         if row.carrying:
-            return row.look()
-        return self._delayed() if self._name == "delayed" else self._around()
+            return row.look(read=read)
+        return self._delayed(read) if self._name == "delayed" else self._around(read)
 
-    def _around(self) -> BlockForward:
+    def _around(self, read: torch.Tensor) -> BlockForward:
         row, unit, start = self._row, self._row.unit, self._row.unit.start
         anew = self._unit != start or (row.task.shift and int(row.tokens[start]) == row.task.mask)
         self._unit = start
         if anew:
-            request = row.look()
-            return replace(request, keep=len(request.position), labels=())
+            request = row.look(read=read)
+            return replace(request, keep=len(request.position), labels=None)
         last = len(row.tokens) if row.task.full else row.block.stop
         fed = torch.arange(start, unit.stop if self._name == "dual" else last)
-        return self._ask(fed, torch.arange(last) if row.task.full else torch.arange(row.block.stop), 0)
+        return self._ask(fed, torch.arange(last) if row.task.full else torch.arange(row.block.stop), 0, read)
 
-    def _delayed(self) -> BlockForward:
+    def _delayed(self, read: torch.Tensor) -> BlockForward:
         row = self._row
         final = row.tokens != row.task.mask
         if self._passes % self._refresh == 0:
@@ -58,22 +58,22 @@ class StaleCache:
         self._passes += 1
         wanted = ~self._stored
         if row.task.shift:
-            wanted[row.open - 1] = True
+            wanted[read - 1] = True
         order = torch.cat([(wanted & final).nonzero(), (wanted & ~final).nonzero()]).squeeze(1)
         known = self._stored.nonzero().squeeze(1)
         kept = int((wanted & final).sum())
-        request = self._ask(order, known, kept)
+        request = self._ask(order, known, kept, read)
         self._stored = final
         return request
 
-    def _ask(self, fed: torch.Tensor, known: torch.Tensor, keep: int) -> BlockForward:
+    def _ask(self, fed: torch.Tensor, known: torch.Tensor, keep: int, read: torch.Tensor) -> BlockForward:
         """Feed some positions, which see each other and of the `known` ones those that are not fed."""
         row = self._row
         past = torch.zeros(int(known.max()) + 1 if len(known) else 0, dtype=torch.bool)
         past[known] = True
         past[fed[fed < len(past)]] = False
         place = {int(position): index for index, position in enumerate(fed)}
-        read = torch.tensor([place[int(i) - int(row.task.shift)] for i in row.open], dtype=torch.long)
+        read = torch.tensor([place[i - int(row.task.shift)] for i in read.tolist()], dtype=torch.long)
         everybody = torch.ones(len(fed), len(fed), dtype=torch.bool)
         layout = Layout(tokens=row.tokens[None, fed], position=fed, read=read, seen=everybody)
-        return replace(row.feed(layout, "draft"), past=past, keep=keep, labels=())
+        return replace(row.feed(layout, "draft"), past=past, keep=keep, labels=None)

@@ -73,8 +73,8 @@ RULES: Final[Mapping[str, RevealRule]] = {"confidence": confident, "localleap": 
 
 
 def at_least_one(passed: Chosen, confidence: Confidence) -> Chosen:
-    """What passed or, in a row where nothing did, the most confident position."""
-    return torch.where(passed.any(-1, keepdim=True), passed, most_confident(confidence, 1))
+    """What passed a rule and, which it lets pass before all others, the most confident position."""
+    return passed | most_confident(confidence, 1)
 
 
 def fates(chosen: Bool[Tensor, " m"], rescued: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:

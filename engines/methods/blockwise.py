@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final, Literal
 
-import torch
 from torch import Tensor
 
 from engines.config import ConfigError, Knob
@@ -85,12 +84,12 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     iteration, block, taken = 0, row.block, 0
     while not row.ended:
         position = row.open
-        probs = ask_probs((yield ask.look()))  # [m, V]
+        probs = ask_probs((yield ask.look(read=position)))  # [m, V]
         token, confidence = propose(probs, position, iteration, chance, config.mode)
-        chosen, rescued = _choose(confidence, to_device(position, probs.device), config, taken)
-        chosen = chosen | to_device(row.carried(position), probs.device)
-        decided = token, partial(unmasking.fates, chosen, rescued), chosen
-        signals = {"open": len(position), "committed": chosen.sum()}
+        chosen, passed = _choose(confidence, to_device(position, probs.device), config, taken)
+        kept = chosen | to_device(row.carried(position), probs.device) if task.shift else chosen
+        decided = token, partial(_fates, kept, chosen, passed), kept
+        signals = {"open": len(position), "committed": kept.sum()}
         answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
         row.write(position, ask_numbers(answer))
         row.move_on()
@@ -100,11 +99,15 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
 
 
 def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) -> tuple[Tensor, Tensor]:
-    """The positions to reveal [m], and those among them that only want of anything confident reveals."""
+    """The positions to reveal [m], and those that are not revealed only for want of anything confident."""
     if config.rule in unmasking.RULES:
         passed = unmasking.RULES[config.rule](confidence, position, config.threshold)
-        chosen = unmasking.at_least_one(passed, confidence)
-        return chosen, chosen & ~passed
+        return unmasking.at_least_one(passed, confidence), passed
     least = unmasking.schedule(config.size, config.steps, taken)
     chosen = unmasking.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
-    return chosen, torch.zeros_like(chosen)
+    return chosen, chosen
+
+
+def _fates(kept: Tensor, chosen: Tensor, passed: Tensor) -> Tensor:
+    """Fates of the positions, of which some were chosen though they did not pass."""
+    return unmasking.fates(kept, chosen & ~passed)

@@ -189,7 +189,7 @@ def drive(
         parts = [decision.readback for decision in decisions.values()]
         if accelerator is None:
             accelerator = Cuda(parts[0].device) if parts[0].is_cuda else Host()
-        values = iter(accelerator.fetch(torch.cat(parts).long()).tolist())
+        values = iter(accelerator.fetch((parts[0] if len(parts) == 1 else torch.cat(parts)).long()).tolist())
         answers = {i: tuple(islice(values, len(part))) for i, part in zip(decisions, parts, strict=True)}
         clock.lap("decide")
         if record:

@@ -43,8 +43,8 @@ class Network:
 class Pass:
     """What the cache layers have to know of the current pass."""
 
-    row: Tensor
-    """[rows] of the cache that a row sees."""
+    row: Sequence[int] = ()
+    """The row of the cache that each row sees."""
     end: int = 0
     """Slots before those of what is only looked at."""
     stores: Sequence[tuple[int, int, slice | Tensor, int]] = ()
@@ -75,7 +75,7 @@ class BlockLayer(CacheLayer):
             keys, values = (buffer[: len(key_states), :, :end] for buffer in (self.keys, self.values))
             keys[:, :, at.end :], values[:, :, at.end :] = key_states, value_states
         else:
-            keys, values = (buffer[:, :, : at.end][at.row.to(there)] for buffer in (self.keys, self.values))
+            keys, values = (buffer[:, :, : at.end][at.row] for buffer in (self.keys, self.values))
             keys, values = torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
         for row, place, where, count in at.stores:
             where = where if isinstance(where, slice) else where.to(there)
@@ -89,7 +89,7 @@ class BlockSession(DiscreteSession):
 
     def __init__(self, network: Network, sequences: int, slots: int) -> None:
         self._network, self.device, self._slots = network, network.device, slots
-        self._pass = Pass(torch.empty(0, dtype=torch.long))
+        self._pass = Pass()
         self._cache = Cache(layers=[BlockLayer(sequences, slots, self._pass) for _ in range(network.layers)])
         self._holders = list(range(sequences))
 
@@ -100,23 +100,24 @@ class BlockSession(DiscreteSession):
         asked, device = [requests[sequence] for sequence in sequences], self._network.device
         counts = [len(request.tokens) for request in asked]
         each = [request for request, count in zip(asked, counts, strict=True) for _ in range(count)]  # by row
-        ids = pad_sequence([row for request in asked for row in request.tokens], batch_first=True)
-        positions = pad_sequence([request.position for request in each], batch_first=True)
-        read = pad_sequence([request.read for request in each], batch_first=True)
-        rows = torch.tensor([i for i, count in enumerate(counts) for _ in range(count)])
+        ids = _stacked([row for request in asked for row in request.tokens])
+        positions = _stacked([request.position for request in each])
+        read = to_device(_stacked([request.read for request in each]), device)
+        rows = [i for i, count in enumerate(counts) for _ in range(count)]
         self._aim(asked, counts, rows, ids.shape[1])
-        mask = torch.where(_seen(asked, ids.shape[1], self._pass.end), 0.0, torch.finfo(torch.float32).min)
+        seen = _stacked([_seen(request, ids.shape[1], self._pass.end) for request in asked])
+        mask = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
         mask = (mask if len(rows) == len(asked) else mask[rows])[:, None]
         hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
-        states = hidden[torch.arange(len(rows), device=device)[:, None], to_device(read, device)]
-        logits = self._network.head(pad_sequence(states.split(counts), batch_first=True))
+        states = hidden.gather(1, read[..., None].expand(-1, -1, hidden.shape[-1]))
+        logits = self._network.head(_stacked(states.split(counts)))
         logits[..., self._network.mask].fill_(-torch.inf)
         if sequences != [*requests]:
             order = [sequences.index(sequence) for sequence in requests]
             logits = logits[to_device(torch.tensor(order), device)]
         return logits.unsqueeze(-3)
 
-    def _aim(self, asked: Sequence[BlockForward], counts: Sequence[int], rows: Tensor, width: int) -> None:
+    def _aim(self, asked: Sequence[BlockForward], counts: Sequence[int], rows: Sequence[int], width: int) -> None:
         """Say where a pass of `width` tokens writes."""
         at, keeping = self._pass, [request for request in asked if request.keep]
         at.end = max(request.finished if request.past is None else len(request.past) for request in asked)
@@ -139,17 +140,21 @@ def _slots(request: BlockForward, device: torch.device) -> slice | Tensor:
     return in_a_row if places == [*range(in_a_row.start, in_a_row.stop)] else position.to(device)
 
 
-def _seen(asked: Sequence[BlockForward], width: int, end: int) -> Tensor:
-    """Who sees whom [B, T, S + T], in a pass of `width` tokens over `end` slots."""
-    seen = torch.zeros(len(asked), width, end + width, dtype=torch.bool)
-    seen[:, :, :end] = (torch.arange(end) < torch.tensor([[request.finished] for request in asked]))[:, None]
-    for row, request in zip(seen, asked, strict=True):
-        count = len(request.position)
-        if request.past is not None:
-            row[:, :end] = pad(request.past, (0, end - len(request.past)))
-        row[:count, end : end + count] = request.seen
-        if count < width:
-            row[count:, end:] = True  # nobody is left without a key
+def _stacked(parts: Sequence[Tensor]) -> Tensor:
+    """The parts [T, ...] as rows [B, T, ...], padded behind; a view where there is but one."""
+    return parts[0][None] if len(parts) == 1 else pad_sequence(list(parts), batch_first=True)
+
+
+def _seen(request: BlockForward, width: int, end: int) -> Tensor:
+    """Whom the tokens of a request see [T, S + T], in a pass of `width` tokens over `end` slots."""
+    count = len(request.position)
+    seen = pad(request.seen, (end, 0), value=True)
+    if request.past is not None:
+        seen[:, :end] = pad(request.past, (0, end - len(request.past)))
+    elif request.finished < end:
+        seen[:, request.finished : end] = False
+    if count < width:  # nobody is left without a key
+        seen = pad(pad(seen, (0, width - count)), (0, 0, 0, width - count), value=True)
     return seen
 
 
