@@ -16,7 +16,7 @@ Seen = Bool[Tensor, "n n"]
 
 def block_causal(position: Int[Tensor, " n"], size: int) -> Seen:
     """A token sees its own block and the blocks before it; size 1 is the causal mask."""
-    block = position // size
+    block = position // size if size > 1 else position
     return block[:, None] >= block[None, :]
 
 

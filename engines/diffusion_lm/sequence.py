@@ -266,18 +266,19 @@ class Row:
         `seen` overrules who sees whom in the block; `tokens` are rows to look at in place of the text as it is; with
         `blocks` later blocks are seen, too.
         """
-        stop = min(self._first + blocks * self.size, self._whole)
-        first, last = (0, self._whole) if self.task.full else (self._first, stop)
-        read = (self.open if read is None else read) - (first + self.task.shift)
+        first, stop = self._start, min(self._first + blocks * self.size, self._whole)
+        last = self._whole if self.task.full else stop
+        read = self.open if read is None else read
         if self.carrying:  # the token before predicts this one; there is nothing else to feed
             last, seen = first, None
-        position = torch.arange(first, last)
-        if seen is None and blocks > 1:
-            seen = masks.block_causal(position - first, self.size)
-        elif seen is None:
-            seen = torch.ones(last - first, last - first, dtype=torch.bool)
-        rows = (self.tokens[None] if tokens is None else tokens)[:, first:last].clone()
-        return self.feed(Layout(tokens=rows, position=position, read=read, seen=seen), mode, role)
+        stored = self._lead(role)
+        position = torch.arange(stored, last)
+        sees = self._sees(position)
+        if seen is not None:
+            sees[first - stored :, first - stored :] = seen
+        rows = (self.tokens[None] if tokens is None else tokens)[:, stored:last].clone()
+        fed = Layout(tokens=rows, position=position, read=read - (stored + self.task.shift), seen=sees)
+        return self._request(fed, stored, mode, role)
 
     def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
         """Which open positions the block before predicts: only a block's first pass gives their distribution."""
@@ -288,32 +289,52 @@ class Row:
 
         From now on that counts as stored, so whoever makes the request has to send it.
         """
-        open_ = self.tokens[layout.position[: layout.drafted]] == self.task.mask if layout.drafted else None
-        drafts = () if open_ is None else open_.nonzero().flatten().tolist()
+        drafts = self.tokens[layout.position[: layout.drafted]] == self.task.mask
+        stored = self._lead(role)
+        lead = torch.arange(stored, self._start)
+        tokens = torch.cat([self.tokens[stored : self._start].expand(len(layout.tokens), -1), layout.tokens], 1)
+        position, seen = torch.cat([lead, layout.position]), masks.behind(self._sees(lead), layout.seen)
+        fed = Layout(tokens=tokens, position=position, read=layout.read + len(lead), seen=seen)
+        return self._request(fed, stored, mode, role, drafts.nonzero().flatten().tolist())
+
+    @property
+    def _start(self) -> int:
+        """Where what is not finished begins, of what a pass is fed."""
+        return 0 if self.task.full else self._first
+
+    def _lead(self, role: Role) -> int:
+        """Where what is finished but not stored by the model of this role begins; from now on it counts as stored."""
         stored = 0 if self.task.full else self._stored.get(role, 0)
-        self._stored[role] = stop = 0 if self.task.full else self._first
-        tokens, position, seen = layout.tokens, layout.position, layout.seen
-        if stop > stored:
-            lead = torch.arange(stored, stop)
-            tokens = torch.cat([self.tokens[stored:stop].expand(len(tokens), -1), tokens], 1)
-            position = torch.cat([lead, position])
-            seen = masks.behind(masks.block_causal(lead, 1 if self._causal else self.size), seen)
+        self._stored[role] = self._start
+        return stored
+
+    def _sees(self, position: Int[Tensor, " n"]) -> Bool[Tensor, "n n"]:
+        """Who sees whom of positions that are fed as they stand in the text, finished ones first."""
+        if self._causal and not self.task.full:
+            behind = (position - self._first).clamp_(min=0)
+            return masks.block_causal(position - behind + behind // self.size, 1)
+        return masks.block_causal(position, self._whole if self.task.full else self.size)
+
+    def _request(self, fed: Layout, stored: int, mode: str, role: Role, drafts: Collection[int] = ()) -> BlockForward:
+        """A request for what is fed from the position `stored` on; `drafts` are counted behind what is finished."""
+        keep = self._start - stored
         return BlockForward(
-            tokens=tokens,
-            position=position,
-            read=layout.read + (stop - stored) if stop > stored else layout.read,
+            tokens=fed.tokens,
+            position=fed.position,
+            read=fed.read,
             finished=stored,
-            seen=seen,
-            keep=stop - stored,
-            labels=partial(self._labels, layout, drafts),
+            seen=fed.seen,
+            keep=keep,
+            labels=partial(self._labels, fed, keep, drafts),
             role=role,
             mode=mode,
         )
 
-    def _labels(self, layout: Layout, drafts: Collection[int]) -> tuple[str, ...]:
+    def _labels(self, fed: Layout, keep: int, drafts: Collection[int]) -> tuple[str, ...]:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
         names = []
-        for i, (place, token) in enumerate(zip(layout.position.tolist(), layout.tokens[0].tolist(), strict=True)):
+        both = zip(fed.position[keep:].tolist(), fed.tokens[0, keep:].tolist(), strict=True)
+        for i, (place, token) in enumerate(both):
             final = "P" if place < self.prompt_length else "T"
             letter = "M" if token == self.task.mask else "D" if i in drafts else final
             names.append(f"{letter}{place if letter == 'P' else place - self.prompt_length}")

@@ -39,7 +39,9 @@ RADIUS: Final = 4
 
 def most_confident(confidence: Confidence, count: int) -> Chosen:
     """The `count` most confident positions."""
-    if count == 1 and confidence.shape[-1]:  # the first of several that are as confident, as the order has it
+    if confidence.shape[-1] <= count:
+        return confidence > -torch.inf
+    if count == 1:  # the first of several that are as confident, as the order has it
         order = confidence.argmax(-1, keepdim=True)
     else:
         order = confidence.argsort(dim=-1, descending=True, stable=True)[..., :count]
