@@ -22,10 +22,10 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     chance.same_noise = config.same_noise
     done = torch.empty(0, dtype=torch.long, device=task.device)
     fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
-    one, ended = torch.tensor(1, device=task.device), False
+    place, one, ended = torch.arange(task.length, device=task.device), torch.tensor(1, device=task.device), False
     while (n := done.shape[0]) < task.length and not ended:
         p = ask_probs((yield Forward(done, done=n, cached=max(n - 1, 0))))  # [1, V]
-        position = torch.full((1,), n, device=task.device)
+        position = place[n : n + 1]
         token = chance.categorical(p, Draw("sample", n, position))
         _, ends = cut_at_end(task, token, one)
         (over,) = ask_numbers((yield Decision(position, token, fate, readback=ends[None])))

@@ -175,13 +175,14 @@ def drive(
     answers: dict[int, Any] = dict.fromkeys(range(len(sequences)))
     accelerator: Host | None = None  # that of the device where the first verdict lies
     while answers:
-        clock = Clock(accelerator or Host())
+        clock = Clock(accelerator or Host()) if record else None
+        lap = clock.lap if clock else _untimed
         requests = _ask(sequences, answers)
         if not requests:
             return
-        clock.lap("prepare")
+        lap("prepare")
         decisions: dict[int, Decision] = {}
-        given = session.answer(requests, sampling, clock.lap)
+        given = session.answer(requests, sampling, lap)
         for i, answer in given.items():
             decision = sequences[i].decoder.send(answer.value)
             assert isinstance(decision, Decision)
@@ -191,8 +192,8 @@ def drive(
             accelerator = Cuda(parts[0].device) if parts[0].is_cuda else Host()
         values = iter(accelerator.fetch((parts[0] if len(parts) == 1 else torch.cat(parts)).long()).tolist())
         answers = {i: tuple(islice(values, len(part))) for i, part in zip(decisions, parts, strict=True)}
-        clock.lap("decide")
-        if record:
+        lap("decide")
+        if clock:
             spent = clock.milliseconds()
             for i, decision in decisions.items():
                 request, answer = requests[i], given[i]
@@ -206,6 +207,10 @@ def drive(
                 )
                 sequences[i].recording.add(Pass(request, decision, call, likely))
         yield list(decisions)
+
+
+def _untimed(stage: str, made: Tensor | None = None) -> None:
+    """A stage is over, and nobody asks how long it took."""
 
 
 def _ask(sequences: Sequence[RunningSequence], answers: Mapping[int, Any]) -> dict[int, ForwardRequest]:
