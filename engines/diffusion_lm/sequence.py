@@ -122,7 +122,8 @@ class Layout:
     position: Int[Tensor, " n"]
     read: Int[Tensor, " m"]
     """Which of the n outputs are wanted; -1 is the last finished token's."""
-    seen: Bool[Tensor, "n n"]
+    seen: Bool[Tensor, "b b"] | None
+    """Who of those that are not finished sees whom; None where each sees its block, and those before it."""
     drafted: int = 0
     """How many tokens, from the left, may be drafts; for the picture of the mask."""
 
@@ -266,19 +267,13 @@ class Row:
         `seen` overrules who sees whom in the block; `tokens` are rows to look at in place of the text as it is; with
         `blocks` later blocks are seen, too.
         """
-        first, stop = self._start, min(self._first + blocks * self.size, self._whole)
-        last = self._whole if self.task.full else stop
-        read = self.open if read is None else read
+        lead, last = self._lead(role), self._whole if self.task.full else self._first + blocks * self.size
         if self.carrying:  # the token before predicts this one; there is nothing else to feed
-            last, seen = first, None
-        stored = self._lead(role)
-        position = torch.arange(stored, last)
-        sees = self._sees(position)
-        if seen is not None:
-            sees[first - stored :, first - stored :] = seen
-        rows = (self.tokens[None] if tokens is None else tokens)[:, stored:last].clone()
-        fed = Layout(tokens=rows, position=position, read=read - (stored + self.task.shift), seen=sees)
-        return self._request(fed, stored, mode, role)
+            last, seen = lead.stop, None
+        position = torch.arange(lead.start, min(last, self._whole))
+        tokens = (self.tokens[None] if tokens is None else tokens)[:, lead.start : last].clone()
+        read = (self.open if read is None else read) - (lead.start + self.task.shift)
+        return self._request(Layout(tokens=tokens, position=position, read=read, seen=seen), lead, mode, role)
 
     def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
         """Which open positions the block before predicts: only a block's first pass gives their distribution."""
@@ -290,40 +285,36 @@ class Row:
         From now on that counts as stored, so whoever makes the request has to send it.
         """
         drafts = self.tokens[layout.position[: layout.drafted]] == self.task.mask
-        stored = self._lead(role)
-        lead = torch.arange(stored, self._start)
-        tokens = torch.cat([self.tokens[stored : self._start].expand(len(layout.tokens), -1), layout.tokens], 1)
-        position, seen = torch.cat([lead, layout.position]), masks.behind(self._sees(lead), layout.seen)
-        fed = Layout(tokens=tokens, position=position, read=layout.read + len(lead), seen=seen)
-        return self._request(fed, stored, mode, role, drafts.nonzero().flatten().tolist())
+        lead = self._lead(role)
+        before = torch.arange(lead.start, lead.stop)
+        tokens = torch.cat([self.tokens[lead].expand(len(layout.tokens), -1), layout.tokens], 1)
+        position, read = torch.cat([before, layout.position]), layout.read + len(before)
+        fed = Layout(tokens=tokens, position=position, read=read, seen=layout.seen)
+        return self._request(fed, lead, mode, role, drafts.nonzero().flatten().tolist())
 
-    @property
-    def _start(self) -> int:
-        """Where what is not finished begins, of what a pass is fed."""
-        return 0 if self.task.full else self._first
+    def _lead(self, role: Role) -> slice:
+        """What is finished but not stored by the model of this role; from now on it counts as stored."""
+        if self.task.full:
+            return slice(0, 0)
+        stored, self._stored[role] = self._stored.get(role, 0), self._first
+        return slice(stored, self._first)
 
-    def _lead(self, role: Role) -> int:
-        """Where what is finished but not stored by the model of this role begins; from now on it counts as stored."""
-        stored = 0 if self.task.full else self._stored.get(role, 0)
-        self._stored[role] = self._start
-        return stored
-
-    def _sees(self, position: Int[Tensor, " n"]) -> Bool[Tensor, "n n"]:
-        """Who sees whom of positions that are fed as they stand in the text, finished ones first."""
+    def _request(self, fed: Layout, lead: slice, mode: str, role: Role, drafts: Collection[int] = ()) -> BlockForward:
+        """A request for what is fed, which begins with the `lead`; masks and `drafts` are of what is behind it."""
+        position, keep = fed.position, lead.stop - lead.start
         if self._causal and not self.task.full:
-            behind = (position - self._first).clamp_(min=0)
-            return masks.block_causal(position - behind + behind // self.size, 1)
-        return masks.block_causal(position, self._whole if self.task.full else self.size)
-
-    def _request(self, fed: Layout, stored: int, mode: str, role: Role, drafts: Collection[int] = ()) -> BlockForward:
-        """A request for what is fed from the position `stored` on; `drafts` are counted behind what is finished."""
-        keep = self._start - stored
+            inside = (position - self._first).clamp_(min=0)
+            seen = masks.block_causal(position - inside + inside // self.size, 1)
+        else:
+            seen = masks.block_causal(position, self._whole if self.task.full else self.size)
+        if fed.seen is not None:
+            seen[keep:, keep:] = fed.seen
         return BlockForward(
             tokens=fed.tokens,
-            position=fed.position,
+            position=position,
             read=fed.read,
-            finished=stored,
-            seen=fed.seen,
+            finished=lead.start,
+            seen=seen,
             keep=keep,
             labels=partial(self._labels, fed, keep, drafts),
             role=role,

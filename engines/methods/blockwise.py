@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final, Literal
 
+import torch
 from torch import Tensor
 
 from engines.config import ConfigError, Knob
@@ -86,10 +87,11 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         position = row.open
         probs = ask_probs((yield ask.look(read=position)))  # [m, V]
         token, confidence = propose(probs, position, iteration, chance, config.mode)
-        chosen, passed = _choose(confidence, to_device(position, probs.device), config, taken)
-        kept = chosen | to_device(row.carried(position), probs.device) if task.shift else chosen
-        decided = token, partial(_fates, kept, chosen, passed), kept
-        signals = {"open": len(position), "committed": kept.sum()}
+        chosen, rescued = _choose(confidence, to_device(position, probs.device), config, taken)
+        if task.shift:
+            chosen = chosen | to_device(row.carried(position), probs.device)
+        decided = token, partial(unmasking.fates, chosen, rescued), chosen
+        signals = {"open": len(position), "committed": chosen.sum()}
         answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
         row.write(position, ask_numbers(answer))
         row.move_on()
@@ -99,15 +101,11 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
 
 
 def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) -> tuple[Tensor, Tensor]:
-    """The positions to reveal [m], and those that are not revealed only for want of anything confident."""
+    """The positions to reveal [m], and those among them that only want of anything confident reveals."""
     if config.rule in unmasking.RULES:
         passed = unmasking.RULES[config.rule](confidence, position, config.threshold)
-        return unmasking.at_least_one(passed, confidence), passed
+        chosen = unmasking.at_least_one(passed, confidence)
+        return chosen, chosen & ~passed
     least = unmasking.schedule(config.size, config.steps, taken)
     chosen = unmasking.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
-    return chosen, chosen
-
-
-def _fates(kept: Tensor, chosen: Tensor, passed: Tensor) -> Tensor:
-    """Fates of the positions, of which some were chosen though they did not pass."""
-    return unmasking.fates(kept, chosen & ~passed)
+    return chosen, torch.zeros_like(chosen)

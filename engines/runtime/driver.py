@@ -97,22 +97,17 @@ class Job:
 
     def decoder(self) -> Decoder:
         """A fresh decoder of the job, begun; raises ConfigError for settings that do not go with the task."""
-        return _begun(self.method.decode(self.task, self.config, SeededChance(self.seed, self.sample, self.turned)))
+        decoder = self.method.decode(self.task, self.config, SeededChance(self.seed, self.sample, self.turned))
+        return _begun(next(decoder), decoder)
 
 
-def _begun(decoder: Decoder) -> Decoder:
-    """The same decoder, which has made up its first request."""
-    first = next(decoder)
-
-    def rest() -> Decoder:
-        item = first
-        while True:
-            try:
-                item = decoder.send((yield item))
-            except StopIteration as stop:
-                return cast(Tensor, stop.value)
-
-    return rest()
+def _begun(item: ForwardRequest | Decision, decoder: Decoder) -> Decoder:
+    """The same decoder, which has made up its first request `item`."""
+    while True:
+        try:
+            item = decoder.send((yield item))
+        except StopIteration as stop:
+            return cast(Tensor, stop.value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +171,7 @@ def drive(
     accelerator: Host | None = None  # that of the device where the first verdict lies
     while answers:
         clock = Clock(accelerator or Host()) if record else None
-        lap = clock.lap if clock else _untimed
+        lap: Callable[..., None] = clock.lap if clock else lambda *_: None
         requests = _ask(sequences, answers)
         if not requests:
             return
@@ -207,10 +202,6 @@ def drive(
                 )
                 sequences[i].recording.add(Pass(request, decision, call, likely))
         yield list(decisions)
-
-
-def _untimed(stage: str, made: Tensor | None = None) -> None:
-    """A stage is over, and nobody asks how long it took."""
 
 
 def _ask(sequences: Sequence[RunningSequence], answers: Mapping[int, Any]) -> dict[int, ForwardRequest]:
