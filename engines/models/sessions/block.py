@@ -43,8 +43,8 @@ class Network:
 class Pass:
     """What the cache layers have to know of the current pass."""
 
-    row: Sequence[int] = ()
-    """The row of the cache that each row sees."""
+    row: Tensor
+    """[rows] of the cache that a row sees, where they are not in place."""
     end: int = 0
     """Slots before those of what is only looked at."""
     stores: Sequence[tuple[int, int, slice | Tensor, int]] = ()
@@ -75,7 +75,7 @@ class BlockLayer(CacheLayer):
             keys, values = (buffer[: len(key_states), :, :end] for buffer in (self.keys, self.values))
             keys[:, :, at.end :], values[:, :, at.end :] = key_states, value_states
         else:
-            keys, values = (buffer[:, :, : at.end][at.row] for buffer in (self.keys, self.values))
+            keys, values = (buffer[:, :, : at.end][at.row.to(there)] for buffer in (self.keys, self.values))
             keys, values = torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
         for row, place, where, count in at.stores:
             where = where if isinstance(where, slice) else where.to(there)
@@ -89,7 +89,7 @@ class BlockSession(DiscreteSession):
 
     def __init__(self, network: Network, sequences: int, slots: int) -> None:
         self._network, self.device, self._slots = network, network.device, slots
-        self._pass = Pass()
+        self._pass = Pass(torch.empty(0, dtype=torch.long))
         self._cache = Cache(layers=[BlockLayer(sequences, slots, self._pass) for _ in range(network.layers)])
         self._holders = list(range(sequences))
 
@@ -126,8 +126,10 @@ class BlockSession(DiscreteSession):
         behind = all(isinstance(where, slice) and where.start == at.end for _, _, where, _ in at.stores)
         if not behind:  # what is stored elsewhere lies before what is looked at
             at.end = max(at.end, *(int(request.position[: request.keep].max()) + 1 for request in keeping))
-        at.row, fits = rows, at.end + width <= self._slots
+        fits = at.end + width <= self._slots
         at.in_place = fits and len(rows) == len(asked) and bool(at.end or keeping)
+        if not at.in_place:
+            at.row = torch.tensor(rows)
         if at.in_place and behind:
             at.stores = ()
 
