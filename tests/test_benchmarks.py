@@ -9,6 +9,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, cast
@@ -440,6 +441,12 @@ def test_loops_written_by_hand_decode_what_the_engine_decodes() -> None:
     words: Any = load_model("text-target")
     one = lean.text_job(lean.ORDINARY, words, lean.held_out()[0], length=16)
     assert _by_hand.text(words, one.prompt, one.config)[:8] == list(decode([one]).tokens[0][:8])
+    counts = []
+    for do in (partial(decode, [one]), partial(_by_hand.text, words, one.prompt, one.config)):
+        with torch.profiler.profile() as profile:
+            do()
+        counts.append(len(profile.events()))
+    assert counts[0] < 1.2 * counts[1]  # nested operations are counted, too
     model: Any = load_model("studio-image")
     ordinary = job("ar", model, "an owl in the forest", 0, temperature=0.1, top_k=1)
     with pytest.MonkeyPatch.context() as patched:

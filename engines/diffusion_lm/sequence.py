@@ -309,17 +309,8 @@ class Row:
             seen = masks.block_causal(position, self._whole if self.task.full else self.size)
         if fed.seen is not None:
             seen[keep:, keep:] = fed.seen
-        return BlockForward(
-            tokens=fed.tokens,
-            position=position,
-            read=fed.read,
-            finished=lead.start,
-            seen=seen,
-            keep=keep,
-            labels=partial(self._labels, fed, keep, drafts),
-            role=role,
-            mode=mode,
-        )
+        labels = partial(self._labels, fed, keep, drafts)
+        return BlockForward(fed.tokens, position, fed.read, lead.start, seen, keep, labels=labels, role=role, mode=mode)
 
     def _labels(self, fed: Layout, keep: int, drafts: Collection[int]) -> tuple[str, ...]:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
