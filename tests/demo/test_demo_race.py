@@ -55,6 +55,7 @@ def test_two_runs_play_by_themselves_and_fit_a_screen_that_is_turned(page: Page)
     assert page.evaluate("document.documentElement.scrollWidth") <= screen["height"]
 
 
+@pytest.mark.parametrize("page", [{"alone": True}], indirect=True)
 def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
     page.clock.install()  # seconds pass as fast as the page can draw them
     page.clock.pause_at(page.evaluate("Date.now()") + 100)
@@ -109,6 +110,7 @@ def test_a_sentence_says_what_the_pass_did_and_every_view_is_a_click_away(page: 
     expect(timeline).to_be_hidden()
 
 
+@pytest.mark.parametrize("page", [{"alone": True}], indirect=True)
 def test_play_and_slider_take_over(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 2")
     page.keyboard.press("Tab")  # whoever uses the keyboard is not hurried on

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
 from playwright.sync_api import TimeoutError as LateError
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
@@ -22,6 +23,8 @@ _ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+_contexts: WeakKeyDictionary[Browser, dict[str, BrowserContext]] = WeakKeyDictionary()
 
 SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
 _AXE = Axe().axe_script
@@ -57,24 +60,44 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def visit(browser: Browser, address: str = "", *, console: bool = False, **options: Any) -> Iterator[Page]:
+def visit(
+    browser: Browser, address: str = "", *, console: bool = False, alone: bool = False, **options: Any
+) -> Iterator[Page]:
     """A page of the app, once its player is there; fails on script errors, dialogs and requests to elsewhere.
 
     With `console`, whatever the browser writes as an error fails, too; `options` are those of the browser's context.
+    Visits with the same options share its cache, from which scripts are read again in half the time, unless one is
+    `alone`, as it has to be where its clock is changed.
     """
-    context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options})
-    context.set_default_timeout(60_000)
-    page, wrong = context.new_page(), list[str]()
+    options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
+    shared = _contexts.setdefault(browser, {})
+    context = None if alone else shared.get(repr(options))
+    if context is None:
+        context = browser.new_context(**options)
+        context.set_default_timeout(60_000)
+    if not alone:
+        shared[repr(options)] = context
+    wrong = list[str]()
     own = ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
-    context.on("weberror", lambda error: wrong.append(str(error.error)))
-    context.on("dialog", lambda dialog: wrong.append(dialog.message))
-    context.on("console", lambda said: wrong.append(said.text) if console and said.type == "error" else None)
-    context.on("request", lambda sent: None if not address or sent.url.startswith(own) else wrong.append(sent.url))
+    listeners: dict[str, Any] = {
+        "weberror": lambda error: wrong.append(str(error.error)),
+        "dialog": lambda dialog: wrong.append(dialog.message),
+        "console": lambda said: wrong.append(said.text) if console and said.type == "error" else None,
+        "request": lambda sent: None if not address or sent.url.startswith(own) else wrong.append(sent.url),
+    }
+    for event, listener in listeners.items():
+        context.on(event, listener)
+    page = context.new_page()
     if address:
         page.goto(address, wait_until="load")
         page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
     yield page
-    context.close()
+    if alone:
+        context.close()
+    else:
+        page.close()
+        for event, listener in listeners.items():
+            context.remove_listener(event, listener)
     assert not wrong, wrong
 
 

@@ -8,7 +8,8 @@ from support.browser import visit
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page on which any script error fails the test."""
-    with visit(browser, console=True, color_scheme="light", reduced_motion="no-preference") as opened:
+    options = {"color_scheme": "light", "reduced_motion": "no-preference", **getattr(request, "param", {})}
+    with visit(browser, console=True, **options) as opened:
         yield opened

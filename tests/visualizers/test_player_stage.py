@@ -237,6 +237,7 @@ def test_the_coin_is_turned_and_the_numbers_are_a_click_away(page: Page) -> None
     assert page.evaluate("player.stage.drawn.verdict.coin") == pytest.approx(0.62, abs=5e-3)
 
 
+@pytest.mark.parametrize("page", [{"alone": True}], indirect=True)
 def test_play_takes_its_time(page: Page) -> None:
     page.clock.install()
     opened(page, read(ORDINARY), read(SPECULATIVE))
