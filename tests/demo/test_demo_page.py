@@ -98,6 +98,7 @@ def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page
     page.locator(".settings > button").first.click()
     page.get_by_label("Model").click()
     page.get_by_role("option", name=MODELS["studio-video"].label, exact=True).click()  # takes seconds
+    expect(page.get_by_label("Prompt", exact=True)).to_have_value(MODELS["studio-video"].default_prompt)
     run(page)
     # In one go: the run could end between seeing the first step and pressing the button.
     page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.steps > 0 && (document.getElementById('stop').click(), true)")

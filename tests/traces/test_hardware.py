@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.pace import slower
 from support.raster import jacobi, ordinary
 
 import draftscope as ds
@@ -110,7 +111,8 @@ def test_a_clip_of_7680_tokens_is_computed_in_fifty_milliseconds(decoded: Callab
     trace = decoded(80, 96)
     assert trace.summary.tokens == 7680
     machine = Machine(device=H100, engine=EAGER, target=SIZES["Cosmos 4B"])
-    seconds = timeit.repeat(lambda: predict(trace, machine), timer=time.process_time, repeat=5, number=1)
+    once = timeit.Timer(lambda: predict(trace, machine), timer=time.process_time)
+    seconds = [once.timeit(1) / slower() for _ in range(5)]
     assert min(seconds) < 0.05  # the best of them: whatever else the machine does must not decide
 
 
