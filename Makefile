@@ -118,9 +118,16 @@ $(BIN)/python:
 	  { echo "Draftscope needs Python 3.11 and '$(PYTHON)' is not: name one with make PYTHON=/path/to/python3.11." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-# Everything but torch by its hash; torch, whose wheel depends on the machine, by its version.
-$(APP): requirements.txt locks/app.txt | $(BIN)/python
+# Everything but torch by its hash; torch, whose wheel depends on the machine, by its version, at the same time with -j2.
+$(VENV)/.torch: requirements.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps "$$(grep '^torch==' requirements.txt)"
+	@touch $@
+
+$(VENV)/.locked: locks/app.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/app.txt
+	@touch $@
+
+$(APP): requirements.txt $(VENV)/.torch $(VENV)/.locked
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
