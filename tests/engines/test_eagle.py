@@ -144,10 +144,6 @@ def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() 
         live[0] = open_session([one])
         return one.method.decode(one.task, one.config, chance)
 
-    def answer(request: Any) -> Tensor:
-        probs: Tensor = live[0].answer({0: request}, one.config, lambda *_: None)[0].value
-        return probs
-
     def law(tokens: tuple[int, ...]) -> dict[int, float]:
         with torch.inference_mode():
             best = network(torch.tensor([[*one.task.prompt, *tokens]])).logits[0, -1].double().topk(2)
@@ -157,7 +153,9 @@ def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() 
     for _ in range(3):
         texts = {(*text, token): p * q for text, p in texts.items() for token, q in law(text).items()}
     found = Counter[tuple[int, ...]]()
-    for text, p in exact_distribution(make, answer).items():
+    for text, p in exact_distribution(
+        make, lambda request: live[0].answer({0: request}, one.config, lambda *_: None)[0].value
+    ).items():
         found[text[:3]] += p
     assert largest_error(found, texts) < 10 * CLOSE
 

@@ -70,13 +70,9 @@ def visit(
     `alone`, as it has to be where its clock is changed.
     """
     options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
-    shared = _contexts.setdefault(browser, {})
-    context = None if alone else shared.get(repr(options))
-    if context is None:
-        context = browser.new_context(**options)
-        context.set_default_timeout(60_000)
-    if not alone:
-        shared[repr(options)] = context
+    kept = {} if alone else _contexts.setdefault(browser, {})
+    context = kept.get(repr(options)) or kept.setdefault(repr(options), browser.new_context(**options))
+    context.set_default_timeout(60_000)
     wrong = list[str]()
     own = ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
     listeners: dict[str, Any] = {
