@@ -3,7 +3,7 @@
 Steps of one path stand in for tokens of a block; docs/methods/cspd-block.md has w_k, A_k and the race between them.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import torch
@@ -49,13 +49,13 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
         coins = accept(log_w[-1], chance, block.draw("verify"), until_rejection=True)
         r = coins.rejection[None]
         if int(r) == block.W:
-            return (yield from own_path(block))
+            return replace((yield from own_path(block)), coins=coins)
         at = Draw("leave", block.iteration, block.position[r])
         left_at = race(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
         left, shape = n - 1 - left_at.step, states.shape[1:]
         fresh = chance.normal(Draw("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
         denoised = yield DenoiseRequest(r, left, left_at.state, fresh)
-        return Continuation(r, left, denoised.states, left_at.tries, left_at.capped)
+        return Continuation(r, left, denoised.states, left_at.tries, left_at.capped, coins)
 
     return Follow(states, verify_paths)
 

@@ -46,8 +46,8 @@ class Bridge:
         slope = self.slope[:-1, row, k]
         drift = self.offset[:-1, row, k] + self.std[:-1, row, k] * noise[:, 1:].transpose(0, 1)
         states = [x]
-        for i in range(len(drift)):
-            states.append(torch.addcmul(drift[i], slope[i], states[-1]))
+        for offset, factor in zip(drift.unbind(), slope.unbind(), strict=True):
+            states.append(torch.addcmul(offset, factor, states[-1]))
         drawn = torch.stack(states, 1)
         return Paths(self.along(drawn), drawn, densities=tuple(map(self._density, range(len(x)))))
 

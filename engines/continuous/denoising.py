@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.config import Knob
-from engines.continuous.gaussians import Gaussians, plain, stacked
+from engines.continuous.gaussians import Gaussians, plain
 from engines.continuous.request import Paths, Steer
 from engines.protocol import Task
 from engines.sampling.chance import Chance, Draw
@@ -163,7 +163,12 @@ def _cosine(share: float) -> float:
     return math.cos((share + _OFFSET) / (1 + _OFFSET) * math.pi / 2) ** 2
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)
+def _each_step(schedule: Schedule, sampling: ContinuousSampling) -> tuple[tuple[float, ...], ...]:
+    """`_one_step` by step index, looked up once a path: to hash a schedule takes as long as a small product."""
+    return tuple(_one_step(schedule, i, sampling) for i in range(len(schedule)))
+
+
 def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> tuple[float, ...]:
     """What makes a step's distribution of x_t, eps and v.
 
@@ -195,8 +200,7 @@ def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> tuple
 @lru_cache(maxsize=64)
 def _all_steps(schedule: Schedule, sampling: ContinuousSampling, device: torch.device) -> tuple[Tensor, ...]:
     """The same of all steps, [n, 1, 1] each, the first step first."""
-    every = [_one_step(schedule, i, sampling) for i in reversed(range(len(schedule)))]
-    return columns(every, torch.float64, device)
+    return columns(_each_step(schedule, sampling)[::-1], torch.float64, device)
 
 
 def columns(every: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
@@ -205,17 +209,18 @@ def columns(every: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.
         return tuple(column[:, None, None] for column in torch.tensor(every, dtype=dtype, device=device).unbind(1))
 
 
-def _made(by: Sequence[Any], x: Tensor, out: tuple[Tensor, Tensor]) -> Gaussians:
+def _made(by: Sequence[Any], x: Tensor, out: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of a step, or of several."""
     of_state, of_noise, log_std, of_v = by
     eps, v = (part.to(torch.float64) for part in out)
-    return plain(of_state * x + of_noise * eps, (log_std + of_v * v).exp())
+    return of_state * x + of_noise * eps, (log_std + of_v * v).exp()
 
 
 def step_distribution(
     schedule: Schedule, i: int, x: Tensor, out: tuple[Tensor, Tensor], sampling: ContinuousSampling
 ) -> Gaussians:
     """p(x_{t-1} | x_t) of step i, at x_t [M, D] in float64, where the network gives eps and v `out`, both [M, D]."""
-    return _made(_one_step(schedule, i, sampling), x, out)
+    return plain(*_made(_each_step(schedule, sampling)[i], x, out))
 
 
 @lru_cache(maxsize=4096)
@@ -252,25 +257,31 @@ def learnt_from_error(schedule: Schedule, i: int | None, error: Tensor) -> Tenso
 def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None) -> Paths:
     """Denoise M tokens along their noise: x_T first, then that of every step but the last."""
     schedule = sampling.schedule
-    x = noise[:, 0]
-    states, distributions = [x], []
-    for i in range(len(schedule) - 1, 0, -1):
-        distribution = step_distribution(schedule, i, x, denoise(x, schedule, i), sampling)
-        x = distribution.mean[:, 0] + distribution.std[:, 0] * noise[:, len(schedule) - i]
-        x = x if steer is None else steer(i, distribution, x)
-        distributions.append(distribution)
+    by, x = _each_step(schedule, sampling), noise[:, 0]
+    states, made = [x], list[tuple[Tensor, Tensor]]()
+    for i, z in zip(range(len(schedule) - 1, 0, -1), noise[:, 1:].unbind(1), strict=True):
+        mean, std = _made(by[i], x, denoise(x, schedule, i))
+        x = torch.addcmul(mean, std, z)
+        x = x if steer is None else steer(i, plain(mean, std), x)
+        made.append((mean, std))
         states.append(x)
-    distributions.append(step_distribution(schedule, 0, x, denoise(x, schedule, 0), sampling))
-    return Paths(stacked(distributions), torch.stack(states, 1))
+    made.append(_made(by[0], x, denoise(x, schedule, 0)))
+    return Paths(_stacked(made), torch.stack(states, 1))
+
+
+def _stacked(steps: Sequence[tuple[Tensor, Tensor]]) -> Gaussians:
+    """Distributions of n steps and M tokens, given by means and standard deviations [M, D], as one, [n, M]."""
+    mean, std = zip(*steps, strict=True)
+    return plain(torch.stack(mean), torch.stack(std))
 
 
 def along(denoise: Denoiser, states: Float[Tensor, "M S D"], sampling: ContinuousSampling) -> Gaussians:
     """The distributions of all n steps at given states x_T .. x_0, [n, M]."""
     schedule, before = sampling.schedule, states[:, :-1].transpose(0, 1)
     if isinstance(denoise, Conditioned):
-        return _made(_all_steps(schedule, sampling, states.device), before, denoise.along(before, schedule))
-    steps = zip(reversed(range(len(schedule))), before, strict=True)
-    return stacked([step_distribution(schedule, i, x, denoise(x, schedule, i), sampling) for i, x in steps])
+        return plain(*_made(_all_steps(schedule, sampling, states.device), before, denoise.along(before, schedule)))
+    by, steps = _each_step(schedule, sampling), zip(reversed(range(len(schedule))), before, strict=True)
+    return _stacked([_made(by[i], x, denoise(x, schedule, i)) for i, x in steps])
 
 
 def go_on(
@@ -290,14 +301,15 @@ def go_on(
     # Nothing moves before the longest way begins, which a CPU may look up; the last step has a distribution anyway.
     steps = max(1, int(left.max())) if left.device.type == "cpu" else len(schedule)
     together = left.device.type == "cpu" and bool((left == steps).all())
-    states, distributions = [x] * (1 + len(schedule) - steps), []
-    for i in reversed(range(steps)):
-        distribution = step_distribution(schedule, i, x, denoise(x, schedule, i), sampling)
-        y = distribution.mean[:, 0] + distribution.std[:, 0] * noise[:, len(schedule) - i]
+    states, made = [x] * (1 + len(schedule) - steps), list[tuple[Tensor, Tensor]]()
+    by = _each_step(schedule, sampling)
+    for i, z in zip(reversed(range(steps)), noise[:, -steps:].unbind(1), strict=True):
+        mean, std = _made(by[i], x, denoise(x, schedule, i))
+        y = torch.addcmul(mean, std, z)
         x = y if together else torch.where((i < left)[:, None], y, x)
         states.append(x)
-        distributions.append(distribution)
-    return stacked(distributions), torch.stack(states, 1)
+        made.append((mean, std))
+    return _stacked(made), torch.stack(states, 1)
 
 
 @dataclass(frozen=True, slots=True)

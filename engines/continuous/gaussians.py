@@ -64,8 +64,3 @@ def together(distributions: Sequence[Gaussians], dim: int = 0) -> Gaussians:
     """Distributions of several groups of rows as one."""
     parts = ([getattr(one, part) for one in distributions] for part in ("log_weight", "mean", "std"))
     return Gaussians(*(torch.cat(part, dim) for part in parts))
-
-
-def stacked(distributions: Sequence[Gaussians]) -> Gaussians:
-    """Distributions of n steps and W rows as one, [n, W]."""
-    return together([one[None] for one in distributions])

@@ -4,6 +4,7 @@ A proposal takes all denoising steps of the target, and a draft's head has to sa
 time, as a few cost hardly more than one.
 """
 
+from dataclasses import replace
 from typing import Final
 
 import torch
@@ -32,9 +33,10 @@ def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, ch
         coins = accept(log_ratio(drawn, p, x), chance, block.draw("verify"), until_rejection=True)
         r = int(coins.rejection)
         if r == block.W:
-            return (yield from own_path(block))
+            return replace((yield from own_path(block)), coins=coins)
         at = Draw("anew", block.iteration, block.position[r : r + 1])
-        return (yield from redrawn(r, drawn.densities[r], states.shape[1:], most, chance, at))
+        own = yield from redrawn(r, drawn.densities[r], states.shape[1:], most, chance, at)
+        return replace(own, coins=coins)
 
     return Follow(states, verify_paths)
 
@@ -63,14 +65,16 @@ def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: 
     made, count, width = 0, min(_FIRST_ROUND, most), shape.numel()
     while made < most:
         noise = chance.normal(at.part(f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
-        denoised = yield _proposals(row, noise)
-        log_p = denoised.whole.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
-        accept_prob = -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
-        taken = chance.uniform(at.part(f"coins {made}"), count)[0] < accept_prob
-        if bool(taken.any()):
-            first = int(taken.long().argmax())
-            return _continuation(row, denoised.states[first : first + 1], made + first + 1, taken.new_zeros(1))
-        made, count = made + count, min(2 * count, _LARGEST_ROUND, most - made - count)
+        coins = chance.uniform(at.part(f"coins {made}"), count)[0]
+        for half, coin in zip(noise.chunk(2), coins.chunk(2), strict=True):  # mostly the first two do
+            denoised = yield _proposals(row, half)
+            log_p = denoised.whole.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
+            taken = coin < -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
+            if bool(taken.any()):
+                first = int(taken.long().argmax())
+                return _continuation(row, denoised.states[first : first + 1], made + first + 1, taken.new_zeros(1))
+            made += len(half)
+        count = min(2 * count, _LARGEST_ROUND, most - made)
     spare = chance.normal(at.part("spare"), width).unflatten(1, shape)
     denoised = yield _proposals(row, spare)
     return _continuation(row, denoised.states, most, torch.ones(1, dtype=torch.bool, device=spare.device))

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from engines.continuous.gaussians import Gaussians, together
 from engines.protocol import CausalForward
+from engines.sampling.coupling import Verdicts
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,8 @@ class Continuation:
     tries: Float[Tensor, "1"]
     capped: Bool[Tensor, "1"]
     """Whether they ran out, so that a plain draw of the target's stands in."""
+    coins: Verdicts | None = None
+    """The verdicts on the paths that were followed."""
 
     @property
     def token(self) -> Float[Tensor, "1 D"]:

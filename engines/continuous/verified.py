@@ -1,6 +1,6 @@
 """What became of a block's drafts, and what a trace keeps of the two paths that each was judged by."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from engines.continuous.drafting import Block
+from engines.continuous.drafting import Block, Measures
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.rejection import DensityRatio, Ratio, Replacements
 from engines.continuous.request import Continuation, Paths, plane
@@ -38,10 +38,17 @@ class Verified:
         return DensityRatio(variant, p, q, sigma)
 
     def decision(
-        self, token: Tensor, fate: Tensor, coins: Verdicts, numbers: Mapping[str, Tensor], readback: Tensor
+        self,
+        token: Tensor,
+        fate: Tensor | Callable[[], Tensor],
+        coins: Verdicts,
+        numbers: Callable[[], Mapping[str, Tensor]],
+        readback: Tensor,
     ) -> Decision:
-        """The Decision on the block; `numbers` are what the method adds to the measures of the last step."""
-        W = self.block.W
+        """The Decision on the block; `numbers` are what the method adds to the measures of the last step.
+
+        Both are worked out for the record alone.
+        """
         return Decision(
             self.block.position,
             token,
@@ -50,7 +57,7 @@ class Verified:
             draft=self.x,
             accept_prob=coins.accept_prob,
             coin=coins.coin,
-            numbers={**self._measures(), **self._on_the_line(token[:W]), **numbers},
+            numbers=Measures(lambda: {**self._measures(), **self._on_the_line(token[: self.block.W]), **numbers()}),
             walks=self.walks,
         )
 
@@ -112,9 +119,11 @@ def _plain(*distributions: Gaussians) -> bool:
     return all(each.mean.shape[-2] == 1 for each in distributions)
 
 
-def search(rejected: Bool[Tensor, " W"], new: Replacements | Continuation) -> dict[str, Tensor]:
-    """What it took to replace the rejected drafts, in the names of the trace."""
-    return {
+def search(
+    rejected: Bool[Tensor, " W"], new: Replacements | Continuation, **decided: Float[Tensor, " W"]
+) -> dict[str, Tensor]:
+    """What decided on drafts and what it took to replace the rejected ones, in the names of the trace."""
+    return decided | {
         "tries": torch.where(rejected, new.tries, torch.nan),
         "capped": torch.where(rejected, new.capped.double(), torch.nan),
     }

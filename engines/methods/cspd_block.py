@@ -7,17 +7,19 @@ verdicts, of which docs/methods/cspd-block.md says why, are in engines/continuou
     n         drafts accepted, up to the first whose path is not accepted as a whole
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final, Literal
 
 import torch
+from torch import Tensor
 
 from engines.config import Knob
 from engines.continuous import block_verification, maximal
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, few_tries, next_block
-from engines.continuous.rejection import accept
-from engines.continuous.request import PathForward, ask_paths
+from engines.continuous.request import Continuation, PathForward, ask_paths
 from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
@@ -71,17 +73,20 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             follow=following(block, drawn, x, config.tries, chance),
         )
         paths = ask_paths((yield request))
-        assert paths.continuation is not None
-        own = paths.continuation
+        assert paths.continuation is not None and paths.continuation.coins is not None
+        own, coins = paths.continuation, paths.continuation.coins
         token = torch.cat([x, own.token]).index_copy(0, own.row, own.token)
-        # The uniform numbers that decided where to leave, once more for the record.
-        numbers = measured(drawn, paths, x)
-        coins = accept(numbers["log_ratio"], chance, block.draw("verify"), until_rejection=True)
         n = coins.rejection
-        numbers |= search(torch.arange(W, device=x.device) == n, own)
+        rejected = torch.arange(W, device=x.device) == n
+        numbers = partial(_numbers, partial(measured, drawn, paths, x), rejected, own)
         decision = Verified(block, x, drawn, token[:W], paths).decision(
-            token, fates_and_bonus(n, W), coins, numbers, (n + 1)[None]
+            token, partial(fates_and_bonus, n, W), coins, numbers, (n + 1)[None]
         )
         (count,) = ask_numbers((yield decision))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1
     return done
+
+
+def _numbers(measured: Callable[[], dict[str, Tensor]], rejected: Tensor, own: Continuation) -> dict[str, Tensor]:
+    """What decided on a block, for the record."""
+    return search(rejected, own, **measured())

@@ -5,6 +5,7 @@ authors' code gives up after 100 proposals and returns zeros, a plain draw of th
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Literal
 
 import torch
@@ -73,7 +74,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         new = draw_replacements(ratio, ~coins.kept, config.tries, chance, block.draw("residual"))
         token = torch.where(coins.kept[:, None], x, new.token)
         fate = torch.where(coins.kept, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.RESAMPLED])
-        numbers = {"log_ratio": log_ratio, "soft_log_ratio": ratio.softened(x)} | search(~coins.kept, new)
+        numbers = partial(search, ~coins.kept, new, log_ratio=log_ratio, soft_log_ratio=ratio.softened(x))
         yield verified.decision(token, fate, coins, numbers, fate[:0])
         # What the target's cache holds of drafts, other tokens have replaced.
         done, settled, fed = torch.cat([done, token]), start, start + W - 1

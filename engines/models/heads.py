@@ -4,9 +4,9 @@ Submodules of the diffusion head have the names of MAR's checkpoints.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from engines.continuous.denoising import Denoiser, Schedule, learnt_from_error
 from engines.continuous.gaussians import Gaussians
+from engines.models.lean import Linear, PackedLinear, packs
 
 _FREQUENCIES: Final = 256
 _SLOWEST: Final = 10_000
@@ -22,6 +23,8 @@ _EPSILON: Final = 1e-6
 _LEAST_STD, _MOST_STD = 1e-3, 1e2
 _ROWS: Final = 512
 """Pairs of step and token whose modulations are made together."""
+Layers: TypeAlias = Sequence[tuple[Tensor, Tensor]]
+"""Weights and biases: of what comes in, of every layer the two, of what goes out."""
 
 
 class TimeEmbedding(nn.Module):
@@ -81,40 +84,58 @@ class DiffusionHead(nn.Module):
     ) -> tuple[Float[Tensor, "M D"], Float[Tensor, "M D"]]:
         """Return eps and v for noisy tokens."""
         embedded = self.time_embed(timestep) + self.cond_embed(condition)
-        return self.step(x, F.linear(F.silu(embedded), *self.modulation()))
+        modulation = F.linear(F.silu(embedded), *self.modulation())
+        return self.step(x, modulation.split(self.width, -1), self.layers())
 
     def modulation(self) -> tuple[Float[Tensor, "A C"], Float[Tensor, " A"]]:
-        """Weight and bias of all modulations of an embedding: shift, factor, gate of each layer, the last's two."""
-        layers: list[Any] = [layer.adaLN_modulation[1] for layer in (*self.res_blocks, self.final_layer)]
-        one = torch.ones_like(self.final_layer.linear.weight[0])
-        factors = torch.cat([0 * one, one, 0 * one] * (len(layers) - 1) + [0 * one, one])
-        return torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers]) + factors
+        """Weight and bias of all modulations of an embedding: shift, factor, gate of each layer, the last's two.
 
-    def step(self, x: Float[Tensor, "... D"], modulation: Float[Tensor, "... A"]) -> tuple[Tensor, Tensor]:
-        """Both outputs for noisy tokens, before they are read; see `modulation`."""
-        own = modulation.split(self.width, -1)
-        hidden, blocks = self.input_proj(x.to(self.input_proj.weight.dtype)), list[Any](self.res_blocks)
-        for k, block in enumerate(blocks):
-            shift, factor, gate = own[3 * k : 3 * k + 3]
-            inside = torch.addcmul(shift, block.in_ln(hidden), factor)
-            hidden = torch.addcmul(hidden, gate, block.mlp(inside))
-        normed = F.layer_norm(hidden, (self.width,), eps=_EPSILON)
-        eps, v = self.final_layer.linear(torch.addcmul(own[-2], normed, own[-1])).chunk(2, -1)
+        They have in them what a layer's norm multiplies by and adds.
+        """
+        made: list[Tensor] = []
+        for layer in [*cast(Any, self.res_blocks), self.final_layer]:
+            linear = layer.adaLN_modulation[1]
+            shift, factor, *gate = torch.cat([linear.weight, linear.bias[:, None]], 1).split(self.width)
+            factor = torch.cat([factor[:, :-1], 1 + factor[:, -1:]], 1)
+            if gate:
+                shift, factor = shift + layer.in_ln.bias[:, None] * factor, layer.in_ln.weight[:, None] * factor
+            made += [shift, factor, *gate]
+        both = torch.cat(made)
+        return both[:, :-1].contiguous(), both[:, -1].contiguous()
+
+    def layers(self) -> Layers:
+        """Weight and bias of every product of a step, which calls no modules: these take as long as a small product."""
+        linears: list[Any] = [self.input_proj, *(block.mlp[i] for block in cast(Any, self.res_blocks) for i in (0, 2))]
+        return [(linear.weight, linear.bias) for linear in (*linears, self.final_layer.linear)]
+
+    def step(
+        self, x: Float[Tensor, "... D"], own: Sequence[Float[Tensor, "... C"]], layers: Layers
+    ) -> tuple[Tensor, Tensor]:
+        """Both outputs for noisy tokens, before they are read; see `modulation` and `layers`."""
+        hidden = F.linear(x.to(layers[0][0].dtype), *layers[0])
+        for k in range(len(own) // 3):
+            normed = torch.layer_norm(hidden, (self.width,), eps=_EPSILON)
+            inside = F.silu(F.linear(torch.addcmul(own[3 * k], normed, own[3 * k + 1]), *layers[2 * k + 1]))
+            hidden = torch.addcmul(hidden, own[3 * k + 2], F.linear(inside, *layers[2 * k + 2]))
+        normed = torch.layer_norm(hidden, (self.width,), eps=_EPSILON)
+        eps, v = F.linear(torch.addcmul(own[-2], normed, own[-1]), *layers[-1]).chunk(2, -1)
         return eps, v
 
     @torch.no_grad()
     def lean(self) -> Callable[[Tensor, Schedule], Denoiser]:
         """Gives the head for the conditions [M, H] of M tokens, for weights that stay as they are."""
-        modulation = self.modulation()
+        layers, like = self.layers(), self.final_layer.linear.weight
+        packed = like.device.type == "cpu" and like.dtype == torch.float32 and packs()
+        modulation = (PackedLinear if packed else Linear)(*self.modulation())
 
         @lru_cache(maxsize=8)
         def times(schedule: Schedule) -> Float[Tensor, "n C"]:
             with torch.inference_mode(False), torch.no_grad():
-                timesteps = torch.tensor(schedule.timestep[::-1], device=modulation[0].device)
-                return cast(Tensor, self.time_embed(timesteps.to(modulation[0].dtype)))
+                timesteps = torch.tensor(schedule.timestep[::-1], device=like.device)
+                return cast(Tensor, self.time_embed(timesteps.to(like.dtype)))
 
         def conditioned(condition: Float[Tensor, "M H"], schedule: Schedule) -> ConditionedHead:
-            return ConditionedHead(self, modulation, times(schedule), self.cond_embed(condition))
+            return ConditionedHead(self, layers, modulation, times(schedule), self.cond_embed(condition))
 
         return conditioned
 
@@ -132,43 +153,51 @@ class ConditionedHead:
     def __init__(
         self,
         head: DiffusionHead,
-        modulation: tuple[Tensor, Tensor],
+        layers: Layers,
+        modulation: Linear,
         times: Float[Tensor, "n C"],
         embedded: Float[Tensor, "M C"],
         made: Float[Tensor, "n M A"] | None = None,
     ) -> None:
-        self._head, self._modulation, self._times, self._embedded = head, modulation, times, embedded
-        self._count = max(1, _ROWS // len(embedded))
-        self._made, self._part, self._steps = made, -1, () if made is None else made.unbind()
+        self._head, self._layers, self._modulation = head, layers, modulation
+        self._times, self._embedded = times, embedded
+        self._count = max(1, _ROWS // len(embedded)) if made is None else len(made)
+        self._made, self._part, self._steps = made, -1, list[tuple[Tensor, ...]]()
 
     def __call__(self, x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
         """See `engines.continuous.denoising.Denoiser`."""
         part, row = divmod(len(schedule) - 1 - i, self._count)
-        if part != self._part and self._made is None:
-            self._part, self._steps = part, self._modulations(part).unbind()
-        return self._head.read(*self._head.step(x, self._steps[row]), schedule, i)
+        if part != self._part:
+            self._part = part
+            self._steps = [step.split(self._head.width, -1) for step in self._modulations(part).unbind()]
+        return self._head.read(*self._head.step(x, self._steps[row], self._layers), schedule, i)
 
     def along(self, before: Float[Tensor, "n M D"], schedule: Schedule) -> tuple[Tensor, Tensor]:
         """See `engines.continuous.denoising.Conditioned`."""
-        head, chunks = self._head, before.split(self._count)
-        steps = [head.step(chunk, self._modulations(part)) for part, chunk in enumerate(chunks)]
+        head, width = self._head, self._head.width
+        steps = [
+            head.step(chunk, self._modulations(part).split(width, -1), self._layers)
+            for part, chunk in enumerate(before.split(self._count))
+        ]
         eps, v = (torch.cat(out) for out in zip(*steps, strict=True))
         return head.read(eps, v, schedule, None)
 
     def rows(self, index: slice | Int[Tensor, " N"]) -> "ConditionedHead":
-        """See `engines.continuous.denoising.Conditioned`. What is made for all steps serves again."""
-        made = None if self._made is None else self._made[:, index]
-        return ConditionedHead(self._head, self._modulation, self._times, self._embedded[index], made)
+        """See `engines.continuous.denoising.Conditioned`. Modulations that fit are made once for all tokens."""
+        made = self._modulations(0)[:, index] if self._count >= len(self._times) else None
+        return ConditionedHead(self._head, self._layers, self._modulation, self._times, self._embedded[index], made)
 
     def _modulations(self, part: int) -> Float[Tensor, "S M A"]:
         """Of all layers at some of the steps, the first first."""
         if self._made is not None:
             return self._made
         steps = slice(part * self._count, (part + 1) * self._count)
-        modulations = F.linear(F.silu(self._times[steps, None] + self._embedded), *self._modulation)
+        embedded = F.silu(self._times[steps, None] + self._embedded)
+        rows = embedded.flatten(0, 1)
+        made = self._modulation(self._modulation.padded(rows))[: len(rows)].unflatten(0, embedded.shape[:2])
         if self._count >= len(self._times):
-            self._made = modulations
-        return modulations
+            self._made = made
+        return cast(Tensor, made)
 
 
 class ResidualHead(DiffusionHead):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -198,8 +199,7 @@ def _verify(
 
 def _slices(counts: Sequence[int]) -> list[slice]:
     """Where each of several groups of rows lies among all."""
-    ends = torch.tensor(counts).cumsum(0).tolist()
-    return [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    return [slice(end - count, end) for end, count in zip(accumulate(counts), counts, strict=True)]
 
 
 def _with_continuation(states: Tensor, whole: Gaussians, own: Continuation) -> Paths:
