@@ -23,6 +23,7 @@ from benchmarks._results import Options, Row, finish, spread
 from benchmarks._runs import now, prompts
 from engines.config import as_values, settings
 from engines.methods import METHODS, ordinary
+from engines.models.bundled.listing import PATCHES
 from engines.models.catalog import MODELS, load_model
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--method", choices=DRAFTING, default=DRAFTING[0])
     chosen = options.read(arguments)
     model: Any = load_model(MODEL, chosen.device)
-    opens, rows = dict(MODELS[MODEL].opens), []
+    opens, rows = dict(PATCHES), []
     for batch in chosen.batches:
         for k, way in enumerate(combinations(chosen.method, MODEL)):
             for gamma in [gamma for gamma in chosen.gammas if k == 0 or gamma <= FEW]:

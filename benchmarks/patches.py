@@ -16,7 +16,8 @@ from torch import Tensor
 from benchmarks._pictures import as_asked, features, frechet, marks, reference, sheet
 from benchmarks._results import Claim, Options, Row, at_least, finish, same
 from benchmarks._runs import jobs, prompts
-from engines.models.catalog import MODELS, load_model
+from engines.models.bundled.listing import PATCHES
+from engines.models.catalog import load_model
 from engines.runtime.driver import sample_tokens
 from traces.streams import piped
 
@@ -67,7 +68,7 @@ def pictures(captions: Sequence[str], guidance: float, batch: int, device: str) 
         if name == "mixture" and guidance != 1:
             continue
         model: Any = load_model(decoder.model, device)
-        settings = {**dict(MODELS[TARGET].opens), "guidance": guidance, **decoder.settings}
+        settings = {**dict(PATCHES), "guidance": guidance, **decoder.settings}
         every = jobs(decoder.method, model, captions, **settings)
         batches = [every[i : i + batch] for i in range(0, len(every), batch)]
         drawn[name] = torch.cat([model.pixels(torch.tensor(sample_tokens(some))).float().cpu() for some in batches])

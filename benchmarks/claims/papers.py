@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks._runs import prompts
 from benchmarks.claims.conclusion import NUMBERS, RESULTS, Effect, against, difference, runs, sweep, texts
-from engines.models.catalog import MODELS
+from engines.models.bundled.listing import PATCHES
 from traces.foresight import contributions
 from traces.pairing import Estimate
 from traces.schema import Trace
@@ -225,8 +225,7 @@ def _field(count: int, **values: object) -> list[Trace]:
 
 
 def _patches(method: str, count: int, **values: object) -> list[float]:
-    opens = dict(MODELS["patch-target"].opens)
-    return _acceptance(runs(method, "patch-target", [None] * count, **{"gamma": 4, **opens, **values}))
+    return _acceptance(runs(method, "patch-target", [None] * count, **{"gamma": 4, **dict(PATCHES), **values}))
 
 
 def _acceptance(traces: list[Trace]) -> list[float]:

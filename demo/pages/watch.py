@@ -397,7 +397,7 @@ class WatchPage:
         """The settings that some model has a say in, as the form opens for this one: its values, or the usual ones."""
         update = dict[Any, Any]()
         for method in METHODS.values():
-            own = dict(model.opens) if method.family in model.families else {}
+            own = model.opening(method.config) if method.family in model.families else {}
             usual, every = as_values(method.config()), self._controls(method)
             changed = {name: own.get(name, usual[name]) for name in _OPENED[method.family] & every.keys()}
             update |= {every[name]: gr.update(value=value) for name, value in changed.items()}

@@ -1,8 +1,9 @@
 """A line of the catalogue."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from engines.config import Value
+from engines.config import Value, settings
 from engines.protocol import Family
 
 
@@ -42,6 +43,11 @@ class ModelInfo:
     """Name of the weights that draft for it from its hidden states."""
     terms: str = ""
     """What its licence asks for before it is loaded; empty where that is nothing."""
+
+    def opening(self, config: type[Any]) -> dict[str, Value]:
+        """Those of `opens` that a method's Config has, and whose value it takes."""
+        choices = {setting.name: setting.choices for setting in settings(config)}
+        return {name: at for name, at in self.opens if name in choices and (not choices[name] or at in choices[name])}
 
     @property
     def label(self) -> str:

@@ -31,7 +31,7 @@ _LARGE_BLOCKS: Final = (("block", "32"),)
 _STORY: Final = (*_LARGE_BLOCKS, ("length", 104))
 _NAMED: Final = (("guidance", 2.0), ("top_k", 50))
 """With which nearly all pictures show what was asked; without, a third do not."""
-_PATCHES: Final = (("last", 150),)
+PATCHES: Final = (("last", 150),)
 """The timestep below which there is hardly more than the noise that tokens carry."""
 _CODES: Final[tuple[Family, ...]] = ("discrete-ar",)
 _VECTORS: Final[tuple[Family, ...]] = ("continuous-ar",)
@@ -67,11 +67,11 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
             *_DRAWS,
             "patch-draft",
             mixture="patch-mixture",
-            opens=_PATCHES,
+            opens=(*PATCHES, ("drafter", "mixture"), ("gamma", 1), ("verdict", "maximal")),
         ),
-        ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, opens=_PATCHES),
+        ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, opens=PATCHES),
         ModelInfo("patch-mixture", "Small studio patch model, mixture of Gaussians", _VECTORS, *_DRAWS),
-        ModelInfo("patch-masked", "Studio patch model, masked", _VECTORS, *_DRAWS, opens=(*_PATCHES, ("parallel", 8))),
+        ModelInfo("patch-masked", "Studio patch model, masked", _VECTORS, *_DRAWS, opens=(*PATCHES, ("parallel", 8))),
     ),
     "engines.models.toy_field": (
         ModelInfo("toy-field", "Toy field, 12x12 colours", _VECTORS, *_TOY, "toy-field-small"),

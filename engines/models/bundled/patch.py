@@ -118,7 +118,6 @@ class PatchTransformer(PatchNetwork):
         """What the head is conditioned on for the token after each input. See `networks.Transformer.forward`."""
         condition = positions < PREFIX
         ids = torch.where(condition, inputs[..., 0].round().long(), 0)
-        inputs = torch.where(condition[..., None], 0.0, inputs)
         embedded = torch.where(condition[..., None], self.backbone.embed_tokens(ids), self.project(inputs))
         embedded = embedded + self.position(positions)
         return hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)
