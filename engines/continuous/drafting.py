@@ -1,8 +1,6 @@
 """Drafting continuous tokens: what methods with a small model share, up to the verification of a block."""
 
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Annotated, Final, Literal
 
 import torch
@@ -62,22 +60,6 @@ def few_tries(config: DraftedSampling) -> str:
     return f"Biased: after {config.tries} tries a plain draw stands in for the replacement of a rejected draft."
 
 
-class Measures(Mapping[str, Tensor]):
-    """Numbers that are worked out once somebody asks for them."""
-
-    def __init__(self, work_out: Callable[[], Mapping[str, Tensor]]) -> None:
-        self._known = cache(work_out)
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self._known()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known())
-
-    def __len__(self) -> int:
-        return len(self._known())
-
-
 @dataclass(frozen=True, slots=True)
 class Block:
     """Positions n, n + 1 ... that are drafted and verified together."""
@@ -108,12 +90,8 @@ class Block:
     def placed(self, token: Float[Tensor, "E D"], fate: Fate, distribution: Gaussians) -> Decision:
         """Tokens drawn from their own distributions."""
         code = torch.full_like(self.position, FATE_CODES[fate])
-
-        def numbers() -> dict[str, Tensor]:
-            own = {"last_std": distribution.std.mean((-1, -2)), "noise_norm": self.noise.last.norm(dim=-1)}
-            return own | {"guidance": self.guidance}
-
-        return Decision(self.position, token, code, code[:0], numbers=Measures(numbers))
+        numbers = {"last_std": distribution.std.mean((-1, -2)), "noise_norm": self.noise.last.norm(dim=-1)}
+        return Decision(self.position, token, code, code[:0], numbers=numbers | {"guidance": self.guidance})
 
 
 def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:

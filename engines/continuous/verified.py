@@ -1,14 +1,15 @@
 """What became of a block's drafts, and what a trace keeps of the two paths that each was judged by."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from engines.continuous.drafting import Block, Measures
+from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.rejection import DensityRatio, Ratio, Replacements
 from engines.continuous.request import Continuation, Paths, plane
@@ -114,16 +115,33 @@ class Verified:
         }
 
 
+class Measures(Mapping[str, Tensor]):
+    """Numbers that are worked out once somebody asks for them."""
+
+    def __init__(self, work_out: Callable[[], Mapping[str, Tensor]]) -> None:
+        self._known = cache(work_out)
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self._known()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known())
+
+    def __len__(self) -> int:
+        return len(self._known())
+
+
 def _plain(*distributions: Gaussians) -> bool:
     """Whether none of them mixes several Gaussians."""
     return all(each.mean.shape[-2] == 1 for each in distributions)
 
 
 def search(
-    rejected: Bool[Tensor, " W"], new: Replacements | Continuation, **decided: Float[Tensor, " W"]
-) -> dict[str, Tensor]:
+    rejected: Bool[Tensor, " W"], new: Replacements | Continuation, decided: Callable[[], Mapping[str, Tensor]]
+) -> Mapping[str, Tensor]:
     """What decided on drafts and what it took to replace the rejected ones, in the names of the trace."""
-    return decided | {
+    return {
+        **decided(),
         "tries": torch.where(rejected, new.tries, torch.nan),
         "capped": torch.where(rejected, new.capped.double(), torch.nan),
     }

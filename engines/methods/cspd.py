@@ -105,7 +105,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         rejected = torch.arange(W, device=x.device) == n
         new = draw_replacements(ratio, rejected, config.tries, chance, block.draw("residual"))
         token = torch.cat([torch.where(rejected[:, None], new.token, x), y[W:]])
-        numbers = partial(search, rejected, new, log_ratio=log_ratio)
+        numbers = partial(search, rejected, new, partial(dict, log_ratio=log_ratio))
         gain = (n + 1)[None]
         (count,) = ask_numbers((yield verified.decision(token, fates_and_bonus(n, W), coins, numbers, gain)))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1

@@ -7,19 +7,17 @@ verdicts, of which docs/methods/cspd-block.md says why, are in engines/continuou
     n         drafts accepted, up to the first whose path is not accepted as a whole
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final, Literal
 
 import torch
-from torch import Tensor
 
 from engines.config import Knob
 from engines.continuous import block_verification, maximal
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, few_tries, next_block
-from engines.continuous.request import Continuation, PathForward, ask_paths
+from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
@@ -78,15 +76,10 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         token = torch.cat([x, own.token]).index_copy(0, own.row, own.token)
         n = coins.rejection
         rejected = torch.arange(W, device=x.device) == n
-        numbers = partial(_numbers, partial(measured, drawn, paths, x), rejected, own)
+        numbers = partial(search, rejected, own, partial(measured, drawn, paths, x))
         decision = Verified(block, x, drawn, token[:W], paths).decision(
             token, partial(fates_and_bonus, n, W), coins, numbers, (n + 1)[None]
         )
         (count,) = ask_numbers((yield decision))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1
     return done
-
-
-def _numbers(measured: Callable[[], dict[str, Tensor]], rejected: Tensor, own: Continuation) -> dict[str, Tensor]:
-    """What decided on a block, for the record."""
-    return search(rejected, own, **measured())

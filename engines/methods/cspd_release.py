@@ -74,7 +74,9 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         new = draw_replacements(ratio, ~coins.kept, config.tries, chance, block.draw("residual"))
         token = torch.where(coins.kept[:, None], x, new.token)
         fate = torch.where(coins.kept, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.RESAMPLED])
-        numbers = partial(search, ~coins.kept, new, log_ratio=log_ratio, soft_log_ratio=ratio.softened(x))
+        numbers = partial(
+            search, ~coins.kept, new, partial(dict, log_ratio=log_ratio, soft_log_ratio=ratio.softened(x))
+        )
         yield verified.decision(token, fate, coins, numbers, fate[:0])
         # What the target's cache holds of drafts, other tokens have replaced.
         done, settled, fed = torch.cat([done, token]), start, start + W - 1

@@ -23,8 +23,8 @@ _EPSILON: Final = 1e-6
 _LEAST_STD, _MOST_STD = 1e-3, 1e2
 _ROWS: Final = 512
 """Pairs of step and token whose modulations are made together."""
-Layers: TypeAlias = Sequence[tuple[Tensor, Tensor]]
-"""Weights and biases: of what comes in, of every layer the two, of what goes out."""
+Layers: TypeAlias = Sequence[Sequence[tuple[Tensor, Tensor]]]
+"""Weights and biases of every layer's norm and two products."""
 
 
 class TimeEmbedding(nn.Module):
@@ -88,37 +88,28 @@ class DiffusionHead(nn.Module):
         return self.step(x, modulation.split(self.width, -1), self.layers())
 
     def modulation(self) -> tuple[Float[Tensor, "A C"], Float[Tensor, " A"]]:
-        """Weight and bias of all modulations of an embedding: shift, factor, gate of each layer, the last's two.
-
-        They have in them what a layer's norm multiplies by and adds.
-        """
-        made: list[Tensor] = []
-        for layer in [*cast(Any, self.res_blocks), self.final_layer]:
-            linear = layer.adaLN_modulation[1]
-            shift, factor, *gate = torch.cat([linear.weight, linear.bias[:, None]], 1).split(self.width)
-            factor = torch.cat([factor[:, :-1], 1 + factor[:, -1:]], 1)
-            if gate:
-                shift, factor = shift + layer.in_ln.bias[:, None] * factor, layer.in_ln.weight[:, None] * factor
-            made += [shift, factor, *gate]
-        both = torch.cat(made)
-        return both[:, :-1].contiguous(), both[:, -1].contiguous()
+        """Weight and bias of all modulations of an embedding: shift, factor, gate of each layer, the last's two."""
+        layers: list[Any] = [layer.adaLN_modulation[1] for layer in (*self.res_blocks, self.final_layer)]
+        one = torch.ones_like(self.final_layer.linear.weight[0])
+        factors = torch.cat([0 * one, one, 0 * one] * (len(layers) - 1) + [0 * one, one])
+        return torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers]) + factors
 
     def layers(self) -> Layers:
-        """Weight and bias of every product of a step, which calls no modules: these take as long as a small product."""
-        linears: list[Any] = [self.input_proj, *(block.mlp[i] for block in cast(Any, self.res_blocks) for i in (0, 2))]
-        return [(linear.weight, linear.bias) for linear in (*linears, self.final_layer.linear)]
+        """Weights and biases of each layer: to call modules takes as long as a small product."""
+        blocks: Any = self.res_blocks
+        return [[(part.weight, part.bias) for part in (one.in_ln, one.mlp[0], one.mlp[2])] for one in blocks]
 
     def step(
         self, x: Float[Tensor, "... D"], own: Sequence[Float[Tensor, "... C"]], layers: Layers
     ) -> tuple[Tensor, Tensor]:
         """Both outputs for noisy tokens, before they are read; see `modulation` and `layers`."""
-        hidden = F.linear(x.to(layers[0][0].dtype), *layers[0])
-        for k in range(len(own) // 3):
-            normed = torch.layer_norm(hidden, (self.width,), eps=_EPSILON)
-            inside = F.silu(F.linear(torch.addcmul(own[3 * k], normed, own[3 * k + 1]), *layers[2 * k + 1]))
-            hidden = torch.addcmul(hidden, own[3 * k + 2], F.linear(inside, *layers[2 * k + 2]))
-        normed = torch.layer_norm(hidden, (self.width,), eps=_EPSILON)
-        eps, v = F.linear(torch.addcmul(own[-2], normed, own[-1]), *layers[-1]).chunk(2, -1)
+        hidden = self.input_proj(x.to(self.input_proj.weight.dtype))
+        for k, (norm, first, second) in enumerate(layers):
+            normed = torch.layer_norm(hidden, (self.width,), *norm, _EPSILON)
+            inside = F.silu(F.linear(torch.addcmul(own[3 * k], normed, own[3 * k + 1]), *first))
+            hidden = torch.addcmul(hidden, own[3 * k + 2], F.linear(inside, *second))
+        normed = F.layer_norm(hidden, (self.width,), eps=_EPSILON)
+        eps, v = self.final_layer.linear(torch.addcmul(own[-2], normed, own[-1])).chunk(2, -1)
         return eps, v
 
     @torch.no_grad()
@@ -184,8 +175,10 @@ class ConditionedHead:
 
     def rows(self, index: slice | Int[Tensor, " N"]) -> "ConditionedHead":
         """See `engines.continuous.denoising.Conditioned`. Modulations that fit are made once for all tokens."""
-        made = self._modulations(0)[:, index] if self._count >= len(self._times) else None
-        return ConditionedHead(self._head, self._layers, self._modulation, self._times, self._embedded[index], made)
+        embedded, steps = self._embedded[index], len(self._times)
+        fits = steps <= self._count and steps * len(embedded) <= _ROWS
+        made = self._modulations(0)[:, index] if fits else None
+        return ConditionedHead(self._head, self._layers, self._modulation, self._times, embedded, made)
 
     def _modulations(self, part: int) -> Float[Tensor, "S M A"]:
         """Of all layers at some of the steps, the first first."""
