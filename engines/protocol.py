@@ -135,6 +135,8 @@ class Decision:
     coin: Float[Tensor, " W"] | None = None
     numbers: Mapping[str, Tensor] = field(default_factory=dict)
     """The method's own columns [W], named in traces.measures."""
+    measures: Callable[[], Mapping[str, Tensor]] | None = None
+    """More of them, worked out for the record alone."""
     signals: Mapping[str, float | Tensor] = field(default_factory=dict)
     """The method's own numbers of the step, named in traces.measures; tensors have one element."""
     row: Int[Tensor, " E"] | None = None

@@ -1,8 +1,7 @@
 """What became of a block's drafts, and what a trace keeps of the two paths that each was judged by."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
 
 import torch
 import torch.nn.functional as F
@@ -58,7 +57,7 @@ class Verified:
             draft=self.x,
             accept_prob=coins.accept_prob,
             coin=coins.coin,
-            numbers=Measures(lambda: {**self._measures(), **self._on_the_line(token[: self.block.W]), **numbers()}),
+            measures=lambda: {**self._measures(), **self._on_the_line(token[: self.block.W]), **numbers()},
             walks=self.walks,
         )
 
@@ -113,22 +112,6 @@ class Verified:
             "last_place": ((self.x - start) * along).sum(-1),
             "last_place_token": ((token - start) * along).sum(-1),
         }
-
-
-class Measures(Mapping[str, Tensor]):
-    """Numbers that are worked out once somebody asks for them."""
-
-    def __init__(self, work_out: Callable[[], Mapping[str, Tensor]]) -> None:
-        self._known = cache(work_out)
-
-    def __getitem__(self, name: str) -> Tensor:
-        return self._known()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known())
-
-    def __len__(self) -> int:
-        return len(self._known())
 
 
 def _plain(*distributions: Gaussians) -> bool:

@@ -129,7 +129,7 @@ def _tables(made: Decision) -> tuple[Table, Table]:
     """Columns of a decision, flat: whole numbers, and numbers that are rounded."""
     exact: dict[str, Tensor | None] = {"position": made.position, "fate": made.fates, "row": made.row}
     numbers: dict[str, Tensor | None] = {"accept_prob": made.accept_prob, "coin": made.coin}
-    numbers |= {**made.numbers, **derive(made)}
+    numbers |= {**made.numbers, **(made.measures() if made.measures else {}), **derive(made)}
     for name, tokens in (("token", made.token), ("draft", made.draft)):
         (numbers if tokens is not None and tokens.ndim > 1 else exact)[name] = tokens
     if made.probs is not None:
