@@ -1,8 +1,8 @@
 """Continuous speculative decoding against ordinary decoding: acceptance, calls, wall-clock time and quality.
 
 Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths. Runs take turns
-with ordinary ones of the same batch; calls and acceptance come from a recorded run with the same seeds, which takes the
-same decisions. Batches are timed once, single pictures `--repeats` times.
+with ordinary ones of the same batch; calls and acceptance come from recorded runs with the same seeds, which take the
+same decisions. One batch is timed, or `--pictures` single pictures, as drafts for some are accepted more often.
 
 Quality is, of the closed-form field, the spread of what its cells leave to chance over what it should be; of pictures,
 how many show what was asked, and a Fréchet-like distance from real ones (benchmarks/_pictures.py), to be compared for
@@ -38,7 +38,7 @@ DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 MODEL: Final = "patch-target"
 GAMMAS: Final = (1, 2, 4, 8, 16)
 BATCHES: Final = (1, 8)
-REPEATS: Final = 3
+PICTURES: Final = 8
 DRAFTERS: Final = ("small", "mixture")
 VERDICTS: Final[Mapping[str, tuple[str, ...]]] = {"verdict": ("block", "maximal"), "mode": ("paper", "exact")}
 """The setting that names a method's rule of acceptance, and its choices that are measured."""
@@ -48,7 +48,7 @@ FEW: Final = 4
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
-    options = Options("continuous", __doc__, device=True, gammas=GAMMAS, batches=BATCHES, repeats=REPEATS)
+    options = Options("continuous", __doc__, device=True, gammas=GAMMAS, batches=BATCHES, pictures=PICTURES)
     options.add_argument("--method", choices=DRAFTING, default=DRAFTING[0])
     chosen = options.read(arguments)
     model: Any = load_model(MODEL, chosen.device)
@@ -58,9 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for gamma in [gamma for gamma in chosen.gammas if k == 0 or gamma <= FEW]:
                 jobs = [
                     Request(chosen.method, model, prompt, seed=seed, settings={**opens, "gamma": gamma, **way}).job()
-                    for seed, prompt in enumerate(prompts(MODEL, batch))
+                    for seed, prompt in enumerate(prompts(MODEL, chosen.pictures if batch == 1 else batch))
                 ]
-                rows.append(measure(jobs, chosen.repeats if batch == 1 else 1))
+                rows.append(measure(jobs, batch))
                 setting = ", ".join([f"gamma {gamma}", f"batch {batch}", *way.values()])
                 print(f"{setting}: {rows[-1]['faster_median']:.2f} times", file=sys.stderr, flush=True)
     title = f"{MODELS[MODEL].title}: {METHODS[chosen.method].title}"
@@ -80,25 +80,26 @@ def combinations(method: str, model: str) -> list[dict[str, str]]:
     ]
 
 
-def measure(jobs: Sequence[Job], repeats: int) -> Row:
-    """A batch of speculative runs compared with ordinary decoding of the same batch."""
+def measure(jobs: Sequence[Job], batch: int) -> Row:
+    """Speculative runs, `batch` at a time, compared with ordinary decoding of the same batches."""
     values = as_values(jobs[0].config)
     gamma = int(values["gamma"])
     method, config = ordinary("continuous-ar", values)
-    usual = [replace(one, method=method, config=config) for one in jobs]
-    traces = run_batch(jobs)
+    batches = [jobs[i : i + batch] for i in range(0, len(jobs), batch)]
+    traces = [trace for some in batches for trace in run_batch(some)]
     seconds: dict[bool, list[float]] = {True: [], False: []}
-    drawn: dict[bool, Tensor] = {}
-    for repeat in range(repeats):
-        for speculative in (True, False) if repeat % 2 else (False, True):
+    drawn: dict[bool, list[Tensor]] = {True: [], False: []}
+    for turn, some in enumerate(batches):
+        usual = [replace(one, method=method, config=config) for one in some]
+        for speculative in (True, False) if turn % 2 else (False, True):
             start = now()
-            drawn[speculative] = torch.tensor(sample_tokens(jobs if speculative else usual))
+            drawn[speculative].append(torch.tensor(sample_tokens(some if speculative else usual)))
             seconds[speculative].append(now() - start)
     judged = sum(trace.summary.judged for trace in traces)
     alpha = sum(trace.summary.accepted for trace in traces) / judged if judged else 1.0
     verified = [step for trace in traces for step in trace.steps if step.call.mode == "verify"]
     drafts = sum(step.signals["window"] for step in verified)
-    spent, usually = statistics.median(seconds[True]), statistics.median(seconds[False])
+    spent, usually = statistics.fmean(seconds[True]), statistics.fmean(seconds[False])
     cost = {role: each * spent * jobs[0].task.length / usually for role, each in passes(traces).items()}
     needed = cost["verify"] + gamma * cost["draft"]
     return {
@@ -107,7 +108,7 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         "gamma": gamma,
         "drafter": str(values["drafter"]),
         "verdict": str(values.get("verdict", values.get("mode", ""))),
-        "batch": len(jobs),
+        "batch": batch,
         "acceptance": alpha,
         "accepted_of_drafted": sum(step.signals["accepted"] for step in verified) / drafts,
         "target_calls": statistics.fmean(sum(s.call.role == "target" for s in trace.steps) for trace in traces),
@@ -121,8 +122,8 @@ def measure(jobs: Sequence[Job], repeats: int) -> Row:
         "seconds": spent,
         **shares(traces),
         **spread([a / b for a, b in zip(seconds[False], seconds[True], strict=True)]).row("faster"),
-        **quality(jobs, drawn[True]),
-        **{f"{name}_ordinary": value for name, value in quality(jobs, drawn[False]).items()},
+        **quality(jobs, torch.cat(drawn[True])),
+        **{f"{name}_ordinary": value for name, value in quality(jobs, torch.cat(drawn[False])).items()},
     }
 
 

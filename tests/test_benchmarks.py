@@ -197,7 +197,7 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding(method: str) ->
     )
     settings = {"gamma": 3, "steps": 4, "prefill": 0, "last": 50}
     jobs = [Request(method, model, "", seed=seed, settings=settings).job() for seed in range(3)]
-    row = continuous.measure([replace(one, small=small) for one in jobs], 1)
+    row = continuous.measure([replace(one, small=small) for one in jobs], len(jobs))
     assert row["target_calls"] * row["tokens_per_verification"] == pytest.approx(15, abs=4)
     assert 0 < row["accepted_of_drafted"] <= row["acceptance"] < 1
     assert row["tokens_expected"] == pytest.approx(sum(row["acceptance"] ** i for i in range(4)))
