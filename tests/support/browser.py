@@ -75,25 +75,16 @@ def visit(
     context.set_default_timeout(60_000)
     wrong = list[str]()
     own = ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
-    listeners: dict[str, Any] = {
-        "weberror": lambda error: wrong.append(str(error.error)),
-        "dialog": lambda dialog: wrong.append(dialog.message),
-        "console": lambda said: wrong.append(said.text) if console and said.type == "error" else None,
-        "request": lambda sent: None if not address or sent.url.startswith(own) else wrong.append(sent.url),
-    }
-    for event, listener in listeners.items():
-        context.on(event, listener)
     page = context.new_page()
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    page.on("console", lambda said: wrong.append(said.text) if console and said.type == "error" else None)
+    page.on("request", lambda sent: None if not address or sent.url.startswith(own) else wrong.append(sent.url))
     if address:
         page.goto(address, wait_until="load")
         page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
     yield page
-    if alone:
-        context.close()
-    else:
-        page.close()
-        for event, listener in listeners.items():
-            context.remove_listener(event, listener)
+    (context if alone else page).close()
     assert not wrong, wrong
 
 

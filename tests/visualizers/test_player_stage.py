@@ -26,6 +26,12 @@ EVERY_FAMILY = (
     *("text-simsd", "scd-picture", "scd-picture-same", "gsd-picture", "speculative-picture", "scd-toy", "cspd-field"),
     "video-scd",
 )
+RACES = (
+    "ar-smollm2 speculative-smollm2",
+    "ar-picture scd-picture",
+    "video-ar video-scd",
+    "continuous-patch cspd-patch",
+)
 text_and_picture = pytest.mark.parametrize(
     "names", [("ar-smollm2", "speculative-smollm2"), ("ar-picture", "scd-picture")], ids=["text", "picture"]
 )
@@ -497,16 +503,7 @@ def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: 
 
 
 @pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (800, 700), (390, 844)], ids=str)
-@pytest.mark.parametrize(
-    "names",
-    [
-        "ar-smollm2 speculative-smollm2",
-        "ar-picture scd-picture",
-        "video-ar video-scd",
-        "continuous-patch cspd-patch",
-        "continuous-field cspd-field",
-    ],
-)
+@pytest.mark.parametrize("names", RACES)
 def test_nothing_written_on_the_stage_overlaps(page: Page, names: str, size: tuple[int, int]) -> None:
     opened(page, *map(recorded, names.split()))
     page.set_viewport_size({"width": size[0], "height": size[1]})
