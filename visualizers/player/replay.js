@@ -1,6 +1,7 @@
 // What a trace says, in a shape that can be drawn sixty times a second. No DOM here.
 
 const NOTHING = 255;
+const fromOne = (labels) => labels.map((label) => label.replace(/\d+$/, (number) => Number(number) + 1)); // a mask's, as all that is shown
 /** Of the names of tokens, those that end a text. */
 const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
 /** Latent frames of a video that stand in one row at most; more are wrapped into rows of about one length. */
@@ -101,9 +102,6 @@ class State {
     this.level = new Uint8Array(positions);
   }
 }
-
-/** Labels of a mask that count positions from 1, as all that is shown does; a trace counts them from 0. */
-const fromOne = (labels) => labels.map((label) => label.replace(/\d+$/, (number) => Number(number) + 1));
 
 /** A trace under replay: steps arrive one by one or all at once, and `seek` gives the canvas after any of them. */
 class Replay {

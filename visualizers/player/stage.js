@@ -398,8 +398,7 @@ class Stage {
     const passes = other.replay.stepsAt(player.clock, player.now);
     frame.counts.unshift(countInWords(other, passes));
     const words = [other.title.textContent, frame.counts[0]];
-    if (isText) return this.drawStrip(passes, words);
-    this.drawOther(words);
+    return isText ? this.drawStrip(passes, words) : this.drawOther(words);
   }
 
   /** All patches, under the name of the run and those of a clip's latent frames, and the clip. */
