@@ -19,14 +19,7 @@ from demo.panels.calculator import _FIRST, CalculatorPanel, curves_of
 from demo.panels.methods import method_text
 from demo.runs.measured import FOLDER
 from demo.runs.recordings import recordings
-from demo.runs.tradeoffs import (
-    REPORTED,
-    answer,
-    measured_tradeoffs,
-    reported_near,
-    reported_tradeoffs,
-    speed_in_words,
-)
+from demo.runs.tradeoffs import REPORTED, answer, measured_tradeoffs, reported_near, reported_tradeoffs, speed_in_words
 from demo.server.sessions import Shown, Visitors
 from demo.site import Site
 from engines.config import ConfigError

@@ -183,7 +183,7 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
     page.goto(f"{server}#method=scd&model=toy-raster&seed=5&set.window=8&step=7")
     page.wait_for_function(
         f"{SEEN}?.now === 7 && document.querySelector('#outcome')?.innerText.includes('for') "
-        "&& location.hash.includes('clock=passes')",
+        "&& location.hash.includes('clock=passes')"
     )
     tokens = page.evaluate(SEEN)["lanes"][1]["tokens"]
     assert page.evaluate("location.hash").startswith("#method=scd&model=toy-raster&seed=5&set.window=8&step=7")

@@ -14,13 +14,7 @@ from support.browser import visit
 from support.checkpoints import network_of
 from support.hostile import HOSTILE, written
 from support.llamas import PROMPT, VOCABULARY, Letters, greedy, llama, noisy
-from transformers import (
-    BartConfig,
-    BartForConditionalGeneration,
-    LlamaModel,
-    MambaConfig,
-    MambaForCausalLM,
-)
+from transformers import BartConfig, BartForConditionalGeneration, LlamaModel, MambaConfig, MambaForCausalLM
 
 import draftscope as ds
 import traces

@@ -32,10 +32,7 @@ PRESETS = {
     (name, preset): dict(method.presets[preset]) for name, method in METHODS.items() for preset in method.presets
 }
 FURTHER: dict[tuple[str, str], dict[str, object]] = {
-    ("cspd-block", "coupled maximally, drafts in closed form"): {
-        "verdict": "maximal",
-        "drafter": "mixture",
-    },
+    ("cspd-block", "coupled maximally, drafts in closed form"): {"verdict": "maximal", "drafter": "mixture"},
     **{("speculative", drafter): {"drafter": drafter} for drafter in EAGLES},
 }
 """Lossless settings that are neither defaults nor presets."""

@@ -8,14 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.continuous.denoising import (
-    ContinuousSampling,
-    ContinuousTask,
-    Schedule,
-    respaced,
-    step_distribution,
-    walk,
-)
+from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Schedule, respaced, step_distribution, walk
 from engines.continuous.flow import Flow, flow_at, of_flow
 from engines.continuous.mixture2d import (
     CELLS,

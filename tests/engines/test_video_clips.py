@@ -173,11 +173,7 @@ def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [
-        ("scd", {"window": 128, "coupling": "gumbel"}),
-        ("gsd", {"window": 64}),
-        ("speculative", {"drafter": "lookup"}),
-    ],
+    [("scd", {"window": 128, "coupling": "gumbel"}), ("gsd", {"window": 64}), ("speculative", {"drafter": "lookup"})],
 )
 def test_methods_continue_a_clip(method: str, settings: dict[str, object]) -> None:
     trace = run(method, top_p=0.8, **settings)

@@ -18,9 +18,7 @@ MOST_SECONDS_TO_START: Final = 240.0
 
 @contextmanager
 def served(
-    variables: Mapping[str, str] | None = None,
-    errors: IO[bytes] | None = None,
-    command: Sequence[str] = ("app.py",),
+    variables: Mapping[str, str] | None = None, errors: IO[bytes] | None = None, command: Sequence[str] = ("app.py",)
 ) -> Iterator[tuple[str, float, subprocess.Popen[bytes]]]:
     """The running app: its address, the seconds until it was ready, its process.
 

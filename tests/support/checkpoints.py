@@ -62,10 +62,7 @@ NETWORKS: dict[str, tuple[str, dict[str, Any]]] = {
     "PanguEmbedded": ("llama", {"attention_bias": True, "rope_theta": 1.6e7}),
     "qwen2": ("qwen2", {}),
     "qwen3": ("qwen3", {"head_dim": 16}),
-    "llama": (
-        "llama",
-        {"rope_parameters": _LLAMA3 | {"rope_type": "llama3", "rope_theta": 5e5}, "rope_theta": 5e5},
-    ),
+    "llama": ("llama", {"rope_parameters": _LLAMA3 | {"rope_type": "llama3", "rope_theta": 5e5}, "rope_theta": 5e5}),
     "mistral": ("mistral", {"head_dim": 16, "sliding_window": 8}),
     "gpt2": ("gpt2", {"n_embd": 32, "n_layer": LAYERS, "n_head": 4, "n_positions": LONGEST}),
 }

@@ -143,10 +143,7 @@ BROKEN: dict[str, tuple[Callable[[], Trace], str]] = {
     "no acceptance": (lambda: changed("scd", "summary", acceptance=None), "summary.acceptance"),
     "seconds": (lambda: changed("scd", "summary", seconds=1.0), "summary.seconds"),
     "not complete": (lambda: changed("scd", "summary", complete=False), "summary.complete"),
-    "complete": (
-        lambda: replace(SHORTER, steps=SHORTER.steps[:2]),
-        "summary.complete",
-    ),
+    "complete": (lambda: replace(SHORTER, steps=SHORTER.steps[:2]), "summary.complete"),
     "final twice": (
         lambda: replace(handmade.scd(), steps=(handmade.scd().steps[0], *handmade.scd().steps)),
         "steps[1].fate[0]",
@@ -235,10 +232,7 @@ def test_a_formula_speaks_of_nothing_else(formula: str) -> None:
 
 @pytest.mark.parametrize(
     "formula",
-    [
-        "min(1, {p} / {q}); coin {coin ? accept_prob} {set tau}: {fate}",
-        "{confidence} {confidence ? set tau} {set tau}",
-    ],
+    ["min(1, {p} / {q}); coin {coin ? accept_prob} {set tau}: {fate}", "{confidence} {confidence ? set tau} {set tau}"],
 )
 def test_a_trace_keeps_its_rules(formula: str) -> None:
     trace = with_rule(formula)

@@ -83,8 +83,7 @@ def test_page_shows_player_and_figures_without_a_request(traces: list[str], tmp_
 
 @pytest.mark.browser
 @pytest.mark.parametrize(
-    ("ending", "head"),
-    [("pdf", b"%PDF-"), pytest.param("svg", b"<svg", marks=pytest.mark.slow), ("png", b"\x89PNG")],
+    ("ending", "head"), [("pdf", b"%PDF-"), pytest.param("svg", b"<svg", marks=pytest.mark.slow), ("png", b"\x89PNG")]
 )
 def test_figure_files(traces: list[str], tmp_path: Path, ending: str, head: bytes) -> None:
     with chromium():
