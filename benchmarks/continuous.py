@@ -38,7 +38,7 @@ DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 MODEL: Final = "patch-target"
 GAMMAS: Final = (1, 2, 4, 8, 16)
 BATCHES: Final = (1, 8)
-PICTURES: Final = 8
+PICTURES: Final = 6
 DRAFTERS: Final = ("small", "mixture")
 VERDICTS: Final[Mapping[str, tuple[str, ...]]] = {"verdict": ("block", "maximal"), "mode": ("paper", "exact")}
 """The setting that names a method's rule of acceptance, and its choices that are measured."""

@@ -153,9 +153,8 @@ def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() 
     for _ in range(3):
         texts = {(*text, token): p * q for text, p in texts.items() for token, q in law(text).items()}
     found = Counter[tuple[int, ...]]()
-    for text, p in exact_distribution(
-        make, lambda request: live[0].answer({0: request}, one.config, lambda *_: None)[0].value
-    ).items():
+    probs = exact_distribution(make, lambda asked: live[0].answer({0: asked}, one.config, lambda *_: None)[0].value)
+    for text, p in probs.items():
         found[text[:3]] += p
     assert largest_error(found, texts) < 10 * CLOSE
 

@@ -73,17 +73,21 @@ def visit(
     kept = {} if alone else _contexts.setdefault(browser, {})
     context = kept.get(repr(options)) or kept.setdefault(repr(options), browser.new_context(**options))
     context.set_default_timeout(60_000)
-    wrong = list[str]()
-    own = ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
+    wrong, own = list[str](), ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
+
+    def watch(page: Page) -> None:
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("dialog", lambda dialog: wrong.append(dialog.message))
+        page.on("console", lambda said: wrong.append(said.text) if console and said.type == "error" else None)
+        page.on("request", lambda sent: None if not address or sent.url.startswith(own) else wrong.append(sent.url))
+
+    context.on("page", watch)
     page = context.new_page()
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: wrong.append(dialog.message))
-    page.on("console", lambda said: wrong.append(said.text) if console and said.type == "error" else None)
-    page.on("request", lambda sent: None if not address or sent.url.startswith(own) else wrong.append(sent.url))
     if address:
         page.goto(address, wait_until="load")
         page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")
     yield page
+    context.remove_listener("page", watch)
     (context if alone else page).close()
     assert not wrong, wrong
 

@@ -46,15 +46,14 @@ DRAWN = """() => {
 PLACE = "(({ replay }, now) => replay.stepsAt('passes', now) + replay.partAt('passes', now))(player.stage, player.now)"
 CANVAS = "document.querySelector('.ds-stage canvas').toDataURL()"
 WRITTEN = """() => {
-  const { stage, stage: { context, size } } = player;
-  stage.written = [];
+  const { stage, stage: { context } } = player;
   stage.drawWord = () => {}; // words fly past what stands there
   context.fillText = (text, x, y) => {
     const at = context.getTransform().transformPoint({ x, y });
     const [{ width }, half] = [context.measureText(text), 0.36 * parseFloat(context.font.match(/[0-9.]+px/)[0])];
     const left = at.x - { left: 0, center: width / 2, right: width }[context.textAlign];
-    const shown = context.globalAlpha > 0.2 && at.y < size.height - size.strip; // the other text is cut off
-    if (shown) stage.written.push([text, left, at.y - half, left + width, at.y + half]);
+    if (context.globalAlpha <= 0.2 || at.y > stage.size.height - stage.size.strip) return; // the other text is cut off
+    stage.written?.push([text, left, at.y - half, left + width, at.y + half]);
   };
 }"""
 
@@ -321,20 +320,19 @@ def test_a_greedy_check_shows_the_likeliest_token_and_no_coin(page: Page, wide: 
     assert at(page, number, "hold")["caption"][0] == f"“{drawn}” takes its place."
 
 
-def close_calls(page: Page, trace: Trace) -> tuple[list[int], dict[int, tuple[int, Step]]]:
-    """The passes whose verdict the stage shows, which are the close calls; and entry and step of every rejection."""
+def judged(page: Page, usual: str, name: str, wide: bool = True) -> tuple[list[int], int, Step]:
+    """Open a run: the passes whose verdict the stage shows, which are the close calls; entry and step of the first."""
+    trace = recorded(name)
+    opened(page, recorded(usual), trace, wide=wide)
     shown = page.evaluate("player.stage.script.passes.filter(({verdict}) => verdict).map(({index}) => index + 1)")
     steps = {number: (entry, step) for number, entry, step in rejections(trace)}
     assert shown == [n for n, (entry, step) in steps.items() if 0.3 <= step.accept_prob[entry] <= 0.7]
-    return shown, steps
+    return shown, *steps[shown[0]]
 
 
 @wide_and_phone
 def test_a_patch_is_judged_with_the_numbers_of_the_trace_and_redrawn_where_it_stood(page: Page, wide: bool) -> None:
-    trace = recorded("scd-picture")
-    opened(page, recorded("ar-picture"), trace, wide=wide)
-    shown, steps = close_calls(page, trace)
-    entry, step = steps[shown[0]]
+    shown, entry, step = judged(page, "ar-picture", "scd-picture", wide)
     told = at(page, shown[0], "judge", 300)
     assert told["caption"][0] == "The coin fell above p: rejected."
     text, p, q, _ = told["verdict"]["columns"][0]
@@ -507,7 +505,6 @@ def test_a_rejected_word_or_patch_is_pressed_for_its_numbers(page: Page, names: 
 def test_nothing_written_on_the_stage_overlaps(page: Page, names: str, size: tuple[int, int]) -> None:
     opened(page, *map(recorded, names.split()))
     page.set_viewport_size({"width": size[0], "height": size[1]})
-    settle(page)
     page.evaluate(WRITTEN)
     verdicts = page.evaluate("player.stage.script.passes.filter(({ verdict }) => verdict).map(({ index }) => index)")
     for now in [first + share for first in verdicts[:6] for share in (0.4, 0.75, 0.99)]:
@@ -533,10 +530,7 @@ def test_no_third_of_the_stage_of_pictures_is_empty(page: Page, size: tuple[int,
 
 @wide_and_phone
 def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wide: bool) -> None:
-    trace = recorded("cspd-patch")
-    opened(page, recorded("continuous-patch"), trace, wide=wide)
-    shown, steps = close_calls(page, trace)
-    entry, step = steps[shown[0]]
+    shown, entry, step = judged(page, "continuous-patch", "cspd-patch", wide)
     bare = page.evaluate(CANVAS)
     told = at(page, shown[0], "judge", 300)
     assert told["caption"][0] == "Draft rejected." and "min(1, w) = " in told["caption"][1]
@@ -550,10 +544,7 @@ def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wi
 
 
 def test_the_terms_of_log_w_stand_below_the_bells_where_they_are_recorded(page: Page) -> None:
-    trace = recorded("cspd-field")
-    opened(page, recorded("continuous-field"), trace)
-    shown, steps = close_calls(page, trace)
-    entry, step = steps[shown[0]]
+    shown, entry, step = judged(page, "continuous-field", "cspd-field")
     at(page, shown[0], "judge", 300)
     terms = page.evaluate("player.stage.drawn.verdict.verdict.terms")
     assert step.paths and (pair := step.paths[entry]) and (*pair.log_ratio,) == (*terms,)

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from support import handmade
 from support.blocks import diffusion, s2d2, simsd
-from support.browser import accessible, still
+from support.browser import accessible, still, visit
 from support.film import EACH, film, plain_film
 from support.hostile import written
 from support.playing import every_view, go, pixels, push, settle, show, snapshot, start
@@ -69,18 +69,16 @@ RUNS: list[tuple[list[Trace], int]] = [
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_pages_are_accessible_and_fit(browser: Browser, scheme: str, width: int) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme)
-    page = context.new_page()
-    for traces, moment in RUNS:
-        page.set_content(standalone(traces, "A page"))
-        every_view(page)
-        page.evaluate("now => player.set(now)", moment)
-        for closed in page.locator("summary:visible").all():
-            closed.click()
-        settle(page)
-        assert page.locator(".ds").evaluate("root => root.classList.contains('is-dark')") == (scheme == "dark")
-        accessible(page)
-    context.close()
+    with visit(browser, viewport={"width": width, "height": 844}, color_scheme=scheme) as page:
+        for traces, moment in RUNS:
+            page.set_content(standalone(traces, "A page"))
+            every_view(page)
+            page.evaluate("now => player.set(now)", moment)
+            for closed in page.locator("summary:visible").all():
+                closed.click()
+            settle(page)
+            assert page.locator(".ds").evaluate("root => root.classList.contains('is-dark')") == (scheme == "dark")
+            accessible(page)
 
 
 SIDE = 6
