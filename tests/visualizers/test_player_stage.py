@@ -59,8 +59,7 @@ WRITTEN = """() => {
   const verdicts = stage.script.passes.filter(({ verdict }) => verdict).slice(0, 6);
   return verdicts.flatMap(({ index }) => [0.4, 0.75, 0.99].map((share) => {
     written = [];
-    player.set(player.readingOf(index + share));
-    stage.draw();
+    player.set(player.readingOf(index + share)), stage.draw();
     return written;
   }));
 }"""
