@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page
-from support.browser import SNAPSHOT, visit
+from support.browser import SNAPSHOT, quiet, visit
 
 KINDS = {"text": 64, "picture": 144, "video": 1008, "continuous tokens": 144}
 """What can be chosen, and how many tokens its canvas has."""
@@ -63,6 +63,7 @@ def moments(page: Page) -> Iterator[tuple[str, float]]:
         page.get_by_role("button", name=kind, exact=True).click()
         page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {tokens} && {SNAPSHOT}.now < 20")
         page.evaluate("draftscopePlayers.viewer.pause()")
+        quiet(page)  # the form follows
         for now in page.evaluate(MOMENTS):
             page.evaluate("now => draftscopePlayers.viewer.set(now)", now)
             page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")

@@ -149,7 +149,7 @@ def test_chips_choose_the_pair_for_all_pages(page: Page) -> None:
     expect(page.locator("#viewer h2").nth(1)).to_contain_text("CSpD")
     page.wait_for_function(f"{SNAPSHOT}.lanes[0].tokens.length === 144 && {NOW} > 2")
     expect(page.locator("#outcome")).to_contain_text("of the drafter")
-    expect(page.get_by_placeholder("Takes no prompt.")).to_be_disabled()
+    expect(page.get_by_label("Prompt", exact=True)).to_have_value("a taxi at sunset")
     page.locator("#trace > button").click()
     expect(page.locator("#command textarea")).to_have_value(re.compile("engines run cspd"))
 
@@ -175,15 +175,17 @@ def test_a_card_of_the_gallery_plays_on_the_stage_and_a_wrong_answer_is_flagged(
 def test_the_address_names_the_race_and_opens_it_at_the_same_pass(page: Page) -> None:
     chips = page.get_by_role("group", name="Recorded pairs")
     chips.get_by_role("button", name="continuous").click()
-    page.wait_for_function(f"{NOW} > 2 && location.hash === '#gallery=cspd-field'")
+    page.wait_for_function(f"{NOW} > 2 && location.hash === '#gallery=cspd-mixture'")
     page.get_by_role("button", name="Numbers", exact=True).click()
     page.get_by_role("button", name="Next rejection").click()
-    page.wait_for_function(f"location.hash === `#gallery=cspd-field&step=${{{SNAPSHOT}.lanes[1].steps}}&clock=passes`")
+    page.wait_for_function(
+        f"location.hash === `#gallery=cspd-mixture&step=${{{SNAPSHOT}.lanes[1].steps}}&clock=passes`"
+    )
     place = page.evaluate(NOW)
     shown = page.evaluate(f"{SNAPSHOT}.lanes")
     page.reload(wait_until="load")
     page.wait_for_function(
-        f"globalThis.draftscopePlayers?.viewer?.called === 'gallery=cspd-field' && {NOW} === {place}"
+        f"globalThis.draftscopePlayers?.viewer?.called === 'gallery=cspd-mixture' && {NOW} === {place}"
     )
     assert page.evaluate(f"{SNAPSHOT}.lanes") == shown
     expect(chips.get_by_role("button", name="continuous")).to_have_attribute("aria-pressed", "true")

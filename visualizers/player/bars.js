@@ -112,8 +112,8 @@ function pathInWords(moment, full) {
   return `All denoising steps decide: log w is their summed log ratio, ${signed(path)}, less its highest value on the way, ${signed(highest)}.`;
 }
 
-/** Draw log p / q of each denoising step as a bar from the sum before it to that behind it, and the highest sum before the last as a dot. */
-function drawTerms(context, terms, { surface }, [wide, tall], font) {
+/** Draw log p / q of each denoising step as a bar from the sum before it to that behind it, and the highest sum before the last, where it counts, as a dot. */
+function drawTerms(context, terms, { surface }, dotted, [wide, tall], font) {
   const sums = [0];
   for (const term of terms) sums.push(sums.at(-1) + term);
   const [low, high] = [Math.min(...sums), Math.max(...sums)];
@@ -121,7 +121,7 @@ function drawTerms(context, terms, { surface }, [wide, tall], font) {
   fillBox(context, surface.line, 0, y(0), wide, 1);
   terms.forEach((term, step) => fillBox(context, term < 0 ? surface.emphasis : surface.accent, step * slot, y(Math.max(sums[step], sums[step + 1])), slot - 2, Math.max(2, Math.abs(y(0) - y(term)))));
   const highest = sums.indexOf(Math.max(...sums.slice(0, -1)));
-  drawDot(context, [highest * slot, y(sums[highest])], 4, surface.text);
+  if (dotted) drawDot(context, [highest * slot, y(sums[highest])], 4, surface.text);
   drawText(context, surface.muted, "log p / q, summed over the denoising steps", 0, tall + 12, "left", font);
 }
 

@@ -145,9 +145,9 @@ function headlineOf(replay) {
 function finishInWords([first, second]) {
   if (!second || ![first, second].every(({ replay }) => replay.complete && replay.meta.summary?.complete)) return null;
   const over = ({ scene, replay }) => scene?.count === replay.length;
-  const [usual, made] = [first, second].map(({ replay }) => replay.length);
-  const wrong = second.wrongInWords();
-  if (over(second) && made < usual) return `${counted(made - second.replay.drafts, second.replay.drafts ? "target pass" : "pass")} instead of ${formatInteger(usual)}${wrong && `, but the answer is ${wrong}`}.`;
+  const [usual, made] = [first, second].map(({ replay }) => replay.extent("passes"));
+  const [wrong, { length, drafts }] = [second.wrongInWords(), second.replay];
+  if (over(second) && made < usual) return `${counted(length - drafts, drafts ? "target pass" : "pass")} instead of ${formatInteger(first.replay.length)}${wrong && `, but the answer is ${wrong}`}.`;
   if (over(first) && made >= usual) return "Speculation did not pay here.";
   return null;
 }

@@ -230,10 +230,10 @@ class Script {
     const telling = isTelling(this.replay, moment.step, entry);
     const read = !pass.verdict && (this.isText ? name === "resampled" : telling);
     const columns = read ? stagedColumns(moment) : [];
-    const bells = read ? bellsOf(moment) : null;
+    const [bells, terms] = read ? [bellsOf(moment), moment.step.paths?.[entry]?.log_ratio ?? []] : [null, []];
     word.kind = "rejected";
     this.standing.delete(word.position);
-    if (!columns.length && !bells) return this.strike(pass, word, name === "resampled" ? moment.token("token") : null, began);
+    if (!columns.length && !bells && !terms.length) return this.strike(pass, word, name === "resampled" ? moment.token("token") : null, began);
     const reading = telling || !moment.ratioDecided ? 2 : 1; // `read` is 1 from the first verdict on a word on, 2 from the first close call on
     const pace = VERDICT_PACE[word.sign ? "sign" : reading > this.read ? "first" : "later"];
     if (!word.sign) this.read = Math.max(this.read, reading);
@@ -243,7 +243,6 @@ class Script {
       times[part] = time;
       if (moment.ratioDecided || !COIN_PARTS.includes(part)) time += length * pace;
     }
-    const terms = moment.step.paths?.[entry]?.log_ratio ?? [];
     const verdict = { pass, moment, word, times, columns, bells, terms, pick: columns.findIndex(({ token }) => token === moment.token("token")) };
     word.gone = { pass: pass.index, at: times.fall, until: Math.max(times.residual, times.fall + FALL * pace), struck: times.judge + 40 };
     verdict.drawn = this.put(moment.token("token"), word.position, word.before, { kind: "drawn", born: pass.index, from: times.land - 60, solid: { pass: pass.index, at: -Infinity }, verdict });
@@ -409,12 +408,12 @@ function routeInWords({ span, expected_accepted: expected, verify }) {
   return `${figure(expected)} of ${span} expected to be accepted: ${verify ? "to be verified" : "not verified"}`;
 }
 
-function verdictCaption({ times, moment, word, drawn, bells }, time) {
+function verdictCaption({ times, moment, word, drawn, bells, terms }, time) {
   const formula = ruleOf(moment)?.pieces.map(({ text }) => text).join("") ?? "";
   const [chance, outcome] = formula.split("; ");
   const unit = unitOf(moment.replay);
   const [draft, taken] = word.text ? [`“${word.text}”`, `“${drawn.text}”`] : [`this ${unit}`, `Another ${unit}`];
-  const likely = bells ? "by the last denoising step" : moment.ratioDecided ? "" : `drafted at q = ${figure(moment.number("q"))}, verified at p = ${figure(moment.number("p"))}`; // else p and q stand at the bars
+  const likely = bells ? "by the last denoising step" : terms.length ? "by all denoising steps" : moment.ratioDecided ? "" : `drafted at q = ${figure(moment.number("q"))}, verified at p = ${figure(moment.number("p"))}`; // else p and q stand at the bars
   if (time < Math.min(times.drop, times.judge)) return [`How likely is ${draft}?`, likely];
   if (!moment.ratioDecided) return time < times.land ? ["Draft rejected.", formula] : [`${taken} takes its place.`, pathInWords(moment, false)];
   if (time < times.judge) return ["A coin decides by p / q.", chance];

@@ -298,21 +298,21 @@ class Stage {
     return { x, base, unit, left, right: left + whole, turned, above: [word.x + word.width / 2, this.y(word.line, top) + size * 1.35] };
   }
 
-  /** The last denoising step of draft and target as bells, and below them the terms of all its steps, where they are known. */
-  drawBells({ verdict: { bells, terms }, alpha, grown, chosen }, { base, unit }) {
+  /** The last denoising step of draft and target as bells, and below them the terms of all its steps: what is known of both. */
+  drawBells({ verdict: { bells, terms, moment }, alpha, grown, chosen }, { base, unit }) {
     const { context, size: { aside, small }, player } = this;
-    const [room, tall, font] = [Math.min(520, this.captionPlace().room), terms.length ? 0.75 * unit : unit, `${small}px ${this.font}`];
+    const [room, tall, font] = [Math.min(520, this.captionPlace().room), bells ? (terms.length ? 0.75 : 1) * unit : 0, `${small}px ${this.font}`];
     context.save();
     context.globalAlpha = alpha * grown;
     context.translate(aside, base - unit);
-    drawBells(context, bells, player.theme, chosen > 0.5, [room, tall], font);
+    if (bells) drawBells(context, bells, player.theme, chosen > 0.5, [room, tall], font);
     context.translate(0, tall + 6);
-    if (terms.length) drawTerms(context, terms, player.theme, [room, 0.25 * unit + 14], font);
+    if (terms.length) drawTerms(context, terms, player.theme, moment.number("path_log_ratio_highest") !== undefined, [room, bells ? 0.25 * unit + 14 : unit], font);
     context.restore();
   }
 
   drawVerdict(verdict, place) {
-    if (verdict.verdict.bells) return this.drawBells(verdict, place);
+    if (verdict.verdict.bells || verdict.verdict.terms.length) return this.drawBells(verdict, place);
     const { context, colors, size } = this;
     const { grown, told, apart } = verdict;
     const { columns } = verdict.verdict;
