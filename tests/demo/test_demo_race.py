@@ -175,18 +175,14 @@ def test_a_card_of_the_gallery_plays_on_the_stage_and_a_wrong_answer_is_flagged(
 def test_the_address_names_the_race_and_opens_it_at_the_same_pass(page: Page) -> None:
     chips = page.get_by_role("group", name="Recorded pairs")
     chips.get_by_role("button", name="continuous").click()
-    page.wait_for_function(f"{NOW} > 2 && location.hash === '#gallery=cspd-mixture'")
+    named = "gallery=cspd-mixture"
+    page.wait_for_function(f"{NOW} > 2 && location.hash === '#{named}'")
     page.get_by_role("button", name="Numbers", exact=True).click()
     page.get_by_role("button", name="Next rejection").click()
-    page.wait_for_function(
-        f"location.hash === `#gallery=cspd-mixture&step=${{{SNAPSHOT}.lanes[1].steps}}&clock=passes`"
-    )
-    place = page.evaluate(NOW)
-    shown = page.evaluate(f"{SNAPSHOT}.lanes")
+    page.wait_for_function(f"location.hash === `#{named}&step=${{{SNAPSHOT}.lanes[1].steps}}&clock=passes`")
+    place, shown = page.evaluate(NOW), page.evaluate(f"{SNAPSHOT}.lanes")
     page.reload(wait_until="load")
-    page.wait_for_function(
-        f"globalThis.draftscopePlayers?.viewer?.called === 'gallery=cspd-mixture' && {NOW} === {place}"
-    )
+    page.wait_for_function(f"globalThis.draftscopePlayers?.viewer?.called === '{named}' && {NOW} === {place}")
     assert page.evaluate(f"{SNAPSHOT}.lanes") == shown
     expect(chips.get_by_role("button", name="continuous")).to_have_attribute("aria-pressed", "true")
 

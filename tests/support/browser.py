@@ -69,7 +69,7 @@ def visit(
     Visits with the same options share its cache, from which scripts are read again in half the time, unless one is
     `alone`, as it has to be where its clock is changed.
     """
-    options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
+    options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | options
     kept = {} if alone else _contexts.setdefault(browser, {})
     context = kept.get(repr(options)) or kept.setdefault(repr(options), browser.new_context(**options))
     context.set_default_timeout(60_000)

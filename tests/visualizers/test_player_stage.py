@@ -547,16 +547,19 @@ def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wi
         assert f"{step.numbers[name][entry]:.3f}".replace("-", "−") in note
 
 
-def test_the_terms_of_log_w_stand_below_the_bells_where_they_are_recorded(page: Page) -> None:
-    shown, entry, step = judged(page, "continuous-field", "cspd-field")
+@pytest.mark.parametrize(("kind", "said"), [("field", "did not pay here."), ("mixture", "87 target passes instead")])
+def test_the_terms_of_log_w_are_drawn_below_bells_if_there_are_any(page: Page, kind: str, said: str) -> None:
+    shown, entry, step = judged(page, "continuous-field" if kind == "field" else "continuous-patch", f"cspd-{kind}")
     at(page, shown[0], "judge", 300)
     terms = page.evaluate("player.stage.drawn.verdict.verdict.terms")
     assert step.paths and (pair := step.paths[entry]) and (*pair.log_ratio,) == (*terms,)
-    highest = max(accumulate(terms[:-1], initial=0.0))
+    highest = max(accumulate(terms[:-1], initial=0.0)) if "path_log_ratio_highest" in step.numbers else 0.0
     assert sum(terms) - highest == pytest.approx(step.numbers["log_ratio"][entry], abs=1e-4)
     told = page.evaluate(CANVAS)
-    page.evaluate("player.stage.drawn.verdict.verdict.terms = [], player.stage.draw()")
-    assert page.evaluate(CANVAS) != told
+    page.evaluate("player.stage.drawn.verdict.verdict.terms = [0], player.stage.draw()")
+    assert told != page.evaluate(CANVAS)
+    page.evaluate("player.set(player.extent())")
+    expect(page.locator(".ds-say")).to_contain_text(said)
 
 
 def test_what_is_printed_has_no_controls(page: Page) -> None:
