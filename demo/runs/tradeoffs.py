@@ -294,4 +294,4 @@ def quality_in_words(one: Tradeoff) -> str:
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:.1f}" if ratio >= 0.95 else f"{ratio:.2f}"
+    return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2f}"

@@ -99,7 +99,7 @@ def test_the_answer_says_where_nothing_pays_what_is_lost_and_what_is_predicted(a
     assert answer(small, "continuous", 0, 1) == (
         "Nothing here is faster than ordinary decoding for continuous tokens within the noise of the quality: "
         f"the fastest, CSpD, whole paths with {best.setting}, "
-        f"comes to {best.speed:.2f} × ({best.speed_low:.2f} to {best.speed_high:.2f})."
+        f"comes to {speed_in_words(best)}."
     )
     assert answer(alone, "continuous", 0, 1).startswith("Use CSpD, whole paths with gamma ")
     together = [one for one in measured_tradeoffs() if one.batch == 16]

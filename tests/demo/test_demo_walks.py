@@ -81,7 +81,7 @@ def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:
     for number, words, holds in TOUR:
         page.keyboard.press("ArrowRight")
         expect(card).to_contain_text(f"Scene {number} of")
-        page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && !{SNAPSHOT}.playing && {SNAPSHOT}.now > 3")
+        page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && !{SNAPSHOT}.playing && {SNAPSHOT}.now > 2")
         expect(page.locator("#viewer .ds-caption")).to_contain_text(words)
         assert page.evaluate(f"({ON_STAGE})({holds})"), number
         assert page.evaluate("location.hash") == f"#tour={number}"

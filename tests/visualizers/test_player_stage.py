@@ -513,9 +513,8 @@ def test_nothing_written_on_the_stage_overlaps(page: Page, names: str) -> None:
     for width, height in ((1440, 900), (1280, 720), (800, 700), (390, 844)):
         page.set_viewport_size({"width": width, "height": height})
         settle(page)
-        for moment in page.evaluate(WRITTEN):
-            for (one, *a), (other, *b) in combinations(moment, 2):
-                assert a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] or b[1] >= a[3], (width, one, other, a, b)
+        for (one, *a), (other, *b) in (two for moment in page.evaluate(WRITTEN) for two in combinations(moment, 2)):
+            assert a[0] >= b[2] or b[0] >= a[2] or a[1] >= b[3] or b[1] >= a[3], (width, one, other, a, b)
 
 
 @pytest.mark.parametrize("size", [(1440, 900), (1280, 720), (390, 844)], ids=["1440", "1280", "390"])
