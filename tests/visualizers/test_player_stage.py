@@ -555,8 +555,7 @@ def test_the_terms_of_log_w_are_drawn_below_bells_if_there_are_any(page: Page, k
     highest = max(accumulate(terms[:-1], initial=0.0)) if "path_log_ratio_highest" in step.numbers else 0.0
     assert sum(terms) - highest == pytest.approx(step.numbers["log_ratio"][entry], abs=1e-4)
     told = page.evaluate(CANVAS)
-    page.evaluate("player.stage.drawn.verdict.verdict.terms = [0], player.stage.draw()")
-    assert told != page.evaluate(CANVAS)
+    assert told != page.evaluate(f"player.stage.drawn.verdict.verdict.terms = [0], player.stage.draw(), {CANVAS}")
     page.evaluate("player.set(player.extent())")
     expect(page.locator(".ds-say")).to_contain_text(said)
 
