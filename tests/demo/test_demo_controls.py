@@ -11,7 +11,7 @@ USED = """async ([scope, staged, clock]) => {
   const beside = (own) => [location.hash, player.speed, ...[...document.querySelectorAll('[role=tabpanel] *')]
     .map((node) => node === own || !node.checkVisibility() ? '' : seen(node))].join();
   const moment = () => new Promise((done) => setTimeout(done, 50));
-  const soon = async (holds, tries = 40) => holds() || (tries > 0 && (await moment(), soon(holds, tries - 1)));
+  const soon = async (holds, tries = 600) => holds() || (tries > 0 && (await moment(), soon(holds, tries - 1)));
   for (const [used, idle] = [new Set(), []];;) {
     document.activeElement.blur();
     player.explore();

@@ -73,10 +73,10 @@ def moments(page: Page) -> Iterator[tuple[str, float]]:
 def test_stage_and_controls_end_above_the_fold_where_at_most_sixty_words_stand(page: Page) -> None:
     screen = page.viewport_size
     for kind, now in moments(page):
+        expect(page.locator("#run")).to_be_in_viewport(ratio=1)  # the form follows the chip
         words = [word for text in page.evaluate(TOLD) for word in text.split() if any(map(str.isalpha, word))]
         assert {"Watch", "Run"} <= {*words}
         assert len(words) <= MOST_WORDS, f"{kind} at {now}: {' '.join(words)}"
-        expect(page.locator("#run")).to_be_in_viewport(ratio=1)  # the form follows the chip
         for part in ("#viewer .ds-say", "#viewer .ds-stage", "#viewer .ds-controls"):
             box = page.locator(part).bounding_box()
             assert box is not None and box["y"] >= 0, (kind, now, part)

@@ -38,11 +38,6 @@ def take_over(page: Page) -> None:
     page.locator("#viewer").get_by_role("button", name="Last", exact=True).click()
 
 
-def run(page: Page) -> None:
-    page.locator("#run").click()
-    expect(page.locator("#stop")).to_be_visible()
-
-
 def settled(page: Page) -> None:
     expect(page.locator("#stop")).to_be_hidden()
     expect(page.locator("#run")).to_be_enabled()
@@ -52,7 +47,8 @@ def settled(page: Page) -> None:
 def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page: Page, tmp_path: Path) -> None:
     choose_raster(page)
     page.evaluate(LISTEN)
-    run(page)
+    page.locator("#run").click()
+    page.wait_for_function(f"delivered.length && {SNAPSHOT}.lanes.map(({{ finals }}) => finals).join() === '256,256'")
     settled(page)
     expect(page.locator("#outcome")).to_contain_text("Forward passes (NFE)")
     (ordinary, _), (coupled, finals) = steps(page)
@@ -99,9 +95,10 @@ def test_stop_ends_the_decoding_within_a_pass_and_keeps_what_there_is(page: Page
     page.get_by_label("Model").click()
     page.get_by_role("option", name=MODELS["studio-video"].label, exact=True).click()  # takes seconds
     expect(page.get_by_label("Prompt", exact=True)).to_have_value(MODELS["studio-video"].default_prompt)
-    run(page)
+    page.locator("#run").click()
     # In one go: the run could end between seeing the first step and pressing the button.
-    page.wait_for_function(f"{SNAPSHOT}.lanes[0]?.steps > 0 && (document.getElementById('stop').click(), true)")
+    begun = f"{SNAPSHOT}.lanes[0]?.steps > 0 && {SNAPSHOT}.lanes[0].tokens.length === 1008"
+    page.wait_for_function(f"{begun} && (document.getElementById('stop').click(), true)")
     settled(page)
     expect(page.locator("#problem")).to_contain_text("Stopped.")
     assert 0 < still(page, f"{SNAPSHOT}.lanes[0].steps") < 1008
@@ -125,7 +122,7 @@ def test_a_bad_prompt_is_answered_and_loses_nothing_and_the_keyboard_reaches_the
     assert page.locator("#problem img").count() == 0
     prompt.focus()
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.id") == "run"
+    expect(page.locator("#run")).to_be_focused()
     assert re.search("solid", page.evaluate("getComputedStyle(document.activeElement).outlineStyle"))
 
 
@@ -139,7 +136,7 @@ def test_the_figures_speak_of_the_recording_at_hand(page: Page, tmp_path: Path) 
     page.set_viewport_size({"width": 390, "height": 844})  # the phone is turned
     expect(page.locator("#compared-plot")).not_to_contain_text("The race to the last token")
     expect(page.locator("#compared-plot .js-plotly-plot")).to_be_visible()
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    page.wait_for_function("document.documentElement.scrollWidth <= 390")
     page.set_viewport_size({"width": 1280, "height": 900})
     expect(page.locator("#compared-plot")).to_contain_text("The race to the last token")
     page.get_by_role("button", name="Export PDF").first.click()

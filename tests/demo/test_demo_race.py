@@ -17,6 +17,12 @@ FASTER = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture-same.jso
 """Of the race of pictures, the run that is faster."""
 NOW = f"{SNAPSHOT}.now"
 COUNTS = "draftscopePlayers.viewer.stage.drawn.counts"
+TOKENS = f"{COUNTS}.map((text) => Number(text.match(/\\d+(?= token)/)[0]))"
+FITS = """(width) => document.documentElement.scrollWidth <= width &&
+  ["stage", "say", "controls"].every((part) => {
+    const { left, right } = document.querySelector(`#viewer .ds-${part}`).getBoundingClientRect();
+    return left >= 0 && right > left && right <= width;
+  })"""
 
 
 @pytest.fixture
@@ -31,34 +37,26 @@ def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) 
         yield opened
 
 
-def counters(page: Page) -> list[int]:
-    return [int(text) for text in page.evaluate(f"{COUNTS}.map((text) => text.match(/\\d+(?= token)/)[0])")]
-
-
 @pytest.mark.parametrize("page", [{"viewport": {"width": 390, "height": 844}, "race": "video"}], indirect=True)
 def test_two_runs_play_by_themselves_and_fit_a_screen_that_is_turned(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 3")
-    first = counters(page)
-    page.wait_for_function(f"{NOW} > 5")
-    second = counters(page)
-    assert all(before < after for before, after in zip(first, second, strict=True))
-    assert second[0] < second[1]
+    first = page.evaluate(TOKENS)
+    page.wait_for_function(f"{TOKENS}.every((count, lane) => count > {first}[lane])")
+    ordinary, other = page.evaluate(TOKENS)
+    assert ordinary < other
     screen = page.viewport_size
     assert page.locator("#viewer .ds-say").get_attribute("aria-live") == "off"
-    assert page.evaluate("document.documentElement.scrollWidth") <= screen["width"]
+    page.wait_for_function(FITS, arg=screen["width"])
     before = page.evaluate(NOW)
     page.set_viewport_size({"width": screen["height"], "height": screen["width"]})  # turned while it plays
     page.wait_for_function(f"{NOW} !== {before} && {SNAPSHOT}.playing")
-    for part in (".ds-stage", ".ds-say", ".ds-controls"):
-        box = page.locator(f"#viewer {part}").bounding_box()
-        assert box is not None and box["x"] >= 0 and box["x"] + box["width"] <= screen["height"]
-    assert page.evaluate("document.documentElement.scrollWidth") <= screen["height"]
+    page.wait_for_function(FITS, arg=screen["height"])
 
 
 @pytest.mark.parametrize("page", [{"alone": True}], indirect=True)
 def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
     page.clock.install()  # seconds pass as fast as the page can draw them
-    page.clock.pause_at(page.evaluate("Date.now()") + 100)
+    page.clock.pause_at(page.evaluate("Date.now()") + 60_000)
 
     def played(until: str) -> None:
         for _ in range(240):
@@ -103,9 +101,13 @@ def test_a_sentence_says_what_the_pass_did_and_every_view_is_a_click_away(page: 
     button.click()
     expect(timeline).to_be_visible()
     expect(button).to_be_focused()
-    empty, pictures = page.locator("#viewer .ds-cells").first, page.locator("#viewer .ds-picture canvas")
-    box, left, right = empty.bounding_box(), *(one.bounding_box() for one in pictures.all())
-    assert left["width"] > 0.9 * box["width"] and left["width"] == pytest.approx(right["width"], abs=2)
+    page.wait_for_function(
+        """() => {
+          const parts = document.querySelectorAll("#viewer .ds-cells, #viewer .ds-picture canvas");
+          const [room, left, , right] = [...parts].map((part) => part.getBoundingClientRect().width);
+          return left > 0.9 * room && Math.abs(left - right) <= 2;
+        }"""
+    )
     button.click()
     expect(timeline).to_be_hidden()
 
@@ -159,7 +161,7 @@ def test_a_card_of_the_gallery_plays_on_the_stage_and_a_wrong_answer_is_flagged(
         page.locator("#gallery button", has_text="PSD (Confidence), depth 3").click()
         page.wait_for_function(f"{SNAPSHOT}.lanes[1]?.tokens.length === 64 && {SNAPSHOT}.playing && {NOW} < 3")
         expect(page.locator("#viewer .ds-stage")).to_be_in_viewport()
-        assert page.evaluate("location.hash") == "#gallery=text-psd"
+        page.wait_for_function("location.hash === '#gallery=text-psd'")
         page.get_by_role("group", name="Recorded pairs").get_by_role("button", name="picture").click()
         page.wait_for_function(f"{SNAPSHOT}.lanes[1]?.tokens.length === 144")
     page.locator("#gallery button", has_text="PSD (Confidence), depth 3").click()
@@ -199,7 +201,7 @@ def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
     ]
     near = min(close, key=lambda count: (abs(count - len(steps) // 2), count))
     assert still(page, NOW) == near and not page.evaluate(f"{SNAPSHOT}.playing")
-    assert counters(page)[0] == near
+    assert page.evaluate(TOKENS)[0] == near
     expect(page.locator("#viewer .ds-caption")).to_contain_text("Another patch takes its place.")
 
 
@@ -216,7 +218,7 @@ def test_a_run_replaces_the_race(page: Page) -> None:
     expect(page.locator("#stop")).to_be_hidden(timeout=120_000)
     page.wait_for_function(f"{SNAPSHOT}.lanes.every(lane => lane.finals === 256)")
     still(page, NOW)
-    assert counters(page) == [256, 256]
+    assert page.evaluate(TOKENS) == [256, 256]
     expect(page.locator("#viewer .ds-say")).to_contain_text("instead of 256")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     chips = page.get_by_role("group", name="Recorded pairs").get_by_role("button")

@@ -96,11 +96,11 @@ def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:
     page.evaluate("location.hash = 'tour=6'")  # an address that somebody was sent
     page.reload(wait_until="load")
     expect(card).to_contain_text("Coupled drafts settle")
-    page.wait_for_function(f"{SNAPSHOT}.lanes.length === 2 && {SNAPSHOT}.now > 1")
+    drawn = "draftscopePlayers.viewer.present().map(({ scene }) => scene?.overlay).join()"
+    page.wait_for_function(f"{SNAPSHOT}.now > 1 && {drawn} === 'true,true'")
     expect(page.locator("#viewer .ds-stage")).to_be_visible()
-    assert page.evaluate("draftscopePlayers.viewer.present().every(({ scene }) => scene.overlay)")
     page.keyboard.press("Escape")
-    page.wait_for_function("draftscopePlayers.viewer.present().every(({ scene }) => !scene.overlay)")
+    page.wait_for_function(f"{drawn} === 'false,false'")
 
 
 def test_the_tour_stands_still_at_what_it_points_at(browser: Browser, shipped_server: str) -> None:

@@ -15,6 +15,13 @@ from visualizers.picture import picture_of
 SITE = "http://player.test/"
 HARNESS = '<!doctype html><html lang="en"><title>t</title><body><main><div id="root"></div></main></body></html>'
 
+_SETTLED = """async () => {
+  const images = player.lanes.flatMap(({ picture, clip }) =>
+    [picture.sheet?.image, picture.picture, ...picture.frames.map(({ image }) => image), ...clip.frames]);
+  await Promise.all(images.map((image) => image && !image.complete && image.decode().catch(() => null)));
+  for (let frame = 0; frame < 3; frame += 1) await new Promise(requestAnimationFrame);
+}"""
+
 
 def show(page: Page, *traces: Trace, fragment: str = "") -> None:
     """Open a standalone page; nothing but its own address may be asked for."""
@@ -74,10 +81,8 @@ def plain(trace: Trace) -> Any:
 
 
 def settle(page: Page) -> None:
-    """Let the drawing catch up."""
-    page.evaluate(
-        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => requestAnimationFrame(done))))"
-    )
+    """Let the drawing catch up, once all pictures of the runs are there."""
+    page.evaluate(_SETTLED)
 
 
 def go(page: Page, passes: float) -> None:

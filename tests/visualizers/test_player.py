@@ -150,7 +150,8 @@ def test_the_keyboard_moves_through_the_run_and_in_a_view_from_token_to_token(pa
 def test_space_plays_and_pauses_and_the_end_stops_it(page: Page) -> None:
     trace = jacobi()
     show(page, trace)
-    page.locator("h1").click()  # ten passes a second
+    page.locator(".ds-speed select").select_option("2")
+    page.locator("h1").click()
     page.keyboard.press(" ")
     page.get_by_role("button", name="Pause").wait_for()
     page.wait_for_function("player.snapshot().now > 3")
@@ -344,9 +345,8 @@ def test_the_table_is_filled_when_it_is_opened(page: Page) -> None:
     show(page, trace)
     assert page.locator(".ds-table tbody tr").count() == 0
     page.locator(".ds-table summary").click()
-    page.wait_for_function("document.querySelector('.ds-table tbody').children.length > 0")
     rows = page.locator(".ds-table tbody tr")
-    assert rows.count() == len(trace.steps)
+    expect(rows).to_have_count(len(trace.steps))
     cells = rows.nth(20).locator("td").all_inner_texts()
     assert cells[5] == str(state_after(trace, 21).decoded)
     assert cells[3] == str(trace.steps[20].fate.count(Fate.ACCEPTED))
