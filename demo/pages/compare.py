@@ -29,7 +29,7 @@ from traces import TraceError, loads
 from visualizers import supported
 from visualizers.bundle import Options
 
-IN_TURN: Final[dict[str, Any]] = in_turn("tray")
+IN_TURN: Final[dict[str, Any]] = in_turn("compared")
 """What changes the tray is done one after the other, as asked: none writes over what another has just done."""
 TICKED: Final = "the runs that are ticked under Compare"
 """Where what is at hand comes from, in words; such runs are in the tray already."""
@@ -119,7 +119,7 @@ class ComparePage:
         shows = [self.wanted, self.fetch, *changes]
         self.fetching.connect("run", self.decode, {self.wanted, *self.inputs}, shows, self.problem)
         self.out.save_after(self.export.click(self.zip, {self.set, self.on}, self.out.parts, **QUIET))
-        self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **QUIET)
+        self.figures_tab.select(self.draw, self.inputs, self.chooser.parts, **IN_TURN)
         row = {self.grid.kept, self.grid.wide, *self.inputs}
         played = self.grid.box.choose(self.play_row, row, [self.views, *changes], **IN_TURN)
         played.success(None, js=scroll_to("compare-viewer"), **QUIET)

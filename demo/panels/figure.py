@@ -11,7 +11,7 @@ import plotly.io
 
 from demo.panels.export import ExportPanel, Extra, FileOut
 from demo.panels.widgets import notice
-from demo.site import DARK, LATEST, NARROW, QUIET, Site, Update
+from demo.site import DARK, LATEST, NARROW, QUIET, Site, Update, in_turn
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported, themed
 from visualizers.bundle.widths import narrowed
@@ -125,7 +125,7 @@ class FigureChooser:
         self.export.connect({self.name, self.scope, self.step}, self.chosen, extra)
         # `input` hears the mouse, the keys and a typed number, and nothing that a handler sets.
         for control in (self.name, self.scope, self.step):
-            control.input(self.choose, self.inputs, outputs, **LATEST)
+            control.input(self.choose, self.inputs, outputs, **(LATEST | in_turn(name)))
 
     def offer(self, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """Offer the figures that the traces support, and draw the one that was chosen where it is among them."""
@@ -134,9 +134,9 @@ class FigureChooser:
             hidden = {part: gr.update(visible=False) for part in (self.name, self.scope, self.step)}
             return {**hidden, **self.panel.hide(""), **self.export.offered(there=False)}
         names = [figure.name for figure in figures]
-        wanted = values[self.name] or self.first
-        name = wanted if wanted in names else names[0]
-        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], value=name, visible=True)
+        name = next((one for one in (values[self.name], self.first) if one in names), names[0])
+        value = {} if name == values[self.name] else {"value": name}  # another may be chosen by now
+        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], visible=True, **value)
         at = values | {self.step: min(len(trace.steps) for trace in traces) // 2}
         drawn = self._draw(FIGURES[name], traces, at, request)
         return {self.name: offered, **drawn, **self.export.offered(there=True)}

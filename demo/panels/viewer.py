@@ -60,12 +60,14 @@ const begin = (message) => {
   const { top } = element.getBoundingClientRect();
   if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
 };
+const stand = (at) => at && (player.useClock(at.clock, at.on), player.jump(player.readingOf(at.now)));
 const act = {
   offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
-  load: ({ urls, address, placed }) => {
+  load: async ({ urls, address, placed, at }) => {
     race = null;
     called(address ?? '', placed);
-    player.loadUrl(urls, { afresh: !placed, ...(address ? { loop: true, start: true, called: address } : {}) });
+    await player.loadUrl(urls, { afresh: !placed, ...(address ? { loop: true, start: true, called: address } : {}) });
+    stand(at);
   },
   compare: async ({ urls, on: wanted }) => {
     race = null;
@@ -84,9 +86,7 @@ const act = {
   finish: async ({ urls, address, at }) => {
     if (address) called(player.called = address);
     await player.fetched(urls, (traces) => traces.forEach((trace, lane) => player.finish(lane, trace)));
-    if (!at) return;
-    player.useClock(at.clock, at.on);
-    player.set(player.readingOf(at.now));
+    stand(at);
   },
   suppose: (answer) => player.suppose(answer),
 };

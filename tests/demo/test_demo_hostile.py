@@ -88,6 +88,7 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
 def test_results_and_timings_are_only_text(page: Page) -> None:
     page.get_by_role("tab", name="Choose").click()
     page.locator("#results > button").click()
+    expect(page.locator("#results-plot .js-plotly-plot")).to_be_visible()  # what ships would come after the file
     place = page.locator("#results-upload")
     row = sweep(1)[0]
 
