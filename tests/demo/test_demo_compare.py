@@ -168,9 +168,8 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     assert {"runs.csv", "runs.tex", "runs.md", "caption.txt", "commands.sh", "traces/scd-seed0-2.json.gz"} <= names
     assert sum(name.endswith(".pdf") for name in names) == 3
 
-    # Brings the tray back: recordings by name, own runs decoded again.
     page.wait_for_function("/^#tab=compare&compare=ar&compare=scd&compare=method.*window%3D8$/.test(location.hash)")
-    address = page.evaluate("location.hash")
+    address = page.evaluate("location.hash")  # brings the tray back: recordings by name, own runs decoded again
     tokens = [lane["tokens"] for lane in page.evaluate(COMPARED)["lanes"]]
     page.goto("about:blank")
     page.goto(f"{server}{address}")

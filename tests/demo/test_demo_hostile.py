@@ -74,10 +74,10 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
             downloaded(page, page.locator("#download-page"), tmp_path / "page.html")
             alone.goto((tmp_path / "page.html").as_uri())
             harmless(alone)
-            if alone.locator(".ds-prompt").text_content() == text:
+            if alone.locator(".ds-prompt").all_text_contents() == [text]:
                 break
             page.wait_for_timeout(250)
-        expect(alone.locator(".ds-prompt")).to_have_text(text)
+        expect(alone.locator(".ds-prompt")).to_have_text([text])
         alone.get_by_role("button", name="Every view").click()
         alone.get_by_text("Table of forward passes").click()
         expect(alone.locator(".ds-table tbody td", has_text=text)).to_have_count(len(made.steps))

@@ -8,21 +8,18 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from support.browser import SNAPSHOT, accessible, visit
 
 TOUR = (
-    (2, "8 drafts at once.", "({ drafts, verdict }) => drafts === 8 && !verdict"),
-    (3, "8 of 8 drafts accepted in one pass.", "({ drafts, verdict }) => drafts === 0 && !verdict"),
-    (
-        4,
-        "The coin fell above p: rejected.",
-        "({ verdict }) => verdict && verdict.coin > verdict.verdict.columns[0].p && !verdict.apart",
-    ),
-    (5, "is drawn from the residual.", "({ verdict }) => verdict?.apart === 1 && verdict.scaled === 1"),
+    (2, "8 drafts at once.", "({ drafts, judged }) => drafts === 8 && !judged"),
+    (3, "8 of 8 drafts accepted in one pass.", "({ drafts, judged }) => drafts === 0 && !judged"),
+    (4, "The coin fell above p: rejected.", "({ coin, columns, apart }) => coin > columns?.[0].p && !apart"),
+    (5, "is drawn from the residual.", "({ apart, scaled }) => apart === 1 && scaled === 1"),
 )
 """Scenes, what the stage says where they stand, and what it shows."""
 ON_STAGE = """(holds) => {
-  const { playing, now, stage } = draftscopePlayers.viewer;
-  if (playing || now <= 1 || !stage.drawn) return false;
-  const { words, verdict } = stage.drawn;
-  return holds({ drafts: words.filter(({ kind, alpha }) => alpha < 1 && kind !== "rejected").length, verdict });
+  const { playing, now, stage: { drawn } } = draftscopePlayers.viewer;
+  const { words, verdict } = drawn ?? { words: [] };
+  const drafts = words.filter(({ kind, alpha }) => alpha < 1 && kind !== "rejected").length;
+  const told = { drafts, judged: Boolean(verdict), columns: verdict?.verdict.columns, ...verdict };
+  return drawn && !playing && now > 1 && holds(told);
 }"""
 
 
