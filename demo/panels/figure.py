@@ -136,7 +136,7 @@ class FigureChooser:
         names = [figure.name for figure in figures]
         name = next((one for one in (values[self.name], self.first) if one in names), names[0])
         value = {} if name == values[self.name] else {"value": name}  # another may be chosen by now
-        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], visible=True, **value)
+        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], visible=True) | value
         at = values | {self.step: min(len(trace.steps) for trace in traces) // 2}
         drawn = self._draw(FIGURES[name], traces, at, request)
         return {self.name: offered, **drawn, **self.export.offered(there=True)}
