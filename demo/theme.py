@@ -43,7 +43,7 @@ CSS: Final = """
 .label-wrap { gap: 12px; } /* of an accordion */
 .label-wrap > span { text-align: left; }
 .label-wrap > .icon { flex: none; align-self: center; }
-.measured p { margin: 0; color: var(--body-text-color); font-size: 14px; }
+.numbers > * { flex: 1 1 360px; }
 .place p { color: var(--body-text-color-subdued); font-size: 12px; overflow-wrap: anywhere; }
 #masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
 .html-container { padding: 0 !important; }

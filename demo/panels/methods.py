@@ -20,7 +20,7 @@ FOLDER: Final = Path(__file__).parents[2] / "docs" / "methods"
 IN_THE_CODE: Final = "\n## In the code\n"
 _REPORTED: Final = "\n### Reported"
 """What follows in a text are numbers of others; they stand beside those measured here, never in one table with them."""
-_HEADING: Final = "### Measured here"
+_MEASURED: Final = "Measured here"
 _NOTHING: Final = "Nothing yet: `make measured` measures and records."
 _NOTE: Final = "± is a standard error, brackets hold the quartiles."
 PAPERS: Final[Sequence[tuple[str, Sequence[str], str]]] = (
@@ -47,20 +47,14 @@ def _build_method(method: Method) -> None:
     with gr.Accordion(f"{method.title}: {method.summary}", open=False, elem_id=f"method-{method.name}"):
         text, heading, reported = described(method).partition(_REPORTED)
         formulas(text)
-        with gr.Row():
+        with gr.Row(elem_classes="numbers"):
             if reported:
-                with gr.Column(min_width=360):
-                    formulas(heading + reported)
-            with gr.Column(min_width=360):
-                _build_measured(method.name)
-
-
-def _build_measured(name: str) -> None:
-    results = measured(name)
-    gr.Markdown(_HEADING if results else f"{_HEADING}\n\n{_NOTHING}", elem_classes="reading")
-    for result in results:
-        gr.Markdown(f"{result.title}.", elem_classes="measured")
-        data_table(result.title, value=table(result.heads, result.rows, f"{_NOTE} {result.place}."))
+                formulas(heading + reported)
+            if results := measured(method.name):
+                tables = [(one.title, table(one.heads, one.rows, f"{_NOTE} {one.place}.")) for one in results]
+                data_table(_MEASURED, tables)
+            else:
+                formulas(f"### {_MEASURED}\n\n{_NOTHING}")
 
 
 @cache

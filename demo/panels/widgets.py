@@ -143,7 +143,7 @@ chooses((button) => {
 """
 
 _TABLE_JS = """
-const scroller = build('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': props.name });
+const region = (name) => build('div', { class: 'scroller', tabindex: '0', role: 'region', 'aria-label': name });
 const KINDS = { csv: 'CSV', json: 'JSON', jsonl: 'results (.jsonl)', tex: 'LaTeX', md: 'Markdown' };
 const copying = (kind, text, otherwise = () => {}) => {
   const copy = build('button', { type: 'button' }, `Copy ${kind}`);
@@ -166,14 +166,18 @@ const taken = (files, link) => {
   return [build('div', { class: 'taken' }, ...buttons)];
 };
 const row = (tag, attributes, cells) => build('tr', {}, ...cells.map((cell) => build(tag, attributes, cell)));
-const show = () => {
-  const { heads, rows, more, files, link } = props.value || {};
-  if (!rows?.length) return place.replaceChildren();
+const filled = (scroller, { heads, rows, more, files, link }) => {
+  if (!rows?.length) return [];
   const body = rows.map((cells) => row('td', {}, cells));
   scroller.replaceChildren(
     build('table', {}, build('thead', {}, row('th', { scope: 'col' }, heads)), build('tbody', {}, ...body)));
-  place.replaceChildren(scroller, ...(more ? [build('p', {}, more)] : []), ...taken(files, link));
+  return [scroller, ...(more ? [build('p', {}, more)] : []), ...taken(files, link)];
 };
+const titled = ([title, table]) => [build('p', { class: 'title' }, `${title}.`), ...filled(region(title), table)];
+const own = region(props.name);
+const show = () => place.replaceChildren(...(Array.isArray(props.value)
+  ? [build('h3', {}, props.name), ...props.value.flatMap(titled)]
+  : filled(own, props.value || {})));
 """
 
 _TABLE_CSS = """
@@ -184,7 +188,9 @@ th, td { padding: 6px 12px; text-align: left; vertical-align: top;
   border-bottom: 1px solid var(--border-color-primary); }
 th { position: sticky; top: 0; font-weight: 600; white-space: nowrap; background: var(--background-fill-secondary); }
 td:nth-child(2):last-child { overflow-wrap: anywhere; } /* a value beside its name */
-p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); }
+p { margin: 8px 2px 0; font-size: 13px; color: var(--body-text-color-subdued); overflow-wrap: anywhere; }
+h3 { margin: 0; font-size: 16px; font-weight: 600; line-height: 1.3; color: var(--body-text-color); }
+.title { margin: 16px 0; font-size: 14px; color: var(--body-text-color); }
 .taken { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 8px; font-size: 13px; }
 .taken > * { padding: 4px 12px; border: 1px solid var(--border-color-primary); border-radius: 8px;
   color: var(--body-text-color); text-decoration: none; }
@@ -295,8 +301,8 @@ def choices(options: Sequence[str]) -> dict[str, Any]:
     return gr.update(samples=[[one] for one in options], visible=bool(options))
 
 
-def data_table(name: str, value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
-    """A table that scrolls within itself; see `table`."""
+def data_table(name: str, value: Mapping[str, Any] | Sequence[Any] | None = None, **options: Any) -> gr.HTML:
+    """A table that scrolls within itself; see `table`. Several are pairs of a title and a table, `name` above them."""
     return component(value or {}, _TABLE_JS, _TABLE_CSS, name=name, **options)
 
 

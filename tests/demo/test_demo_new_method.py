@@ -59,3 +59,5 @@ def test_the_registry_describes_a_method_without_prose(example: ModuleType, monk
         methods_panel.build()
     assert METHODS.keys() - {"prompt-lookup"} == {name for _, names, _ in methods_panel.PAPERS for name in names}
     assert f"Prompt lookup: {example.METHOD.summary}" in [getattr(one, "label", "") for one in page.blocks.values()]
+    shown = [title for one in page.blocks.values() if isinstance(one, gr.HTML) for title, _ in one.value]
+    assert {*shown} == {one.title for name in METHODS for one in methods_panel.measured(name)}
