@@ -77,6 +77,28 @@ def job(models: tuple[CausalCheckpoint, EagleDrafter], prompt: str = PROMPT, see
     return Job(METHODS["speculative"], models[0], prompt, config, seed, small=models[1])
 
 
+def branches(one: Job) -> tuple[Callable[[Any], Any], Callable[[Any], Tensor]]:
+    """A decoder for each branch, and its session's answers; those to requests that another branch made are known."""
+    known: dict[tuple[str, ...], Tensor] = {}
+    session, asked, waiting = [open_session([one])], list[str](), list[Any]()
+
+    def make(chance: Any) -> Any:
+        session[0], asked[:], waiting[:] = open_session([one]), [], []
+        return one.method.decode(one.task, one.config, chance)
+
+    def answer(request: Any) -> Tensor:
+        asked.append(repr(request))
+        waiting.append(request)
+        key = tuple(asked)
+        if key not in known:
+            for each in waiting:
+                known[key] = session[0].answer({0: each}, one.config, lambda *_: None)[0].value
+            waiting.clear()
+        return known[key]
+
+    return make, answer
+
+
 @pytest.mark.parametrize("drafter", EAGLES)
 @pytest.mark.parametrize(
     "values",
@@ -95,14 +117,10 @@ def test_it_is_lossless_at_every_temperature(drafter: str, values: dict[str, Any
         few = values | {"gamma": min(values["gamma"], length - 1)}
         one = job(pair(vocabulary, rows), drafter=drafter, length=length, **few)
         law = laws(one, vocabulary)
-        live: list[Any] = [None]
+        make, ask = branches(one)
 
-        def make(chance: Any, one: Job = one, live: list[Any] = live) -> Any:
-            live[0] = open_session([one])
-            return one.method.decode(one.task, one.config, chance)
-
-        def answer(request: Any, one: Job = one, live: list[Any] = live, law: Any = law) -> Tensor:
-            probs: Tensor = live[0].answer({0: request}, one.config, lambda *_: None)[0].value
+        def answer(request: Any, ask: Any = ask, law: Any = law) -> Tensor:
+            probs: Tensor = ask(request)
             if request.role == "draft":
                 return probs
             tokens = tuple(request.tokens.tolist())
@@ -137,11 +155,6 @@ def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() 
     first = Request("speculative", "smollm2", "My favourite colour is", settings=values, chat=False).job()
     one = replace(first, config=replace(first.config, length=4))  # the last is never drafted
     network = AutoModelForCausalLM.from_pretrained(folder_of("smollm2"), dtype=torch.float32).eval()
-    live: list[Any] = [None]
-
-    def make(chance: Any) -> Any:
-        live[0] = open_session([one])
-        return one.method.decode(one.task, one.config, chance)
 
     def law(tokens: tuple[int, ...]) -> dict[int, float]:
         with torch.inference_mode():
@@ -151,7 +164,7 @@ def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() 
     texts: dict[tuple[int, ...], float] = {(): 1.0}
     for _ in range(3):
         texts = {(*text, token): p * q for text, p in texts.items() for token, q in law(text).items()}
-    probs = exact_distribution(make, lambda asked: live[0].answer({0: asked}, one.config, lambda *_: None)[0].value)
+    probs = exact_distribution(*branches(one))
     found = {text: sum(p for whole, p in probs.items() if whole[:3] == text) for text in texts}
     assert largest_error(found, texts) < 10 * CLOSE
 
