@@ -86,12 +86,12 @@ def test_stage_and_controls_end_above_the_fold_where_at_most_sixty_words_stand(p
 
 @pytest.mark.timed
 def test_the_first_screen_moves_at_once(browser: Browser, shipped_server: str) -> None:
-    moved = []
-    for _ in range(5):  # the best of them
+    moved = [9999.0]
+    while min(moved) > 2500 and len(moved) <= 5:  # the best of five; 1,500 on a quiet machine, some hours are slow
         with visit(browser, shipped_server, alone=True, reduced_motion="no-preference") as page:
             first = page.wait_for_function("draftscopePlayers.viewer.now > 0 && performance.now()")
             moved.append(first.json_value())
-    assert min(moved) <= 2500, moved  # 1,500 on a quiet machine; some hours are slow
+    assert min(moved) <= 2500, moved
 
 
 @pytest.mark.timed
@@ -100,6 +100,5 @@ def test_the_stage_plays_at_sixty_frames_a_second(browser: Browser, shipped_serv
     with visit(browser, shipped_server, reduced_motion="no-preference") as page:
         page.get_by_role("button", name=kind, exact=True).click()
         page.wait_for_function(f"{SNAPSHOT}.lanes[1].tokens.length === {KINDS[kind]} && {SNAPSHOT}.now > 0")
-        between = [page.evaluate(FRAMES) for _ in range(3)]
+        assert any((between := page.evaluate(FRAMES)) <= 17.5 for _ in range(3)), between
         assert page.evaluate("draftscopePlayers.viewer.playing && draftscopePlayers.viewer.stage.shown")
-    assert min(between) <= 17.5, between
