@@ -141,11 +141,6 @@ def test_no_width_changes_a_colour_of_the_page() -> None:
 TWO, THREE = torch.full((1, 2), 0.5), torch.full((1, 3), 0.3)
 
 
-def test_a_wrong_shape_is_caught() -> None:
-    with pytest.raises(TypeCheckError, match="residual"):
-        residual(TWO, THREE)
-
-
 def test_the_first_calls_of_a_function_are_checked_anew_in_every_test() -> None:
     for _ in range(shapes.CALLS):
         residual(TWO, TWO)

@@ -4,7 +4,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import count, islice
+from itertools import count
 from typing import Any, cast
 
 import pytest
@@ -22,10 +22,10 @@ from engines.runtime import driver
 from engines.runtime.driver import Run
 from engines.sampling import coupling
 from engines.sampling.chance import Chance, Draw, SeededChance
-from engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, finish, pictures_hold, promises
+from engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, promises
 from engines.testing.proofs import proof
 from engines.testing.subject import claims, subject
-from traces.replay import Replay, states
+from traces.replay import Replay
 from traces.schema import Step, Trace
 
 PRESETS = {
@@ -235,7 +235,6 @@ def test_branches_that_cannot_be_walked_prove_nothing() -> None:
         chance.uniform(Draw("mine", 0, torch.arange(1)), 1)
         return (yield from ar.decode(task, config, chance))
 
-    assert not broken(mutant("ar", ar.decode))
     assert "draw with keep, categorical or gumbel_argmax" in broken(mutant("ar", decode))[CLAIM]
 
 
@@ -325,16 +324,6 @@ def test_pictures_of_drafts_that_were_dropped_are_caught(name: str, monkeypatch:
     monkeypatch.setattr(driver, "Replay", Painted)
     with pytest.raises(DoesNotHoldError, match="shows what is not there"):
         CHECKS[REPLAY](subject(METHODS[name]))
-
-
-def test_a_canvas_broken_by_hand_is_caught() -> None:
-    trace = finish(subject(METHODS["simsd"]).job())
-    canvases: dict[int, Sequence[Any]] = {state.step: state.tokens for state in islice(states(trace), 1, None)}
-    pictures_hold(trace, canvases)
-    cells = list(canvases[2])
-    cells[cells.index(None)] = 1
-    with pytest.raises(DoesNotHoldError, match="the picture of step 2 shows what is not there"):
-        pictures_hold(trace, {**canvases, 2: cells})
 
 
 def test_a_pass_that_makes_no_step_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
