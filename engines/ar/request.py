@@ -14,8 +14,9 @@ class Forward(CausalForward):
     @property
     def wanted(self) -> int:
         """Positions whose distributions are asked for."""
-        return len(self.tokens) - self.done + 1
+        return self.tokens.shape[0] - self.done + 1
 
     def cut(self, all_probs: Tensor) -> Tensor:
         """The distributions that were asked for, out of padded ones [T, V]."""
-        return all_probs[: self.wanted]
+        wanted = self.wanted
+        return all_probs if wanted == all_probs.shape[0] else all_probs[:wanted]

@@ -129,7 +129,6 @@ def _draft(
     progress = (row.part.stop - max(row.part.start, row.prompt_length) - count) / config.part
     route = routing.route(config, routing.View(probs[inside], confidence[inside], coin[inside], sure, progress), memory)
 
-    seen_by_router = {"margin": routing.margin(probs), "entropy_share": routing.entropy_share(probs)}
     carried = to_device(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
@@ -142,8 +141,12 @@ def _draft(
         torch.cat([fate, edited]),
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
         probs=all_probs,
-        numbers={"confidence": confidence, **seen_by_router}
-        | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])},
+        measures=lambda: {
+            "confidence": confidence,
+            "margin": routing.margin(probs),
+            "entropy_share": routing.entropy_share(probs),
+            "estimate": torch.cat([coin[:first] + torch.nan, route.estimate]),
+        },
         signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
     )
     *numbers, verify = ask_numbers(answer)
@@ -181,7 +184,7 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
         probs=torch.cat([p, drafts.probs[count:]]),
         accept_prob=verdict.accept_prob,
         coin=verdict.coin,
-        numbers={"estimate": drafts.estimate, **divergences(x[:count], q, p)},
+        measures=lambda: {"estimate": drafts.estimate, **divergences(x[:count], q, p)},
         signals={"block": row.number, "open": len(x), "committed": (kept | topped).sum()},
     )
     row.write(row.open, ask_numbers(answer))

@@ -193,7 +193,7 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
         probs=p,
         accept_prob=verdict.accept_prob,
         coin=verdict.coin,
-        numbers={"order": on.to(p.dtype), **divergences(x, q, p)},
+        measures=lambda: {"order": on.to(p.dtype), **divergences(x, q, p)},
         signals={"block": row.number, "open": len(row.open), "committed": (verdict.rejection + 1).clamp(max=gamma)},
     )
     rejection, *token = ask_numbers(answer)

@@ -7,6 +7,7 @@ the request declares them finished. Everything else was only looked at, so there
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -47,8 +48,8 @@ class Pass:
     """[rows] of the cache that a row sees, where they are not in place."""
     end: int = 0
     """Slots before those of what is only looked at."""
-    stores: Sequence[tuple[int, int, slice | Tensor, int]] = ()
-    """Row, row of the cache, slots and number of leading tokens that are stored now, where they are not in place."""
+    stores: tuple[Tensor, ...] = ()
+    """Row, token, row of the cache and slot of every token that is stored now, where they are not in place."""
     in_place: bool = False
     """Whether the rows are the first ones of the cache, in which what is looked at lies behind what is finished."""
 
@@ -71,16 +72,17 @@ class BlockLayer(CacheLayer):
             self.values = torch.zeros_like(self.keys)
         there = self.keys.device  # that of the layer
         end = at.end + key_states.shape[2]
+        self.filled = max(self.filled, end)
         if at.in_place:
             keys, values = (buffer[: len(key_states), :, :end] for buffer in (self.keys, self.values))
             keys[:, :, at.end :], values[:, :, at.end :] = key_states, value_states
         else:
             keys, values = (buffer[:, :, : at.end][at.row.to(there)] for buffer in (self.keys, self.values))
             keys, values = torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
-        for row, place, where, count in at.stores:
-            where = where if isinstance(where, slice) else where.to(there)
-            self.keys[place][:, where] = key_states[row, :, :count]
-            self.values[place][:, where] = value_states[row, :, :count]
+        if at.stores:
+            row, token, place, slot = (index.to(there) for index in at.stores)
+            self.keys[place, :, slot] = key_states[row, :, token]
+            self.values[place, :, slot] = value_states[row, :, token]
         return keys, values
 
 
@@ -105,7 +107,7 @@ class BlockSession(DiscreteSession):
         read = to_device(_stacked([request.read for request in each]), device)
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
         self._aim(asked, counts, rows, ids.shape[1])
-        seen = _stacked([_seen(request, ids.shape[1], self._pass.end) for request in asked])
+        seen = _seen(asked, ids.shape[1], self._pass.end)
         mask = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
         mask = (mask if len(rows) == len(asked) else mask[rows])[:, None]
         hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
@@ -119,27 +121,19 @@ class BlockSession(DiscreteSession):
 
     def _aim(self, asked: Sequence[BlockForward], counts: Sequence[int], rows: Sequence[int], width: int) -> None:
         """Say where a pass of `width` tokens writes."""
-        at, keeping = self._pass, [request for request in asked if request.keep]
+        at, kept = self._pass, [(i, r.position[: r.keep].tolist()) for i, r in enumerate(asked) if r.keep]
         at.end = max(request.finished if request.past is None else len(request.past) for request in asked)
-        first = [0, *accumulate(counts)]
-        at.stores = [(first[i], i, _slots(r, self.device), r.keep) for i, r in enumerate(asked) if r.keep]
-        behind = all(isinstance(where, slice) and where.start == at.end for _, _, where, _ in at.stores)
+        behind = all(slots == [*range(at.end, at.end + len(slots))] for _, slots in kept)
         if not behind:  # what is stored elsewhere lies before what is looked at
-            at.end = max(at.end, *(int(request.position[: request.keep].max()) + 1 for request in keeping))
+            at.end = max(at.end, *(max(slots) + 1 for _, slots in kept))
         fits = at.end + width <= self._slots
-        at.in_place = fits and len(rows) == len(asked) and bool(at.end or keeping)
+        at.in_place, at.stores = fits and len(rows) == len(asked) and bool(at.end or kept), ()
         if not at.in_place:
             at.row = torch.tensor(rows)
-        if at.in_place and behind:
-            at.stores = ()
-
-
-def _slots(request: BlockForward, device: torch.device) -> slice | Tensor:
-    """Where the leading tokens are stored: at their positions, which mostly follow each other."""
-    position = request.position[: request.keep]
-    places = position.tolist()
-    in_a_row = slice(places[0], places[0] + request.keep)
-    return in_a_row if places == [*range(in_a_row.start, in_a_row.stop)] else position.to(device)
+        if kept and not (at.in_place and behind):
+            first = [0, *accumulate(counts)]
+            stores = [(first[i], token, i, slot) for i, slots in kept for token, slot in enumerate(slots)]
+            at.stores = to_device(torch.tensor(stores), self.device).unbind(1)
 
 
 def _stacked(parts: Sequence[Tensor]) -> Tensor:
@@ -147,17 +141,21 @@ def _stacked(parts: Sequence[Tensor]) -> Tensor:
     return parts[0][None] if len(parts) == 1 else pad_sequence(list(parts), batch_first=True)
 
 
-def _seen(request: BlockForward, width: int, end: int) -> Tensor:
-    """Whom the tokens of a request see [T, S + T], in a pass of `width` tokens over `end` slots."""
-    count = len(request.position)
-    seen = pad(request.seen, (end, 0), value=True)
-    if request.past is not None:
-        seen[:, :end] = pad(request.past, (0, end - len(request.past)))
-    elif request.finished < end:
-        seen[:, request.finished : end] = False
-    if count < width:  # nobody is left without a key
-        seen = pad(pad(seen, (0, width - count)), (0, 0, 0, width - count), value=True)
-    return seen
+def _seen(asked: Sequence[BlockForward], width: int, end: int) -> Tensor:
+    """Whom the tokens of every request see [B, T, S + T], in a pass of `width` tokens over `end` slots."""
+    inside = []
+    for request in asked:
+        seen, more = request.seen, width - request.seen.shape[0]
+        # nobody is left without a key
+        inside.append(pad(pad(seen, (0, more)), (0, 0, 0, more), value=True) if more else seen)
+    together = inside[0][None] if len(asked) == 1 else torch.stack(inside)
+    if all(request.past is None and request.finished == end for request in asked):
+        return pad(together, (end, 0), value=True)
+    before = torch.arange(end) < torch.tensor([request.finished for request in asked])[:, None]
+    for row, request in zip(before, asked, strict=True):
+        if request.past is not None:
+            row.copy_(pad(request.past, (0, end - len(request.past))))
+    return torch.cat([before[:, None].expand(-1, width, -1), together], 2)
 
 
 class TokenSession:
@@ -188,19 +186,25 @@ class TokenSession:
         # A shifted model reads at the last final token, too.
         stored = min(self._stored[sequence], len(prompt) + request.cached, final - int(self._shift))
         self._stored[sequence] = len(text)
-        place = torch.arange(stored, len(text))
-        masks = torch.arange(final, len(text) + 1)[: 0 if self._shift else None]
-        position = torch.cat([place, masks])
-        copy = torch.arange(len(position)) >= len(place)
-        before = position[None, :] + copy[:, None].long() <= position[:, None]  # a mask sees what stands before it
-        seen = torch.where(copy[None, :], torch.eye(len(position), dtype=torch.bool), before)
+        fed, masks = len(text) - stored, 0 if self._shift else len(text) + 1 - final
+        place, read, seen = _beside(fed, final - stored, masks)
         return BlockForward(
-            tokens=torch.cat([text[stored:], text.new_full(masks.shape, self._mask)])[None],
-            position=position,
-            read=torch.arange(final - 1 - stored, len(place)) if self._shift else len(place) + torch.arange(len(masks)),
+            tokens=torch.cat([text[stored:], text.new_full((masks,), self._mask)])[None],
+            position=stored + place,
+            read=read,
             finished=stored,
             seen=seen,
-            keep=len(place),
+            keep=fed,
             role=request.role,
             mode=request.mode,
         )
+
+
+@lru_cache(maxsize=256)
+def _beside(fed: int, final: int, masks: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Places of [tokens that are fed, of which so many are `final` | masks], who is read, and who of them sees whom."""
+    place = torch.cat([torch.arange(fed), final + torch.arange(masks)])
+    copy = torch.arange(len(place)) >= fed
+    before = place[None, :] + copy[:, None].long() <= place[:, None]  # a mask sees what stands before it
+    seen = torch.where(copy[None, :], torch.eye(len(place), dtype=torch.bool), before)
+    return place, fed + torch.arange(masks) if masks else torch.arange(final - 1, fed), seen

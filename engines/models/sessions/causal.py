@@ -24,13 +24,16 @@ class CacheLayer(DynamicLayer):  # type: ignore[misc]
 
     keys: Tensor | None
     values: Tensor
+    filled: int = 0
+    """Slots, from the first, that have been written to."""
 
     def swap(self, one: slice, other: slice) -> None:
         """Exchange the KV cache of some rows and as many others."""
         for buffer in (self.keys, self.values) if self.keys is not None else ():
-            held = buffer[one].clone()
-            buffer[one] = buffer[other]
-            buffer[other] = held
+            written = buffer[:, :, : self.filled]
+            held = written[one].clone()
+            written[one] = written[other]
+            written[other] = held
 
 
 def seat(holders: list[int], sequences: Collection[int], layers: Iterable[CacheLayer], rows: int = 1) -> list[int]:
@@ -62,7 +65,7 @@ class SlotLayer(CacheLayer):
             heads, dim = key_states.shape[1], key_states.shape[3]
             self.keys = key_states.new_zeros(at.rows, heads, at.count, dim)
             self.values = torch.zeros_like(self.keys)
-        keys, values = self.keys[: at.used], self.values[: at.used]
+        keys, values, self.filled = self.keys[: at.used], self.values[: at.used], max(self.filled, at.end)
         if at.contiguous is not None:
             keys[:, :, at.contiguous] = key_states
             values[:, :, at.contiguous] = value_states
@@ -141,7 +144,7 @@ class CausalSession(DiscreteSession):
             order = [sequences.index(sequence) for sequence in requests]
             logits = logits[to_device(torch.tensor(order), logits.device)]
         for sequence, request in requests.items():
-            self._fed[sequence] = self.prefix + len(request.tokens)
+            self._fed[sequence] = self.prefix + request.tokens.shape[0]
         return logits
 
     def _mask(self, positions: Tensor) -> Tensor | None:
@@ -157,10 +160,9 @@ class CausalSession(DiscreteSession):
 
     def _inputs(self, sequence: int, request: Forward | PathForward, start: int) -> Tensor:
         """Input ids [rows, T] of a sequence from position `start` of prefix and canvas on."""
-        canvas = request.tokens.expand(self.rows, *request.tokens.shape).to(self._prefixes.dtype)
-        if start >= self.prefix:
-            return canvas[:, start - self.prefix :]
-        return torch.cat([self._prefixes[sequence, :, start:], canvas], 1)
+        canvas = request.tokens[max(start - self.prefix, 0) :].to(self._prefixes.dtype)
+        canvas = canvas.expand(self.rows, *canvas.shape)
+        return canvas if start >= self.prefix else torch.cat([self._prefixes[sequence, :, start:], canvas], 1)
 
     def _aim(self, inputs: Sequence[Tensor], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Ids and positions [sequences * rows, T], and where the cache writes; padding sits in the spare slot."""

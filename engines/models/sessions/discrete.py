@@ -35,8 +35,8 @@ class DiscreteSession(ABC):
         probs = to_probs(logits, sampling)
         lap("logits", probs)
         return {
-            sequence: Answer(request.cut(probs[row]), *self.cost(request))
-            for row, (sequence, request) in enumerate(requests.items())
+            sequence: Answer(request.cut(own), *self.cost(request))
+            for own, (sequence, request) in zip(probs.unbind(), requests.items(), strict=True)
         }
 
     def cost(self, request: Any) -> tuple[int, int]:
