@@ -5,8 +5,8 @@ import random
 import statistics
 import time
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -16,6 +16,7 @@ from benchmarks._results import Claim, Row, spread
 from engines.methods import METHODS
 from engines.models.bundled.prompts import PROMPTS
 from engines.models.catalog import MODELS
+from engines.models.sessions.block import Network
 from engines.protocol import Answer, Lap, Model, Session
 from engines.runtime.driver import Job, RunningSequence, drive, open_session
 from engines.runtime.request import Request
@@ -65,7 +66,32 @@ class Stopwatch:
     """A session that adds up the time spent in forward passes, and counts those in which only a drafter works."""
 
     def __init__(self, session: Session) -> None:
-        self.session, self.seconds, self.drafts = session, 0.0, 0
+        self.session, self.seconds, self.bare, self.drafts = session, 0.0, 0.0, 0
+        self._watch(session)
+
+    def _watch(self, session: Any) -> None:
+        """Add up in `bare` what the networks take by themselves, and heads that denoise: without masks and the like."""
+        for name in ("_blocks", "_backbone"):
+            if hasattr(session, name):
+                self._watch(getattr(session, name))
+        for inner in getattr(session, "_sessions", {}).values():
+            self._watch(inner)
+        if isinstance(network := getattr(session, "_network", None), Network):
+            hidden, head = self._timed(network.hidden), self._timed(network.head)
+            session._network = replace(network, hidden=hidden, head=head)
+        elif network is not None:
+            session._network = self._timed(network)
+        elif hasattr(session, "_head"):
+            session.paths = self._timed(session.paths)
+
+    def _timed(self, do: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*given: Any) -> Any:
+            begun = now()
+            made = do(*given)
+            self.bare += now() - begun
+            return made
+
+        return timed
 
     def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
         """See `engines.protocol.Session.answer`."""
@@ -95,6 +121,8 @@ class Decoded:
     """Those of them that were of a drafter alone."""
     seconds: float
     forward_seconds: float
+    bare_seconds: float
+    """Those of the networks alone."""
     steps: tuple[tuple[Step, ...], ...]
 
 
@@ -109,7 +137,7 @@ def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     tokens = tuple(tuple(sequence.result[0].tolist()) for sequence in sequences)
     seconds, steps = now() - start, tuple(tuple(sequence.steps) for sequence in sequences)
     each = tuple(passes[i] for i in range(len(sequences)))
-    return Decoded(tokens, each, forwards, watch.drafts, seconds, watch.seconds, steps)
+    return Decoded(tokens, each, forwards, watch.drafts, seconds, watch.seconds, watch.bare, steps)
 
 
 Pair = tuple[Decoded, Decoded]
