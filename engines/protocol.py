@@ -91,7 +91,7 @@ class CausalForward:
 
     def cost(self, rows: int, prefix: int) -> tuple[int, int]:
         """See `ForwardRequest.cost`."""
-        return rows, rows * max(len(self.tokens) - self.cached + (0 if self.done else prefix), 1)
+        return rows, rows * max(self.tokens.shape[0] - self.cached + (0 if self.done else prefix), 1)
 
     def drawn(self) -> Mask | None:
         """See `ForwardRequest.drawn`."""

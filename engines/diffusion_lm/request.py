@@ -42,8 +42,8 @@ class BlockForward:
 
     def cut(self, all_probs: Tensor) -> Tensor:
         """The distributions that were asked for [K, m, V], out of padded ones; [m, V] for a single row."""
-        all_probs = all_probs[: len(self.tokens), : len(self.read)]
-        return all_probs[0] if len(self.tokens) == 1 else all_probs
+        count, wanted = self.tokens.shape[0], self.read.shape[0]
+        return all_probs[0, :wanted] if count == 1 else all_probs[:count, :wanted]
 
     def drawn(self) -> Mask | None:
         """See `ForwardRequest.drawn`. All that is finished, now or before, is one column, which everybody sees."""

@@ -223,8 +223,8 @@ class Row:
 
         The answer has a token for every position, and then 1 or 0 for each.
         """
-        places, count = position.tolist(), len(position)
-        chosen = [(place, answer[i]) for i, place in enumerate(places) if answer[count + i]]
+        places = position.tolist()
+        chosen = [(place, answer[i]) for i, place in enumerate(places) if answer[len(places) + i]]
         for place, token in chosen:
             self.tokens[place] = token
         return bool(chosen)

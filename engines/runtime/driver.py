@@ -186,7 +186,7 @@ def drive(
         if accelerator is None:
             accelerator = Cuda(parts[0].device) if parts[0].is_cuda else Host()
         values = iter(accelerator.fetch((parts[0] if len(parts) == 1 else torch.cat(parts)).long()).tolist())
-        answers = {i: tuple(islice(values, len(part))) for i, part in zip(decisions, parts, strict=True)}
+        answers = {i: tuple(islice(values, part.shape[0])) for i, part in zip(decisions, parts, strict=True)}
         lap("decide")
         if clock:
             spent = clock.milliseconds()

@@ -100,7 +100,7 @@ class BlockSession(DiscreteSession):
         """See `DiscreteSession.logits`: of the tokens in `read`, [B, K, 1, T, V]."""
         sequences = seat(self._holders, requests, self._cache.layers)
         asked, device = [requests[sequence] for sequence in sequences], self._network.device
-        counts = [len(request.tokens) for request in asked]
+        counts = [request.tokens.shape[0] for request in asked]
         each = [request for request, count in zip(asked, counts, strict=True) for _ in range(count)]  # by row
         ids = _stacked([row for request in asked for row in request.tokens])
         positions = _stacked([request.position for request in each])
@@ -112,7 +112,7 @@ class BlockSession(DiscreteSession):
         mask = (mask if len(rows) == len(asked) else mask[rows])[:, None]
         hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
         states = hidden.gather(1, read[..., None].expand(-1, -1, hidden.shape[-1]))
-        logits = self._network.head(_stacked(states.split(counts)))
+        logits = self._network.head(states[:, None] if max(counts) == 1 else _stacked(states.split(counts)))
         logits[..., self._network.mask].fill_(-torch.inf)
         if sequences != [*requests]:
             order = [sequences.index(sequence) for sequence in requests]
