@@ -1,4 +1,4 @@
-"""Hand-written counterparts of the engine: decoding loops, passes, and the verification of released samplers."""
+"""Hand-written counterparts of the engine: decoding loops, and the verification of released samplers."""
 
 import time
 from collections.abc import Mapping
@@ -64,13 +64,6 @@ def text(model: Any, prompt: str, config: Any) -> list[int]:
         cache.crop(-1)  # the mask
         first, ids = last, torch.tensor([[tokens[-1], task.mask]])
     return tokens
-
-
-@torch.inference_mode()
-def passes(network: Any, count: int) -> None:
-    """Passes of four tokens without a cache."""
-    for _ in range(count):
-        network(torch.zeros(1, 4, dtype=torch.long), torch.arange(4)[None])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,8 @@
 """Overhead of the engine over hand-written code: ratios of processor time, taken in turns in one process.
 
 It compares ordinary decoding with a loop over the same network with a cache, SCD outside the network with the plain
-form of released samplers at vocabularies of real models, runs with and without recording, and what of the time of
-sequences in lockstep is the network's. Only one thread of a CPU
-is measured: processor time hardly depends on other load, and on a GPU it means nothing.
+form of released samplers at vocabularies of real models, runs with and without recording, and what decoding in lockstep
+gains. Only one thread of a CPU is measured: processor time hardly depends on other load, and on a GPU it means nothing.
 """
 
 import statistics
@@ -13,12 +12,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-from benchmarks import _by_hand
+from benchmarks import _by_hand, _runs
 from benchmarks._by_hand import Case, FixedLogits, verified, verified_plainly
 from benchmarks._problems import exam, held_out
 from benchmarks._results import Claim, Options, Row, at_most, finish, spread
 from benchmarks._runs import decode, job, jobs, prompts
-from benchmarks.text import LOCKSTEP, ORDINARY, PAYS
+from benchmarks.text import ORDINARY, PAYS
 from benchmarks.text import job as text_job
 from engines.models.catalog import load_model
 from engines.runtime import driver
@@ -31,7 +30,7 @@ MOST_OF_A_LOOP: Final = 1.1
 MOST_OF_RELEASED: Final = 1.0
 MOST_OUTSIDE_PERCENT: Final = 10.0
 MOST_RECORDING_PERCENT: Final = 5.0
-LEAST_BARE: Final = 0.9
+LOCKSTEP: Final = 16
 WINDOWS: Final = (4, 8, 16, 32, 64, 128)
 RECORDED: Final = (8, 32, 64)
 VOCABULARIES: Final = (16_384, 65_536)
@@ -171,27 +170,20 @@ def making(one: Job) -> float:
 
 
 def in_lockstep(repeats: int) -> list[Claim]:
-    """What of the time of sequences in lockstep their bare passes take, those of the network alone."""
+    """See `_runs.in_lockstep`, for a method of every kind."""
     image, clips, patch, words = map(load_model, ("studio-image", "studio-video", "patch-target", "tally-target"))
     captions, problems = prompts("studio-image", LOCKSTEP), exam("tally-target").problems[:LOCKSTEP]
     cases = {
-        "pictures": jobs("ar", image, captions),
-        "MC-SJD on pictures": jobs("maximal", image, captions, window=32),
-        "MC-SJD on clips": jobs("maximal", clips, [f"clip {i + 1}" for i in range(LOCKSTEP)]),
-        "patches": jobs("continuous", patch, captions),
+        "Pictures": jobs("ar", image, captions),
+        "MC-SJD, pictures": jobs("maximal", image, captions, window=32),
+        "MC-SJD, clips": jobs("maximal", clips, [f"clip {i + 1}" for i in range(LOCKSTEP)]),
+        "Patches": jobs("continuous", patch, captions),
         "CSpD, whole paths": jobs("cspd-block", patch, captions),
-        "speculative decoding of texts": [Request("speculative", words, one.question).job() for one in problems],
+        "Text, speculative decoding": [Request("speculative", words, one.question).job() for one in problems],
     }
     for label in (ORDINARY, "confidence", "S2D2, block 16", PAYS, "SimSD"):
-        cases[f"text, {label}"] = [text_job(label, words, problem) for problem in problems]
-    claims = []
-    for name, batch in cases.items():
-        runs = [decode(batch) for _ in range(repeats)]
-        shares, count = [run.bare_seconds / run.seconds for run in runs], runs[0].forwards
-        beside = f"{1e3 * statistics.median(run.seconds for run in runs) / count:.1f} ms a pass, {count} passes"
-        title = f"Lockstep of {LOCKSTEP}, {name}: bare passes' share of the time"
-        claims.append(claim(title, shares, LEAST_BARE, cost=beside, bound="at least"))
-    return claims
+        cases[f"Text, {label}"] = [text_job(label, words, problem) for problem in problems]
+    return [_runs.in_lockstep(batch, repeats, label) for label, batch in cases.items()]
 
 
 def cost(pairs: Sequence[Pair], passes: float, share: float, beside: str) -> str:

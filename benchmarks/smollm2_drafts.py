@@ -106,12 +106,9 @@ def _row(
         len(own.tokens[0]) / own.seconds * other.seconds / len(other.tokens[0])
         for own, other in zip(runs, usual, strict=True)
     ]
-    kinds = dict.fromkeys(prompt.kind for prompt in prompts)
-    of_kind = {
-        kind: spread([ratio for prompt, ratio in zip(prompts, faster, strict=True) if prompt.kind == kind]).median
-        for kind in kinds
-    }
-    whole = spread(faster)
+    by_kind: dict[str, list[float]] = defaultdict(list)
+    for prompt, ratio in zip(prompts, faster, strict=True):
+        by_kind[prompt.kind].append(ratio)
     return {
         "method": "scd" if way.drafter == "Jacobi" else "speculative",
         "model": MODEL,
@@ -123,10 +120,8 @@ def _row(
         "drafter_passes": sum(run.draft_forwards for run in runs) / len(runs),
         "faster_overall": sum(tokens) / sum(run.seconds for run in runs)
         * sum(run.seconds for run in usual) / sum(len(run.tokens[0]) for run in usual),
-        "faster_median": whole.median,
-        "faster_low_quartile": whole.low,
-        "faster_high_quartile": whole.high,
-        **{f"faster_{kind}": ratio for kind, ratio in of_kind.items()},
+        **spread(faster).row("faster"),
+        **{f"faster_{kind}": spread(some).median for kind, some in by_kind.items()},
     }  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Forward passes and time of pictures against ordinary decoding, in pairs on the same machine.
 
-With guidance the model's other default settings apply, too, such as top-k. A last part measures decoding in lockstep.
+With guidance the model's other default settings apply, too, such as top-k.
 """
 
 import statistics
@@ -10,7 +10,7 @@ from typing import Final
 
 from benchmarks import _runs
 from benchmarks._results import Claim, Options, Row, at_most, finish, standard_error
-from benchmarks._runs import NAMES, SAME, Pair, decode, job, jobs, paired, prompts
+from benchmarks._runs import NAMES, SAME, Pair, decode, job, paired, prompts
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
@@ -24,8 +24,6 @@ MOST_OF_VANILLA: Final = 0.35
 MODEL: Final = "studio-image"
 GUIDANCE: Final = (1.0, 2.0)
 """Scales; 1 is off."""
-LOCKSTEP: Final = 16
-"""Sequences of the throughput part."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -38,8 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for decoder in ("ar", "maximal"):
         decode([job(decoder, model, captions[0], 0)])  # load kernels and grow memory pools before anything is timed
     rows = [row for guidance in GUIDANCE for row in table(model, captions, chosen.windows, guidance)]
-    claims = [*against_targets(rows, GUIDANCE[0]), *throughput(model, prompts(MODEL, LOCKSTEP))]
-    finish(chosen, f"{MODELS[MODEL].title}: speed", claims, rows, model.device)
+    finish(chosen, f"{MODELS[MODEL].title}: speed", against_targets(rows, GUIDANCE[0]), rows, model.device)
 
 
 def table(model: Model, prompts: Sequence[str], windows: Sequence[int], guidance: float) -> list[Row]:
@@ -97,14 +94,6 @@ def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
             MOST_OF_VANILLA,
             reason=f"{counted} against {vanilla['nfe']:.1f}",
         ),
-    ]
-
-
-def throughput(model: Model, prompts: Sequence[str]) -> list[Claim]:
-    """See `_runs.throughput`, for ordinary decoding and at the main window."""
-    return [
-        _runs.throughput(jobs(decoder, model, prompts, **settings), 1, NAMES[decoder], "pictures")
-        for decoder, settings in (("ar", {}), ("maximal", {"window": MAIN_WINDOW}))
     ]
 
 

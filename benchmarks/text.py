@@ -18,8 +18,6 @@ from traces.streams import piped
 
 MODEL: Final = "tally-target"
 LENGTH: Final = 160
-LOCKSTEP: Final = 16
-"""Problems of the throughput part."""
 MOST_OF_POLICY: Final = 1.0
 POLICY: Final = "confidence"
 PAYS: Final = "PSD 0.9, block 8, rows that pay"
@@ -48,13 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     chosen = Options("text", __doc__, device=True, problems=60).read(arguments)
     model = load_model(MODEL, chosen.device)
-    held_out = exam(MODEL).problems
-    problems = held_out[: chosen.problems]
+    problems = exam(MODEL).problems[: chosen.problems]
     for label in DECODERS:
         decode([job(label, model, problems[0])])  # load kernels and grow memory pools before anything is timed
     rows = table(model, problems)
-    claims = [against_policy(model, problems), *lockstep(model, held_out[:LOCKSTEP])]
-    finish(chosen, f"{MODELS[MODEL].title}: speed", claims, rows, model.device)
+    finish(chosen, f"{MODELS[MODEL].title}: speed", [against_policy(model, problems)], rows, model.device)
 
 
 def job(label: str, model: Model, problem: Problem, **more: object) -> Job:
@@ -97,14 +93,6 @@ def against_policy(model: Model, problems: Sequence[Problem]) -> Claim:
         reason=f"{' and '.join(f'{each:.2f}' for each in passes)} passes a text, the policy's first; where no further "
         f"row pays, what is left is to find that out; {spread(ratios)}",
     )
-
-
-def lockstep(model: Model, problems: Sequence[Problem]) -> list[Claim]:
-    """What decoding together gains."""
-    return [
-        _runs.throughput([job(label, model, problem) for problem in problems], 3, f"Text, {label}", "answers")
-        for label in (ORDINARY, "confidence", "S2D2, block 16")
-    ]
 
 
 if __name__ == "__main__":

@@ -18,5 +18,4 @@ class Forward(CausalForward):
 
     def cut(self, all_probs: Tensor) -> Tensor:
         """The distributions that were asked for, out of padded ones [T, V]."""
-        wanted = self.wanted
-        return all_probs if wanted == all_probs.shape[0] else all_probs[:wanted]
+        return all_probs[: self.wanted]

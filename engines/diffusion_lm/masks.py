@@ -20,13 +20,13 @@ def block_causal(position: Int[Tensor, " n"], size: int) -> Seen:
     return block[:, None] >= block[None, :]
 
 
-def verifier(count: int, first: int) -> Seen:
+def verifier(count: int, first: int, more: int = 0) -> Seen:
     """S2D2's mask over [F | M] (arXiv 2603.25702, eq. 3): `count` filled tokens, mask copies of those from `first` on.
 
-    F is causal and sees no copy. A copy sees the filled tokens strictly before its own and itself, so that its logits
-    are those of block size 1.
+    As many copies as `more` says stand for places behind them. F is causal and sees no copy. A copy sees the filled
+    tokens strictly before its own and itself, so that its logits are those of block size 1.
     """
-    copied = torch.arange(first, count)
+    copied = torch.arange(first, count + more)
     filled = torch.arange(count)
     top = torch.cat([filled[:, None] >= filled[None, :], torch.zeros(count, len(copied), dtype=torch.bool)], 1)
     bottom = torch.cat([copied[:, None] > filled[None, :], torch.eye(len(copied), dtype=torch.bool)], 1)

@@ -141,12 +141,11 @@ def _draft(
         torch.cat([fate, edited]),
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
         probs=all_probs,
-        measures=lambda: {
-            "confidence": confidence,
-            "margin": routing.margin(probs),
-            "entropy_share": routing.entropy_share(probs),
-            "estimate": torch.cat([coin[:first] + torch.nan, route.estimate]),
-        },
+        measures=lambda: (
+            {"confidence": confidence, "margin": routing.margin(probs)}
+            | {"entropy_share": routing.entropy_share(probs)}
+            | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])}
+        ),
         signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
     )
     *numbers, verify = ask_numbers(answer)

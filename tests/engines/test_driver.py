@@ -1,8 +1,8 @@
 """One sequence, a batch, a stopped run: the same tokens, and traces that hold."""
 
 import weakref
-from collections.abc import Callable
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -101,37 +101,24 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "model_id", "prompts", "values"),
+    ("layer", "method", "model", "prompts", "values"),
     [
-        ("scd", "studio-image-draft", ("an owl at night", "a cat", "in the snow"), {"window": 16, "guidance": 2.0}),
-        ("blockwise", "text-draft", ("a", "Sort 3 1 2", "What is 17 plus 25?"), {"length": 48}),
+        (SlotLayer, "scd", "studio-image-draft", ("an owl", "a cat", "in the snow"), {"window": 16, "guidance": 2.0}),
+        (BlockLayer, "blockwise", "text-draft", ("a", "Sort 3 1 2", "What is 17 plus 25?"), {"length": 48}),
     ],
     ids=["pictures", "texts"],
 )
 def test_a_batch_is_compacted_when_sequences_end(
-    monkeypatch: pytest.MonkeyPatch, method: str, model_id: str, prompts: tuple[str, ...], values: dict[str, object]
+    layer: type[CacheLayer], method: str, model: str, prompts: tuple[str, ...], values: dict[str, object]
 ) -> None:
-    jobs = [job(method, load_model(model_id), seed, prompt, **values) for seed, prompt in enumerate(prompts)]
-    alone, calls = [sample_tokens([one])[0] for one in jobs], dict[str, list[int]](update=[], swap=[])
-    for layer, name in ((SlotLayer, "update"), (BlockLayer, "update"), (CacheLayer, "swap")):
-        monkeypatch.setattr(layer, name, noting(getattr(layer, name), calls[name]))
-    sequences, session = [RunningSequence(one.decoder()) for one in jobs], open_session(jobs)
-    batches = [len(took_part) for took_part in drive(sequences, session, jobs[0].config)]
+    jobs = [job(method, load_model(model), seed, prompt, **values) for seed, prompt in enumerate(prompts)]
+    sequences, alone = [RunningSequence(one.decoder()) for one in jobs], [sample_tokens([one])[0] for one in jobs]
+    with patch.object(layer, "update", autospec=True, side_effect=layer.update) as update:
+        batches = [len(took_part) for took_part in drive(sequences, open_session(jobs), jobs[0].config)]
     assert [sequence.result[0].tolist() for sequence in sequences] == alone
     assert {3, 2, 1} == {*batches} and batches == sorted(batches, reverse=True)
-    layers, rows = len(calls["update"]) // len(batches), 1 + jobs[0].config.guided
-    assert calls["update"] == [rows * batch for batch in batches for _ in range(layers)]
-    assert 0 < len(calls["swap"]) <= 2 * layers  # once for each that ended before the last
-
-
-def noting(do: Callable[..., Any], lengths: list[int]) -> Callable[..., Any]:
-    """The same method of a cache, which adds to `lengths` how many rows it is given, or up to which."""
-
-    def noted(self: CacheLayer, given: Any, *more: Any) -> Any:
-        lengths.append(given.stop if isinstance(given, slice) else len(given))
-        return do(self, given, *more)
-
-    return noted
+    computed, layers = [len(call.args[1]) for call in update.mock_calls], update.call_count // len(batches)
+    assert computed == [batch * (1 + jobs[0].config.guided) for batch in batches for _ in range(layers)]
 
 
 @pytest.mark.parametrize(("method", "model_id"), [("ar", "studio-image"), ("blockwise", "text-target")])

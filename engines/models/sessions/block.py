@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
 from engines.ar.request import Forward
+from engines.diffusion_lm.masks import block_causal, verifier
 from engines.diffusion_lm.request import BlockForward
 from engines.models.sessions.causal import CacheLayer, seat
 from engines.models.sessions.discrete import DiscreteSession
@@ -126,10 +127,8 @@ class BlockSession(DiscreteSession):
         behind = all(slots == [*range(at.end, at.end + len(slots))] for _, slots in kept)
         if not behind:  # what is stored elsewhere lies before what is looked at
             at.end = max(at.end, *(max(slots) + 1 for _, slots in kept))
-        fits = at.end + width <= self._slots
-        at.in_place, at.stores = fits and len(rows) == len(asked) and bool(at.end or kept), ()
-        if not at.in_place:
-            at.row = torch.tensor(rows)
+        at.in_place = at.end + width <= self._slots and len(rows) == len(asked) and bool(at.end or kept)
+        at.row, at.stores = torch.tensor(rows), ()
         if kept and not (at.in_place and behind):
             first = [0, *accumulate(counts)]
             stores = [(first[i], token, i, slot) for i, slots in kept for token, slot in enumerate(slots)]
@@ -142,20 +141,16 @@ def _stacked(parts: Sequence[Tensor]) -> Tensor:
 
 
 def _seen(asked: Sequence[BlockForward], width: int, end: int) -> Tensor:
-    """Whom the tokens of every request see [B, T, S + T], in a pass of `width` tokens over `end` slots."""
+    """Whom the tokens of requests see [B, T, S + T] in a pass of `width` over `end` slots; padding sees a key, too."""
     inside = []
     for request in asked:
         seen, more = request.seen, width - request.seen.shape[0]
-        # nobody is left without a key
         inside.append(pad(pad(seen, (0, more)), (0, 0, 0, more), value=True) if more else seen)
-    together = inside[0][None] if len(asked) == 1 else torch.stack(inside)
-    if all(request.past is None and request.finished == end for request in asked):
-        return pad(together, (end, 0), value=True)
     before = torch.arange(end) < torch.tensor([request.finished for request in asked])[:, None]
     for row, request in zip(before, asked, strict=True):
         if request.past is not None:
             row.copy_(pad(request.past, (0, end - len(request.past))))
-    return torch.cat([before[:, None].expand(-1, width, -1), together], 2)
+    return torch.cat([before[:, None].expand(-1, width, -1), torch.stack(inside)], 2)
 
 
 class TokenSession:
@@ -204,7 +199,5 @@ class TokenSession:
 def _beside(fed: int, final: int, masks: int) -> tuple[Tensor, Tensor, Tensor]:
     """Places of [tokens that are fed, of which so many are `final` | masks], who is read, and who of them sees whom."""
     place = torch.cat([torch.arange(fed), final + torch.arange(masks)])
-    copy = torch.arange(len(place)) >= fed
-    before = place[None, :] + copy[:, None].long() <= place[:, None]  # a mask sees what stands before it
-    seen = torch.where(copy[None, :], torch.eye(len(place), dtype=torch.bool), before)
-    return place, fed + torch.arange(masks) if masks else torch.arange(final - 1, fed), seen
+    read = fed + torch.arange(masks) if masks else torch.arange(final - 1, fed)
+    return place, read, verifier(fed, fed + 1 - masks, 1) if masks else block_causal(place, 1)

@@ -20,12 +20,11 @@ from engines.to_device import to_device
 
 
 class CacheLayer(DynamicLayer):  # type: ignore[misc]
-    """The KV cache [rows, heads, slots, dim] of one layer."""
+    """The KV cache [rows, heads, slots, dim] of one layer, of which the first `filled` slots were written to."""
 
     keys: Tensor | None
     values: Tensor
     filled: int = 0
-    """Slots, from the first, that have been written to."""
 
     def swap(self, one: slice, other: slice) -> None:
         """Exchange the KV cache of some rows and as many others."""
