@@ -85,6 +85,10 @@ def test_decodings_are_counted_and_timed() -> None:
     assert run.forwards == 6 and run.passes == (6, 6, 6) == tuple(len(steps) for steps in run.steps)
     assert 0 < run.forward_seconds < run.seconds
     assert decode([job("ar", model, "", 1)]).tokens[0] == run.tokens[1]
+    texts = [Request("blockwise", "text-draft", "a", settings={"length": 8}, sample=i).job() for i in range(3)]
+    claim = in_lockstep(texts, 1, "text")
+    assert "3 with the same tokens" in claim.reason and claim.numbers["batch"] == 3
+    assert claim.measured is not None and 0.2 < claim.measured < 1
 
 
 @pytest.mark.slow
@@ -222,10 +226,6 @@ def test_every_part_of_the_speed_benchmark_measures() -> None:
     by_sjd, by_vanilla = speed.against_targets(rows, 1.0)
     plain, coupled = (next(r for r in rows if r["decoder"] == d and r["window"] == 32) for d in ("SJD", "MC-SJD"))
     assert by_sjd.measured == coupled["nfe"] / plain["nfe"] and by_vanilla.measured == coupled["nfe"] / 6
-    texts = [Request("blockwise", "text-draft", "a", settings={"length": 8}, sample=i).job() for i in range(3)]
-    claim = in_lockstep(texts, 1, "text")
-    assert "3 with the same tokens" in claim.reason and claim.numbers["batch"] == 3
-    assert claim.measured is not None and 0.2 < claim.measured < 1
 
 
 def test_a_biased_decoder_is_a_missed_claim_and_a_lossy_one_is_not() -> None:

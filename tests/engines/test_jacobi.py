@@ -10,13 +10,14 @@ from support.running import ended
 from support.running import passes as passes_of
 from torch import Tensor
 
+from benchmarks._runs import decode
 from engines.ar.jacobi_window import Initial, InitialDrafter, Window
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.methods.gsd import Config, grouped
 from engines.models import toy_raster
 from engines.protocol import Task
-from engines.runtime.driver import Job, RunningSequence, drive, open_session
+from engines.runtime.driver import Job
 from engines.sampling.chance import SeededChance
 from traces.schema import Canvas, Fate, Trace
 
@@ -46,22 +47,12 @@ def jobs(method: str, count: int, **values: object) -> list[Job]:
     return [Job(METHODS[method], TOY, "", config, seed=0, sample=sample) for sample in range(count)]
 
 
-def passes(asked: Sequence[Job]) -> list[float]:
-    """Forward passes of each job, decoded in lockstep and not recorded."""
-    sequences = [RunningSequence(each.decoder()) for each in asked]
-    counts = [0.0] * len(sequences)
-    for took_part in drive(sequences, open_session(asked), asked[0].config, record=False):
-        for i in took_part:
-            counts[i] += 1
-    return counts
-
-
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("window", "coupling"), PASSES)
 def test_passes_on_the_raster_are_those_of_a_loop_that_keeps_every_draft(window: int, coupling: str) -> None:
     mean, standard_error = PASSES[window, coupling]
     count = {2: 2, 4: 4, 8: 8, 16: 4}[window]
-    measured = statistics.fmean(passes(jobs("scd", count, coupling=coupling, window=window)))
+    measured = statistics.fmean(decode(jobs("scd", count, coupling=coupling, window=window)).passes)
     assert abs(measured - mean) < 3 * standard_error * (1 + 32 / count) ** 0.5
 
 

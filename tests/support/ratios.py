@@ -32,8 +32,7 @@ def measured() -> dict[str, float]:
     ordinary = job("ar", model, prompts("studio-image", 1)[0], 0)
     by_hand = partial(_by_hand.picture, model, ordinary.prompt, 0)
     place = torch.arange(4)[None]
-    lean_and_plain = (torch.inference_mode()(network) for network in (model._network, Transformer().eval()))
-    networks = [partial(network, torch.zeros_like(place), place) for network in lean_and_plain]
+    networks = [partial(torch.no_grad()(network), place, place) for network in (model._network, Transformer().eval())]
     decode([ordinary])
     for once in networks:
         once()
