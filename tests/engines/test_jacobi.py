@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 from support.raster import decoded
-from support.running import ended
-from support.running import passes as passes_of
+from support.running import ended, passes
 from torch import Tensor
 
 from benchmarks._runs import decode
@@ -89,7 +88,7 @@ def test_the_draft_behind_the_window_is_judged_next_as_one_of_the_models(recorde
 
 
 def test_no_window_reaches_beyond_the_canvas() -> None:
-    made, tokens = ended(passes_of(jobs("scd", 1, window=40)[0]))
+    made, tokens = ended(passes(jobs("scd", 1, window=40)[0]))
     assert len(tokens) == 256
     for request, _, decision in made:
         assert len(request.tokens) <= 256
