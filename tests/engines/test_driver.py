@@ -110,7 +110,7 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
 def test_a_batch_is_compacted_when_sequences_end(
     layer: type[CacheLayer], method: str, model: str, values: dict[str, object]
 ) -> None:
-    prompts = ("an owl at night", "a cat", "in the snow")
+    prompts = ("in the snow", "a cat", "an owl at night")
     jobs = [job(method, load_model(model), seed, prompt, **values) for seed, prompt in enumerate(prompts)]
     sequences, alone = [RunningSequence(one.decoder()) for one in jobs], [sample_tokens([one])[0] for one in jobs]
     with patch.object(layer, "update", autospec=True, side_effect=layer.update) as update:
