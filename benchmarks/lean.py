@@ -17,7 +17,7 @@ from benchmarks._by_hand import Case, FixedLogits, verified, verified_plainly
 from benchmarks._problems import exam, held_out
 from benchmarks._results import Claim, Options, Row, at_most, finish, spread
 from benchmarks._runs import decode, job, jobs, prompts
-from benchmarks.text import ORDINARY, PAYS
+from benchmarks.text import ORDINARY, PAYS, POLICY
 from benchmarks.text import job as text_job
 from engines.models.catalog import load_model
 from engines.runtime import driver
@@ -146,7 +146,7 @@ def recording(count: int) -> list[Claim]:
     image, words, patch = (load_model(name) for name in ("studio-image", "text-target", "patch-target"))
     prompt = prompts("studio-image", 1)[0]
     cases = {f"pictures, L = {n}": job("maximal", image, prompt, 0, window=n) for n in RECORDED} | {
-        "text, confidence": text_job("confidence", words, held_out()[0]),
+        "text, confidence": text_job(POLICY, words, held_out()[0]),
         "CSpD, gamma = 2": Request("cspd-block", patch, prompt, settings={"gamma": 2}).job(),
     }
     claims = []
@@ -181,7 +181,7 @@ def in_lockstep(repeats: int) -> list[Claim]:
         "CSpD, whole paths": jobs("cspd-block", patch, captions),
         "Text, speculative decoding": [Request("speculative", words, one.question).job() for one in problems],
     }
-    for label in (ORDINARY, "confidence", "S2D2, block 16", PAYS, "SimSD"):
+    for label in (ORDINARY, POLICY, "S2D2, block 16", PAYS, "SimSD"):
         cases[f"Text, {label}"] = [text_job(label, words, problem) for problem in problems]
     return [_runs.in_lockstep(batch, repeats, label) for label, batch in cases.items()]
 
