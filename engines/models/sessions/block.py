@@ -8,7 +8,6 @@ the request declares them finished. Everything else was only looked at, so there
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from typing import Any
 
 import torch
@@ -102,12 +101,11 @@ class BlockSession(DiscreteSession):
         sequences = seat(self._holders, requests, self._cache.layers)
         asked, device = [requests[sequence] for sequence in sequences], self._network.device
         counts = [request.tokens.shape[0] for request in asked]
-        each = [request for request, count in zip(asked, counts, strict=True) for _ in range(count)]  # by row
-        ids = _stacked([row for request in asked for row in request.tokens])
-        positions = _stacked([request.position for request in each])
-        read = to_device(_stacked([request.read for request in each]), device)
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
-        self._aim(asked, counts, rows, ids.shape[1])
+        ids = _stacked([row for request in asked for row in request.tokens])
+        positions = _stacked([asked[i].position for i in rows])
+        read = to_device(_stacked([asked[i].read for i in rows]), device)
+        self._aim(asked, rows, ids.shape[1])
         seen = _seen(asked, ids.shape[1], self._pass.end)
         mask = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
         mask = (mask if len(rows) == len(asked) else mask[rows])[:, None]
@@ -116,11 +114,10 @@ class BlockSession(DiscreteSession):
         logits = self._network.head(states[:, None] if max(counts) == 1 else _stacked(states.split(counts)))
         logits[..., self._network.mask].fill_(-torch.inf)
         if sequences != [*requests]:
-            order = [sequences.index(sequence) for sequence in requests]
-            logits = logits[to_device(torch.tensor(order), device)]
+            logits = logits[to_device(torch.tensor([*map(sequences.index, requests)]), device)]
         return logits.unsqueeze(-3)
 
-    def _aim(self, asked: Sequence[BlockForward], counts: Sequence[int], rows: Sequence[int], width: int) -> None:
+    def _aim(self, asked: Sequence[BlockForward], rows: Sequence[int], width: int) -> None:
         """Say where a pass of `width` tokens writes."""
         at, kept = self._pass, [(i, r.position[: r.keep].tolist()) for i, r in enumerate(asked) if r.keep]
         at.end = max(request.finished if request.past is None else len(request.past) for request in asked)
@@ -130,8 +127,7 @@ class BlockSession(DiscreteSession):
         at.in_place = at.end + width <= self._slots and len(rows) == len(asked) and bool(at.end or kept)
         at.row, at.stores = torch.tensor(rows), ()
         if kept and not (at.in_place and behind):
-            first = [0, *accumulate(counts)]
-            stores = [(first[i], token, i, slot) for i, slots in kept for token, slot in enumerate(slots)]
+            stores = [(rows.index(i), token, i, slot) for i, slots in kept for token, slot in enumerate(slots)]
             at.stores = to_device(torch.tensor(stores), self.device).unbind(1)
 
 
@@ -146,6 +142,8 @@ def _seen(asked: Sequence[BlockForward], width: int, end: int) -> Tensor:
     for request in asked:
         seen, more = request.seen, width - request.seen.shape[0]
         inside.append(pad(pad(seen, (0, more)), (0, 0, 0, more), value=True) if more else seen)
+    if all(request.past is None and request.finished == end for request in asked):
+        return pad(torch.stack(inside), (end, 0), value=True)
     before = torch.arange(end) < torch.tensor([request.finished for request in asked])[:, None]
     for row, request in zip(before, asked, strict=True):
         if request.past is not None:
