@@ -184,7 +184,7 @@ class PackedLinear(Linear):
     @staticmethod
     def padded(x: Tensor) -> Tensor:
         """See `Linear`."""
-        return x if len(x) >= _ROWS else F.pad(x, (0, 0, 0, _ROWS - len(x)))
+        return x if x.shape[0] >= _ROWS else F.pad(x, (0, 0, 0, _ROWS - x.shape[0]))
 
     def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
         """See `Linear`."""
@@ -203,11 +203,11 @@ class CachedLinear(PackedLinear):
     @staticmethod
     def padded(x: Tensor) -> Tensor:
         """See `Linear`."""
-        return x if len(x) == 1 else PackedLinear.padded(x)
+        return x if x.shape[0] == 1 else PackedLinear.padded(x)
 
     def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
         """See `Linear`."""
-        return self._one(x, then, other) if len(x) == 1 else super().__call__(x, then, other)
+        return self._one(x, then, other) if x.shape[0] == 1 else super().__call__(x, then, other)
 
 
 class HalfLinear(PackedLinear):

@@ -74,7 +74,7 @@ class BlockLayer(CacheLayer):
         end = at.end + key_states.shape[2]
         self.filled = max(self.filled, end)
         if at.in_place:
-            keys, values = (buffer[: len(key_states), :, :end] for buffer in (self.keys, self.values))
+            keys, values = (buffer[: key_states.shape[0], :, :end] for buffer in (self.keys, self.values))
             keys[:, :, at.end :], values[:, :, at.end :] = key_states, value_states
         else:
             keys, values = (buffer[:, :, : at.end][at.row.to(there)] for buffer in (self.keys, self.values))
@@ -173,16 +173,17 @@ class TokenSession:
 
     def _translate(self, sequence: int, request: Forward) -> BlockForward:
         """[tokens that are not stored, drafts | masks], or the tokens alone where outputs are shifted."""
-        prompt = self._prompts[sequence]
-        text = torch.cat([prompt, request.tokens])  # on the model's device, where it was drawn
-        final = len(prompt) + request.done
+        prompt, tokens = self._prompts[sequence], request.tokens  # on the model's device, where they were drawn
+        before = prompt.shape[0]
+        final, end = before + request.done, before + tokens.shape[0]
         # A shifted model reads at the last final token, too.
-        stored = min(self._stored[sequence], len(prompt) + request.cached, final - int(self._shift))
-        self._stored[sequence] = len(text)
-        fed, masks = len(text) - stored, 0 if self._shift else len(text) + 1 - final
+        stored = min(self._stored[sequence], before + request.cached, final - int(self._shift))
+        self._stored[sequence] = end
+        fed, masks = end - stored, 0 if self._shift else end + 1 - final
+        text = tokens[stored - before :] if stored >= before else torch.cat([prompt[stored:], tokens])
         place, read, seen = _beside(fed, final - stored, masks)
         return BlockForward(
-            tokens=torch.cat([text[stored:], text.new_full((masks,), self._mask)])[None],
+            tokens=pad(text, (0, masks), value=self._mask)[None],
             position=stored + place,
             read=read,
             finished=stored,
