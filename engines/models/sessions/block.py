@@ -102,12 +102,12 @@ class BlockSession(DiscreteSession):
         asked, device = [requests[sequence] for sequence in sequences], self._network.device
         counts = [request.tokens.shape[0] for request in asked]
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
-        ids = _stacked([row for request in asked for row in request.tokens])
+        ids = asked[0].tokens if len(asked) == 1 else _stacked([row for request in asked for row in request.tokens])
         positions = _stacked([asked[i].position for i in rows])
         read = to_device(_stacked([asked[i].read for i in rows]), device)
         self._aim(asked, rows, ids.shape[1])
         seen = _seen(asked, ids.shape[1], self._pass.end)
-        mask = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
+        mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)
         mask = (mask if len(rows) == len(asked) else mask[rows])[:, None]
         hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
         states = hidden.gather(1, read[..., None].expand(-1, -1, hidden.shape[-1]))
