@@ -87,13 +87,13 @@ class Stopwatch:
             if isinstance(part := getattr(session, name, None), Network):
                 hidden, head = self._timed(part.hidden, name), self._timed(part.head, name)
                 setattr(session, name, replace(part, hidden=hidden, head=head))
-            elif part is not None:
+            elif callable(part):
                 setattr(session, name, self._timed(part, name))
 
     def _timed(self, do: Callable[..., Any], name: str) -> Callable[..., Any]:
-        def timed(*given: Any) -> Any:
+        def timed(*given: Any, **named: Any) -> Any:
             begun = now()
-            made = do(*given)
+            made = do(*given, **named)
             self.spent[name] += now() - begun
             return made
 
