@@ -146,6 +146,8 @@ class Decision:
     """How the drafts were denoised, worked out for the record alone: draft and target in the plane, two numbers each,
     and their squared distance, at x_T .. x_0; where the target follows the drafts' paths also log p / q of the step
     that led there, 0 for x_T."""
+    recorded: Callable[[], "Decision"] | None = None
+    """What is recorded in its place, worked out for the record alone."""
 
     @property
     def fates(self) -> Int[Tensor, " E"]:

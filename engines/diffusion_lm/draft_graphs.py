@@ -52,15 +52,18 @@ class Graph:
 
     def fills(self, rank: Int[Tensor, " m"]) -> Bool[Tensor, "K m"]:
         """Which of the positions of these ranks each node fills; a rank of 0 is filled by none."""
-        table = torch.zeros(len(self.nodes), max(self.reach, int(rank.max())) + 1, dtype=torch.bool)
-        for k, node in enumerate(self.nodes):
-            table[k, list(node)] = True
-        return table[:, rank]
+        return _table(self)[:, rank.clamp(max=self.reach + 1)]
 
     def parents(self, node: int) -> tuple[int, ...]:
         """The nodes that are proper subsets of one."""
         mine = set(self.nodes[node])
         return tuple(p for p, other in enumerate(self.nodes[:node]) if set(other) < mine)
+
+
+@cache
+def _table(graph: Graph) -> Bool[Tensor, "K R"]:
+    """Which ranks each node fills, from 0 to one that none does."""
+    return torch.tensor([[rank in node for rank in range(graph.reach + 2)] for node in graph.nodes])
 
 
 def _all_true(chance: Sequence[float], ranks: tuple[int, ...]) -> float:
@@ -125,17 +128,17 @@ def accept_nodes(
         depth: Of the graph.
         exactly: Require that k adds to p just these positions, nothing less.
     """
-    size = filled.sum(-1)
-    below = ~(filled[:, None] & ~filled[None]).any(-1) & (size[:, None] < size[None])  # [p, k]
-    added = filled[None] & ~filled[:, None]  # [p, k, m]
-    good = below & ~(added & ~holds[:, None]).any(-1)
+    full, held = filled.double(), torch.where(filled, 0.0, confidence).double()
+    size, empty = full.sum(-1), 1 - full
+    below = (full @ empty.T == 0) & (size[:, None] < size)  # [p, k]
+    good = below & ((empty * ~holds) @ full.T == 0)
     if exactly is not None:
-        good = good & ~(exactly[:, None] & ~added).any(-1)
+        good = good & (exactly.double() @ empty.T == 0)
     accepted = torch.arange(len(filled), device=filled.device) == 0
     for _ in range(depth):
         accepted = accepted | (accepted[:, None] & good).any(0)
     accepted_under = good & accepted[:, None]
-    mean = torch.where(added, confidence[:, None], 0.0).sum(-1) / added.sum(-1).clamp(min=1)
+    mean = held @ full.T / (size - size[:, None]).clamp(min=1)
     surest = torch.where(accepted_under, mean, 0.0).amax(0)
     winner = torch.where(accepted, size + surest / 2, -1.0).argmax()
     return Accepted(accepted_under, accepted, winner, below)

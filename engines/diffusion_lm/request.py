@@ -1,7 +1,7 @@
 """What methods of the family diffusion-lm ask for."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Int
@@ -39,6 +39,19 @@ class BlockForward:
         """See `ForwardRequest.cost`."""
         count, width = self.tokens.shape
         return count, count * width
+
+    def in_one_row(self) -> "BlockForward":
+        """The same with its rows one behind the other, none of which sees another, where they share what is stored."""
+        count, width = self.tokens.shape
+        if count == 1 or self.keep or not self.finished:
+            return self
+        return replace(
+            self,
+            tokens=self.tokens.reshape(1, -1),
+            position=self.position.repeat(count),
+            read=(self.read + torch.arange(0, count * width, width)[:, None]).flatten(),
+            seen=torch.block_diag(*[self.seen] * count),
+        )
 
     def cut(self, all_probs: Tensor) -> Tensor:
         """The distributions that were asked for [K, m, V], out of padded ones; [m, V] for a single row."""

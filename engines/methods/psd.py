@@ -4,7 +4,7 @@ Shengyin Sun et al., arXiv 2605.15609, Alg. 1; docs/methods/psd.md has its symbo
 policy that reveals one token a step this is Spiffy (arXiv 2509.18085).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Final, Literal
 
 import torch
@@ -97,12 +97,12 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         fed = graph
         if left is not None and config.row_cost:
             share, pace = held / judged, tokens / time
-            fed = graph.within(len(row.open)).worth([share] * graph.reach, config.row_cost * pace)
+            fed = graph.within(len(left.token)).worth([share] * graph.reach, config.row_cost * pace)
         drafts = None if fed == ROOT else left
-        rows, before = branches.branch(row, drafts, fed), len(row.open)
+        rows = branches.branch(row, drafts, fed)
         left, won = yield from _step(row, rows, drafts, config)
         held, judged = held + won, judged + min(won + 1, rows.graph.depth)
-        tokens += before if left is None else before - len(left.token)
+        tokens += len(rows.position) - (0 if left is None else len(left.token))
         time += 1 + config.row_cost * (len(rows.filled) - 1)
         if drafts is not None and config.loop == "literal":
             left = None
@@ -124,7 +124,7 @@ def _step(
     The stages begin with the third: the pass that shows whether the drafts of the step before hold is also the one by
     whose distributions this step reveals and drafts.
     """
-    position = row.open
+    position = rows.position + row.prompt_length
     mode = "draft" if drafts is None else "verify"
     probs = ask_probs((yield row.look(mode, read=position, tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
@@ -142,23 +142,33 @@ def _step(
         winner = outcome.winner
 
     best, token, passed, chosen, speculated, probs_now = (
-        each[0] if outcome is None else each[winner[None]][0] for each in (best, token, passed, chosen, filled, probs)
+        each.index_select(0, winner)[0] for each in (best, token, passed, chosen, filled, probs)
     )
     revealed = chosen | to_device(row.carried(position), probs.device)
     token, kept = torch.where(speculated, draft, token), revealed | speculated
     rank = branches.ranked(best, ~kept)
-    fate = unmasking.fates(revealed, chosen & ~passed)
-    counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
-    decision = Decision(
-        place - row.prompt_length,
+
+    def recorded() -> Decision:
+        fate = unmasking.fates(revealed, chosen & ~passed)
+        counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
+        decision = replace(
+            made,
+            fate=torch.where(speculated, NO_ENTRY, fate),  # recorded by with_verdicts
+            numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
+            signals={"block": row.number, "open": len(position), "winner": winner, **counts},
+            recorded=None,
+        )
+        if drafts is None or outcome is None:
+            return decision
+        return branches.with_verdicts(decision, rows, drafts, outcome, probs)
+
+    made = Decision(
+        to_device(rows.position, probs.device),
         token,
-        torch.where(speculated, NO_ENTRY, fate),  # recorded by with_verdicts
+        lambda: unmasking.fates(kept, chosen & ~passed),
         readback=torch.cat([speculated.sum()[None], branches.answer_of(token, kept, rank)]),
         probs=probs_now,
-        numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
-        signals={"block": row.number, "open": len(position), "winner": winner, **counts},
+        recorded=recorded,
     )
-    if drafts is not None and outcome is not None:
-        decision = branches.with_verdicts(decision, rows, drafts, outcome, probs)
-    won, *answer = ask_numbers((yield decision))
+    won, *answer = ask_numbers((yield made))
     return branches.proceed(row, answer, probs_now), won

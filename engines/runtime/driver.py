@@ -200,7 +200,8 @@ def drive(
                     batch=len(requests),
                     milliseconds=spent,
                 )
-                sequences[i].recording.add(Pass(request, decision, call, likely))
+                made = decision.recorded() if decision.recorded else decision
+                sequences[i].recording.add(Pass(request, made, call, likely))
         yield list(decisions)
 
 

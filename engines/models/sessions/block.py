@@ -99,7 +99,8 @@ class BlockSession(DiscreteSession):
     def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
         """See `DiscreteSession.logits`: of the tokens in `read`, [B, K, 1, T, V]."""
         sequences = seat(self._holders, requests, self._cache.layers)
-        asked, device = [requests[sequence] for sequence in sequences], self._network.device
+        alone, device = len(sequences) == 1, self._network.device  # those of several would be padded to the longest
+        asked = [requests[one].in_one_row() if alone else requests[one] for one in sequences]
         counts = [request.tokens.shape[0] for request in asked]
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
         ids = asked[0].tokens if len(asked) == 1 else _stacked([row for request in asked for row in request.tokens])
@@ -113,6 +114,8 @@ class BlockSession(DiscreteSession):
         states = hidden.gather(1, read[..., None].expand(-1, -1, hidden.shape[-1]))
         logits = self._network.head(states[:, None] if max(counts) == 1 else _stacked(states.split(counts)))
         logits[..., self._network.mask].fill_(-torch.inf)
+        most = max(len(request.tokens) for request in requests.values())
+        logits = logits.view(len(asked), most, -1, logits.shape[-1])
         if sequences != [*requests]:
             logits = logits[to_device(torch.tensor([*map(sequences.index, requests)]), device)]
         return logits.unsqueeze(-3)
