@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks import _runs
 from benchmarks._problems import Problem, accuracy, exam
-from benchmarks._results import Claim, Options, Row, at_most, finish, spread
+from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, spread
 from benchmarks._runs import Pair, decode, paired
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
@@ -19,8 +19,9 @@ from traces.streams import piped
 MODEL: Final = "tally-target"
 LENGTH: Final = 160
 MOST_OF_POLICY: Final = 1.0
-POLICY: Final = "confidence"
-PAYS: Final = "PSD 0.9, block 8, rows that pay"
+LEAST_SPEED: Final = 2.0
+POLICY: Final = "confidence 0.85, block 8"
+PAYS: Final = "PSD 0.85, block 8, rows that pay"
 ORDINARY: Final = "block size 1"
 LARGE: Final = {"block": "16"}
 PSD: Final = {**METHODS["psd"].presets["PSD (Confidence)"], **LARGE, "tau": 0.9}
@@ -30,12 +31,12 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "static, 2 a pass": ("blockwise", {"block": "8", "rule": "static", "steps": 4}),
     "dynamic": ("blockwise", {"block": "8", "rule": "dynamic", "steps": 8, "threshold": 0.9}),
     "confidence 0.3, block 4": ("blockwise", {"block": "4", "rule": "confidence", "threshold": 0.3}),
-    POLICY: ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.9}),
+    POLICY: ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.85}),
     "confidence 0.9, block 16": ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.9}),
     "S2D2, block 16": ("s2d2", {**LARGE, "router": "always"}),
     "S2D2, block 32": ("s2d2", {"block": "32", "router": "always"}),
     "PSD 0.9, block 16": ("psd", PSD),
-    PAYS: ("psd", {**PSD, "block": "8", "row_cost": 0.2}),
+    PAYS: ("psd", {**PSD, "block": "8", "tau": 0.85, "row_cost": 0.15}),
     "SimSD, one draft a pass": ("simsd", {"block": "8", "gamma": 8, "draft_threshold": 1.0}),
     "SimSD": ("simsd", {"block": "8", "gamma": 8}),
 }
@@ -50,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for label in DECODERS:
         decode([job(label, model, problems[0])])  # load kernels and grow memory pools before anything is timed
     rows = table(model, problems)
-    finish(chosen, f"{MODELS[MODEL].title}: speed", [against_policy(model, problems)], rows, model.device)
+    claims = [speedup(rows), against_policy(model, problems)]
+    finish(chosen, f"{MODELS[MODEL].title}: speed", claims, rows, model.device)
 
 
 def job(label: str, model: Model, problem: Problem, **more: object) -> Job:
@@ -79,6 +81,13 @@ def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[
         "fewer_target_passes": usual / statistics.fmean(run.forwards - run.draft_forwards for _, run in pairs),
         **_runs.speed(pairs),
     }
+
+
+def speedup(rows: Sequence[Row]) -> Claim:
+    """How many times as fast as ordinary decoding PSD is, as the page opens it."""
+    (row,) = (row for row in rows if row["decoder"] == PAYS)
+    solved = f"{row['accuracy']:.1%} solved, at block size 1 {rows[0]['accuracy']:.1%}"
+    return at_least(f"Text, {PAYS}: speed over {ORDINARY}", row["faster_median"], LEAST_SPEED, "×", solved)
 
 
 def against_policy(model: Model, problems: Sequence[Problem]) -> Claim:

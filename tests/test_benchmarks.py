@@ -149,7 +149,7 @@ def test_a_target_that_drafts_for_itself_is_no_further_from_itself_than_its_veri
 
 @pytest.mark.slow
 def test_the_text_benchmark_pairs_every_decoder_with_block_size_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = (text.ORDINARY, "confidence")
+    kept = (text.ORDINARY, text.POLICY)
     small = {
         "S2D2": ("s2d2", {"router": "always", "block": "8"}),
         "SimSD": ("simsd", {"drafter": "itself", "block": "8", "gamma": 2}),

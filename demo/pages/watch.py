@@ -48,7 +48,9 @@ _LISTED: Final = tomllib.loads(Path(__file__).with_name("examples.toml").read_te
 EXAMPLES: Final = {MODELS[name].default_prompt: tuple(texts) for name, texts in _LISTED.items()}
 """What to try, by a model's own example: models that share it know the same words. All questions make PSD draft."""
 _OPENED: Final = {
-    family: frozenset(name for model in MODELS.values() if family in model.families for name, _ in model.opens)
+    family: frozenset(
+        name.rpartition(".")[2] for model in MODELS.values() if family in model.families for name, _ in model.opens
+    )
     | {"guidance"}
     for family in SHARED
 }
@@ -397,7 +399,7 @@ class WatchPage:
         """The settings that some model has a say in, as the form opens for this one: its values, or the usual ones."""
         update = dict[Any, Any]()
         for method in METHODS.values():
-            own = model.opening(method.config) if method.family in model.families else {}
+            own = model.opening(method.name, method.config) if method.family in model.families else {}
             usual, every = as_values(method.config()), self._controls(method)
             changed = {name: own.get(name, usual[name]) for name in _OPENED[method.family] & every.keys()}
             update |= {every[name]: gr.update(value=value) for name, value in changed.items()}

@@ -34,15 +34,16 @@ class Graph:
         """The nodes whose ranks there are when `count` positions are open."""
         return Graph(tuple(node for node in self.nodes if not node or node[-1] <= count))
 
-    def worth(self, chance: Sequence[float], least: float) -> "Graph":
+    def worth(self, chance: Sequence[float], least: float, count: int) -> "Graph":
         """The root, and the nodes that are expected to gain at least so many tokens over what is fed without them.
 
         A node gains a token when all that it fills is accepted, and no node of its size that is fed is accepted; drafts
-        are accepted independently, each with the `chance` of its rank.
+        are accepted independently, each with the `chance` of its rank. One that fills all of `count` open positions
+        gains nothing: where it is accepted, the policy reveals them without it.
         """
         fed: list[tuple[int, ...]] = []
-        for node in self.nodes:
-            gain = _all_true(chance, node)
+        for node in self.within(count).nodes:
+            gain = _all_true(chance, node) * (len(node) < count)
             for other in fed:
                 if len(other) == len(node):
                     gain *= 1 - _all_true(chance, tuple({*other} - {*node}))

@@ -97,7 +97,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         fed = graph
         if left is not None and config.row_cost:
             share, pace = held / judged, tokens / time
-            fed = graph.within(len(left.token)).worth([share] * graph.reach, config.row_cost * pace)
+            fed = graph.worth([share] * graph.reach, config.row_cost * pace, len(left.token))
         drafts = None if fed == ROOT else left
         rows = branches.branch(row, drafts, fed)
         left, won = yield from _step(row, rows, drafts, config)

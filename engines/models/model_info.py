@@ -28,7 +28,7 @@ class ModelInfo:
     clips: bool = False
     """Whether it continues clips; see `engines.models.checkpoints.clip_model.ClipModel`."""
     opens: tuple[tuple[str, Value], ...] = ()
-    """Settings that a form opens with in place of a method's defaults, where it has them."""
+    """Settings that a form opens with in place of a method's defaults, where it has them; "psd.tau" is PSD's alone."""
     writes: bool = False
     """Whether it is a published language model."""
     group: str = ""
@@ -44,10 +44,13 @@ class ModelInfo:
     terms: str = ""
     """What its licence asks for before it is loaded; empty where that is nothing."""
 
-    def opening(self, config: type[Any]) -> dict[str, Value]:
-        """Those of `opens` that a method's Config has, and whose value it takes."""
+    def opening(self, method: str, config: type[Any]) -> dict[str, Value]:
+        """Those of `opens` that a method has by its Config, and whose value it takes."""
         choices = {setting.name: setting.choices for setting in settings(config)}
-        return {name: at for name, at in self.opens if name in choices and (not choices[name] or at in choices[name])}
+        given = {name.removeprefix(f"{method}."): at for name, at in self.opens}
+        return {
+            name: at for name, at in given.items() if name in choices and (not choices[name] or at in choices[name])
+        }
 
     @property
     def label(self) -> str:

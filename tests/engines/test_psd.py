@@ -297,13 +297,13 @@ def test_a_chain_adds_one_rank_a_level_and_a_dag_a_sibling_that_skips_one() -> N
 
 def test_a_row_is_fed_for_what_it_is_expected_to_gain_over_the_others() -> None:
     confidence = [0.9, 0.5, 0.2]  # gains of (1,), (2,), (1, 2), (1, 3): 0.9, 0.5 * 0.1, 0.45, 0.18 * 0.5
-    assert dag(2).worth(confidence, 0.0) == dag(2)
-    assert dag(2).worth(confidence, 0.06).nodes == ((), (1,), (1, 2), (1, 3))
-    assert dag(2).worth(confidence, 0.1).nodes == ((), (1,), (1, 2))
-    assert dag(2).worth(confidence, 0.5).nodes == ((), (1,))
-    assert dag(2).worth(confidence, 0.95) == ROOT
+    assert dag(2).worth(confidence, 0.0, 9) == dag(2)
+    assert dag(2).worth(confidence, 0.06, 9).nodes == ((), (1,), (1, 2), (1, 3))
+    assert dag(2).worth(confidence, 0.06, 2).nodes == ((), (1,))  # (1, 2) would be all
+    assert dag(2).worth(confidence, 0.5, 9).nodes == ((), (1,))
+    assert dag(2).worth(confidence, 0.95, 9) == ROOT
     # A rival that is not fed takes nothing away: (1, 3) would gain 0.18 alone.
-    assert Graph(((), (1, 3))).worth(confidence, 0.1).nodes == ((), (1, 3))
+    assert Graph(((), (1, 3))).worth(confidence, 0.1, 9).nodes == ((), (1, 3))
 
 
 @pytest.mark.parametrize("graph", [chain(5), dag(5), star(4)])

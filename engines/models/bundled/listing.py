@@ -29,6 +29,8 @@ _COUNTS: Final = (
 _LARGE_BLOCKS: Final = (("block", "32"),)
 """The largest that the studio models know: what tells the methods apart hardly shows in blocks of 8."""
 _STORY: Final = (*_LARGE_BLOCKS, ("length", 104))
+_TALLY: Final = (*_STORY, ("psd.block", "8"), ("psd.tau", 0.85), ("psd.row_cost", 0.15))
+"""PSD where it is fastest by the clock with all answers right."""
 _NAMED: Final = (("guidance", 2.0), ("top_k", 50))
 """With which nearly all pictures show what was asked; without, a third do not."""
 PATCHES: Final = (("last", 150),)
@@ -78,7 +80,7 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
         ModelInfo("toy-field-small", "Toy field, small model", _VECTORS, *_TOY),
     ),
     "engines.models.bundled.language": (
-        ModelInfo("tally-target", "Tally, many right wordings", _BLOCKS, *_COUNTS, "tally-draft", opens=_STORY),
+        ModelInfo("tally-target", "Tally, many right wordings", _BLOCKS, *_COUNTS, "tally-draft", opens=_TALLY),
         ModelInfo("tally-draft", "Tally, small", _BLOCKS, *_COUNTS, opens=_STORY),
         ModelInfo("tally-full", "Tally, small and bidirectional", _FULL, *_COUNTS, opens=_STORY),
         ModelInfo("text-target", "Studio language model", _BLOCKS, *_SOLVES, "text-draft", opens=_LARGE_BLOCKS),
