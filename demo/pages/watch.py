@@ -48,9 +48,7 @@ _LISTED: Final = tomllib.loads(Path(__file__).with_name("examples.toml").read_te
 EXAMPLES: Final = {MODELS[name].default_prompt: tuple(texts) for name, texts in _LISTED.items()}
 """What to try, by a model's own example: models that share it know the same words. All questions make PSD draft."""
 _OPENED: Final = {
-    family: frozenset(
-        name.rpartition(".")[2] for model in MODELS.values() if family in model.families for name, _ in model.opens
-    )
+    family: {name.rpartition(".")[2] for m in MODELS.values() if family in m.families for name, _ in m.opens}
     | {"guidance"}
     for family in SHARED
 }

@@ -65,20 +65,16 @@ def ranked(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Ten
     return torch.zeros_like(order).scatter_(0, order, places) * left
 
 
-def answer_of(token: Int[Tensor, " m"], kept: Bool[Tensor, " m"], rank: Int[Tensor, " m"]) -> Int[Tensor, " n"]:
-    """What `proceed` wants to know on the host."""
-    return torch.cat([token, kept.long(), rank])
-
-
 def proceed(row: Row, answer: Sequence[int], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
-    """Put the tokens that were kept, by `answer_of`, into the row; the others are drafts, unless the block is full."""
-    position, block, count = row.open, row.block, len(answer) // 3
-    row.write(position, answer[: 2 * count])
+    """Put an answer, tokens and then ranks, into the row; those with a rank are drafts, unless the block is full."""
+    position, block, count = row.open, row.block, len(answer) // 2
+    tokens, ranks = answer[:count], answer[count:]
+    row.write(position, [*tokens, *(not rank for rank in ranks)])
     row.move_on()
-    left = [i for i in range(count) if not answer[count + i]]
+    left = [i for i, rank in enumerate(ranks) if rank]
     if row.block != block or not left:
         return None
-    token, rank = torch.tensor([[answer[i], answer[2 * count + i]] for i in left]).unbind(1)
+    token, rank = torch.tensor([[tokens[i], ranks[i]] for i in left]).unbind(1)
     return RankedDrafts(token, rank, probs[to_device(torch.tensor(left), probs.device)])
 
 
@@ -108,7 +104,7 @@ def with_verdicts(
     inside = outcome.accepted & ~(filled & ~won).any(-1)
     first = (filled & (inside[:, None] | ~won)).int().argmax(0)  # the smallest set that holds the draft
     by = torch.where(won, outcome.accepted_under[:, first].int().argmax(0), winner)
-    next_ = outcome.below[winner][0] & (size == size[winner] + 1)
+    next_ = (filled | ~won).all(-1) & (size == size[winner] + 1)
     rejected = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
     p, draft = probs[by, order], to_device(drafts.token, probs.device)[order]
     drafted = {
@@ -144,7 +140,6 @@ def with_scores(
     own = torch.where(won, score[winner[None]], torch.nan)
     scores = {"branch_score": torch.cat([score[first[order]], own])}
     accepted = torch.arange(len(score), device=score.device) == winner
-    count = len(decision.position)
     accepted_under = torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device)
     return replace(
         decision,
@@ -153,7 +148,7 @@ def with_scores(
         fate=torch.cat([lost, decision.fates]),
         probs=torch.cat([drafts.probs[order], *([] if decision.probs is None else [decision.probs])]),
         numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
-        row=torch.cat([first[order], winner.expand(count)]),
+        row=torch.cat([first[order], winner.expand(len(decision.position))]),
         graph=draft_graph(rows, accepted, accepted_under),
     )
 

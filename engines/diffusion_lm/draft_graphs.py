@@ -109,8 +109,6 @@ class Accepted:
     accepted: Bool[Tensor, " K"]
     winner: Int[Tensor, ""]
     """The largest accepted set; ties go to the surer additions, then to the lower node."""
-    below: Bool[Tensor, "K K"]
-    """Whether p is a proper subset of k."""
 
 
 def accept_nodes(
@@ -142,4 +140,4 @@ def accept_nodes(
     mean = held @ full.T / (size - size[:, None]).clamp(min=1)
     surest = torch.where(accepted_under, mean, 0.0).amax(0)
     winner = torch.where(accepted, size + surest / 2, -1.0).argmax()
-    return Accepted(accepted_under, accepted, winner, below)
+    return Accepted(accepted_under, accepted, winner)

@@ -71,7 +71,7 @@ class RouterSettings(PartSettings):
         float,
         Knob(
             "Estimator strength",
-            "Higher expects fewer uncertain drafts to pass (clipped_margin: more).",
+            "Higher expects fewer drafts to pass (clipped_margin: more).",
             0.0,
             5.0,
             0.05,
@@ -80,14 +80,7 @@ class RouterSettings(PartSettings):
     ] = 1.0
     cut: Annotated[
         float,
-        Knob(
-            "Estimator cut",
-            "margin: the lead over the next token. hard_entropy: share of the largest entropy.",
-            0.0,
-            1.0,
-            0.01,
-            _CUT,
-        ),
+        Knob("Estimator cut", "margin: lead over the next. hard_entropy: share of the most.", 0.0, 1.0, 0.01, _CUT),
     ] = 0.1  # the margin of least error in the paper's Table 4
 
     threshold: Annotated[

@@ -178,11 +178,6 @@ class Row:
         return ahead and int(self.tokens[self._first]) == self.task.mask
 
     @property
-    def left(self) -> int:
-        """How many positions of the block under way are open."""
-        return len(self._masked)
-
-    @property
     def _masked(self) -> list[int]:
         """Open positions of the block under way."""
         held = self.tokens[self.block].tolist()
@@ -247,11 +242,6 @@ class Row:
         """Go on to the next block if this one is full."""
         while not self._masked and self.block.stop < self._whole:
             self._first = self.block.stop
-
-    @property
-    def unit(self) -> slice:
-        """What a pass may fill: the sub-block under way, or the block."""
-        return self.part if self._part < self.size else self.block
 
     def look(
         self,

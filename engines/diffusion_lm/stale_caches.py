@@ -40,7 +40,7 @@ class StaleCache:
         return self._delayed(read) if self._name == "delayed" else self._around(read)
 
     def _around(self, read: torch.Tensor) -> BlockForward:
-        row, unit, start = self._row, self._row.unit, self._row.unit.start
+        row, unit, start = self._row, self._row.part, self._row.part.start
         anew = self._unit != start or (row.task.shift and int(row.tokens[start]) == row.task.mask)
         self._unit = start
         if anew:

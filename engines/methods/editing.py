@@ -26,9 +26,7 @@ class Config(BlockSettings):
     ] = 0.95
     edit: Annotated[
         float,
-        Knob(
-            "Edit threshold", "Replace tokens where another has this confidence (tau_edit). 1 is off.", 0.0, 1.0, 0.05
-        ),
+        Knob("Edit threshold", "Replace tokens where another is as sure (tau_edit). 1 is off.", 0.0, 1.0, 0.05),
     ] = 0.9
     passes: Annotated[
         int, Knob("Repair passes", "Passes, at most, that read a finished block again to repair it.", 0, 32, 1)

@@ -58,10 +58,8 @@ def _step(
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     score = _score(probs, filled, rows, drafts)
     winner = score.argmax()
-    (best, token), (filled, probs_now) = (
-        probs[winner[None]][0].max(-1),
-        (each[winner[None]][0] for each in (filled, probs)),
-    )
+    filled, probs_now = (each[winner[None]][0] for each in (filled, probs))
+    best, token = probs_now.max(-1)
     if drafts is not None:
         token = torch.where(filled, to_device(drafts.token, probs.device), token)
 
@@ -76,9 +74,7 @@ def _step(
         place - row.prompt_length,
         token,
         unmasking.fates(kept, chosen & ~sure),
-        readback=torch.cat(
-            [branches.answer_of(token, kept, rank), (kept & ~filled).any()[None], sure.sum()[None], candidates[None]]
-        ),
+        readback=torch.cat([token, rank, (kept & ~filled).any()[None], sure.sum()[None], candidates[None]]),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
         signals={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},

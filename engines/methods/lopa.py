@@ -76,7 +76,7 @@ def _step(
         place - row.prompt_length,
         token,
         unmasking.fates(kept, chosen & ~passed),
-        readback=branches.answer_of(token, kept, rank),
+        readback=torch.cat([token, rank]),
         probs=probs_now,
         numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
         signals={"block": row.number, "open": len(position), "winner": winner, **counts},

@@ -50,9 +50,7 @@ class Config(LikeliestTokens):
     ] = "dag"
     rows: Annotated[
         int,
-        Knob(
-            "Rows", "Versions of the block in a pass (K), the plain one included.", 2, 64, 1, {"graph": ("calibrated",)}
-        ),
+        Knob("Rows", "Versions of the block in a pass (K), the plain one too.", 2, 64, 1, {"graph": ("calibrated",)}),
     ] = 8
     acceptance: Annotated[
         Literal["policy", "token", "strict"],
@@ -96,8 +94,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     while not row.ended:
         fed = graph
         if left is not None and config.row_cost:
-            share, pace = held / judged, tokens / time
-            fed = graph.worth([share] * graph.reach, config.row_cost * pace, len(left.token))
+            fed = graph.worth([held / judged] * graph.reach, config.row_cost * tokens / time, len(left.token))
         drafts = None if fed == ROOT else left
         rows = branches.branch(row, drafts, fed)
         left, won = yield from _step(row, rows, drafts, config)
@@ -125,8 +122,7 @@ def _step(
     whose distributions this step reveals and drafts.
     """
     position = rows.position + row.prompt_length
-    mode = "draft" if drafts is None else "verify"
-    probs = ask_probs((yield row.look(mode, read=position, tokens=rows.tokens)))
+    probs = ask_probs((yield row.look("verify" if drafts else "draft", read=position, tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     draft = torch.zeros_like(place) if drafts is None else to_device(drafts.token, probs.device)
@@ -137,8 +133,8 @@ def _step(
     outcome, winner = None, torch.zeros((), dtype=torch.long, device=probs.device)
     if drafts is not None:
         holds = (token == draft) & (passed if config.acceptance == "token" else chosen)
-        strict = chosen if config.acceptance == "strict" else None
-        outcome = accept_nodes(filled, holds, confidence, rows.graph.depth, strict)
+        exactly = chosen if config.acceptance == "strict" else None
+        outcome = accept_nodes(filled, holds, confidence, rows.graph.depth, exactly)
         winner = outcome.winner
 
     best, token, passed, chosen, speculated, probs_now = (
@@ -166,7 +162,7 @@ def _step(
         to_device(rows.position, probs.device),
         token,
         lambda: unmasking.fates(kept, chosen & ~passed),
-        readback=torch.cat([speculated.sum()[None], branches.answer_of(token, kept, rank)]),
+        readback=torch.cat([speculated.sum()[None], token, rank]),
         probs=probs_now,
         recorded=recorded,
     )

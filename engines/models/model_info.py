@@ -48,9 +48,7 @@ class ModelInfo:
         """Those of `opens` that a method has by its Config, and whose value it takes."""
         choices = {setting.name: setting.choices for setting in settings(config)}
         given = {name.removeprefix(f"{method}."): at for name, at in self.opens}
-        return {
-            name: at for name, at in given.items() if name in choices and (not choices[name] or at in choices[name])
-        }
+        return {name: at for name, at in given.items() if name in choices and at in (choices[name] or (at,))}
 
     @property
     def label(self) -> str:

@@ -29,8 +29,7 @@ _COUNTS: Final = (
 _LARGE_BLOCKS: Final = (("block", "32"),)
 """The largest that the studio models know: what tells the methods apart hardly shows in blocks of 8."""
 _STORY: Final = (*_LARGE_BLOCKS, ("length", 104))
-_TALLY: Final = (*_STORY, ("psd.block", "8"), ("psd.tau", 0.85), ("psd.row_cost", 0.15))
-"""PSD where it is fastest by the clock with all answers right."""
+_TALLY: Final = (*_STORY, ("psd.block", "8"), ("psd.tau", 0.85), ("psd.row_cost", 0.15))  # PSD at its fastest
 _NAMED: Final = (("guidance", 2.0), ("top_k", 50))
 """With which nearly all pictures show what was asked; without, a third do not."""
 PATCHES: Final = (("last", 150),)
