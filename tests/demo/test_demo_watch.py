@@ -82,6 +82,8 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     assert texts[page.presets["s2d2"]] == CUSTOM and texts[page.presets["psd"]] == DEFAULTS
     story = opened("tally-target")
     assert story[page.prompt]["value"] == EXAMPLE and story[length]["value"] > LINE * len(read(EXAMPLE).events)
+    its_own = [story[page.own["psd"].of[name]]["value"] for name in ("block", "tau", "row_cost")]
+    assert its_own == ["8", 0.85, 0.15] and story[block]["value"] == "32"  # a method's own setting and that of all
     published = opened("JetLM/SDAR-8B-Chat")
     assert published[block]["value"] == "8" and published[page.presets["s2d2"]] == DEFAULTS
     asked = Request("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))

@@ -189,8 +189,7 @@ def test_a_literal_loop_asks_once_more_and_rows_are_drafts_that_share_what_is_fi
     assert all((a, b) != ("verify", "verify") for a, b in pairwise(modes))
     trace = finish(job(policy="greedy", depth=3, graph="dag", block="8"))
     full = next(step for step in trace.steps if step.call.mode == "verify" and step.signals["open"] == 7)
-    assert full.call.rows == 7
-    assert full.call.query_tokens == 7 * 8
+    assert (full.call.rows, full.call.query_tokens) == (7, 7 * 8)
 
 
 def verifications(trace: Trace) -> list[Step]:
@@ -291,8 +290,7 @@ def test_a_chain_adds_one_rank_a_level_and_a_dag_a_sibling_that_skips_one() -> N
     assert (chain(7).depth, chain(7).reach) == (7, 7)
     assert dag(2).nodes == ((), (1,), (2,), (1, 2), (1, 3))
     assert [len(dag(d).nodes) for d in (1, 3, 5, 7)] == [3, 7, 11, 15]
-    assert dag(2).parents(3) == (0, 1, 2)
-    assert dag(2).parents(4) == (0, 1)
+    assert [dag(2).parents(k) for k in (3, 4)] == [(0, 1, 2), (0, 1)]
 
 
 def test_a_row_is_fed_for_what_it_is_expected_to_gain_over_the_others() -> None:
