@@ -16,6 +16,7 @@ from engines.config import Knob
 from engines.protocol import FATE_CODES, Decision, Task
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import Verdicts
+from engines.to_device import to_device
 from traces.schema import Fate
 
 Initial: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]
@@ -40,13 +41,18 @@ class Window:
     x: Int[Tensor, " W"]
     q: Float[Tensor, "W V"]
     """The distribution each draft was drawn from."""
-    age: Int[Tensor, " W"]
-    """Iterations in the window; 0 marks an initial draft."""
+    ages: tuple[int, ...]
+    """Iterations that each has been in the window; 0 marks an initial draft."""
     left: Float[Tensor, "n V"]
     """The distribution of the last final token, in one row; no row before there is one."""
 
     def __len__(self) -> int:
         return self.x.shape[0]
+
+    @property
+    def age(self) -> Int[Tensor, " W"]:
+        """The ages beside the drafts."""
+        return to_device(torch.tensor(self.ages, dtype=torch.long), self.x.device)
 
     def forward(self, done: Int[Tensor, " n"]) -> Forward:
         """Ask for the distributions of all drafts and of the position behind them."""
@@ -62,20 +68,29 @@ class Window:
         verdict: Verdicts,
         numbers: Mapping[str, Tensor] | None = None,
     ) -> Decision:
-        """What an iteration made of the window, in columns [W]; read back is how many became final, and if it ended."""
-        gain, ended = cut_at_end(task, after, (verdict.rejection + 1).clamp(max=position.shape[0]))
+        """What an iteration made of the window, in columns [W].
+
+        Read back is how many became final and, where texts end, whether this one did.
+        """
+        gain = verdict.rejection + 1
+        if position.shape[0] == len(self):  # nothing is behind the window
+            gain = gain.clamp(max=len(self))
+        readback = gain[None]
+        if task.ends:
+            gain, ended = cut_at_end(task, after, gain)
+            readback = torch.stack([gain, ended])
         return Decision(
             position,
             after,
             partial(self._fates, after, verdict.rejection, gain),
-            readback=torch.stack([gain, ended]),
+            readback,
             draft=self.x,
             p=probs[: len(self)],
             q=self.q,
             successive=True,
             accept_prob=verdict.accept_prob,
             coin=verdict.coin,
-            numbers={"age": self.age, "initial": self.age == 0, **(numbers or {})},
+            measures=lambda: {"age": self.age, "initial": self.age == 0, **(numbers or {})},
         )
 
     def _fates(self, after: Int[Tensor, " E"], r: Int[Tensor, ""], gain: Int[Tensor, ""]) -> Int[Tensor, " E"]:
@@ -84,11 +99,11 @@ class Window:
         Where an initial draft was redrawn, and behind the drafts, the model places its first draft. None but the first
         `gain` are final.
         """
-        W, code = len(self), FATE_CODES
+        W, age, code = len(self), self.age, FATE_CODES
         slot = torch.arange(after.shape[0], device=after.device)
         fate = torch.full_like(after, code[Fate.DRAFTED])
-        old = fate[:W].masked_fill_(self.age > 0, code[Fate.CHANGED])
-        old.masked_fill_((after[:W] == self.x) & (self.age > 0), code[Fate.KEPT])
+        old = fate[:W].masked_fill_(age > 0, code[Fate.CHANGED])
+        old.masked_fill_((after[:W] == self.x) & (age > 0), code[Fate.KEPT])
         old.masked_fill_(slot[:W] < r, code[Fate.ACCEPTED]).masked_fill_(slot[:W] == r, code[Fate.RESAMPLED])
         fate[W:].masked_fill_(r == W, code[Fate.BONUS])
         return fates_up_to(gain, fate)
@@ -99,15 +114,16 @@ class Window:
         The draft behind the window joins it: it was drawn from the model like any other. Each is to be judged by its
         row of `probs`.
         """
-        age = pad(self.age, (0, after.shape[0] - len(self)))
-        return Window(after[gained:], probs[gained:], age[gained:] + 1, probs[gained - 1 : gained])
+        ages = (*self.ages, *[0] * (after.shape[0] - len(self)))
+        older = tuple(age + 1 for age in ages[gained:])
+        return Window(after[gained:], probs[gained:], older, probs[gained - 1 : gained])
 
 
 def empty_window(task: Task) -> Window:
     """No drafts yet."""
     none = torch.empty(0, dtype=torch.long, device=task.device)
     no_probs = torch.empty(0, task.vocabulary, dtype=torch.float64, device=task.device)
-    return Window(none, no_probs, none, no_probs)
+    return Window(none, no_probs, (), no_probs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +164,4 @@ class InitialDrafter:
             q[W:] = uniform
         else:
             q[W:].scatter_(1, draft[:, None], 1.0)
-        return Window(torch.cat([window.x, draft]), q, pad(window.age, (0, fresh)), window.left)
+        return Window(torch.cat([window.x, draft]), q, (*window.ages, *[0] * fresh), window.left)

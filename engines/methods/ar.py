@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import torch
 
-from engines.ar.prefix import cut_at_end
 from engines.ar.request import Forward
 from engines.protocol import FATE_CODES, Decision, Decoder, Task, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
@@ -22,12 +21,11 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     chance.same_noise = config.same_noise
     done = torch.empty(0, dtype=torch.long, device=task.device)
     fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
-    place, one, ended = torch.arange(task.length, device=task.device), torch.tensor(1, device=task.device), False
+    place, ended = torch.arange(task.length, device=task.device), False
     while (n := done.shape[0]) < task.length and not ended:
         p = ask_probs((yield Forward(done, done=n, cached=max(n - 1, 0))))  # [1, V]
         position = place[n : n + 1]
         token = chance.categorical(p, Draw("sample", n, position))
-        _, ends = cut_at_end(task, token, one)
-        (over,) = ask_numbers((yield Decision(position, token, fate, readback=ends[None])))
-        done, ended = torch.cat([done, token]), bool(over)
+        (drawn,) = ask_numbers((yield Decision(position, token, fate, readback=token)))
+        done, ended = torch.cat([done, token]), drawn in task.ends
     return done

@@ -71,7 +71,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     done, place = torch.empty(0, dtype=torch.long, device=task.device), torch.arange(task.length, device=task.device)
     window = empty_window(task)
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
-    iteration = ended = 0
+    iteration, ended = 0, False
     while (n := done.shape[0]) < task.length and not ended:
         window = drafter.fill(window, done, iteration)
         x, q, W = window.x, window.q, len(window)
@@ -95,8 +95,8 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
         numbers = {"group_p": group_p, "group_q": group_q, "group_size": group_size}
-        gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict, numbers)))
-        done = torch.cat([done, after[:gained]])
+        gained, *over = ask_numbers((yield window.decision(task, position, after, probs, verdict, numbers)))
+        done, ended = torch.cat([done, after[:gained]]), any(over)
         window = window.moved(after, probs, gained)
         iteration += 1
     return done

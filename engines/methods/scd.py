@@ -78,7 +78,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     maximal = config.coupling == "maximal"
     keeps_old = maximal and config.stale
-    iteration = ended = 0
+    iteration, ended = 0, False
     while (n := done.shape[0]) < task.length and not ended:
         # Initial drafts, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
         window = drafter.fill(window, done, iteration)
@@ -112,8 +112,8 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         drawn = drawn if free is None else torch.where(free, drawn, after[first:])
         after = torch.cat([after[:first], drawn])
 
-        gained, ended = ask_numbers((yield window.decision(task, position, after, probs, verdict)))
-        done = torch.cat([done, after[:gained]])
+        gained, *over = ask_numbers((yield window.decision(task, position, after, probs, verdict)))
+        done, ended = torch.cat([done, after[:gained]]), any(over)
         if keeps_old:  # as released: drafts that were kept, not redrawn, stay with the distribution they had
             stays = kept if loose is None else kept & ~loose[:W]
             probs = torch.cat([torch.where(stays[:, None], q, p), probs[W:]])

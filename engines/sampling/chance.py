@@ -27,8 +27,8 @@ AT_ONCE: Final = 2**17
 """Numbers that a CPU handles together, about what its cache has room for."""
 FEW: Final = 2**16
 """Numbers up to which numpy hashes them faster than torch."""
-BY_HAND: Final = 32
-"""Numbers up to which Python hashes them faster than numpy, whose code no cache holds after a pass."""
+_AHEAD: Final = 16
+"""Iterations whose numbers are made together: one by one, calls would take longer than numbers."""
 
 
 def read_seed(value: object) -> int:
@@ -50,9 +50,9 @@ class Draw:
         """A draw of its own for a part of what this one is for."""
         return Draw(f"{self.purpose} {name}", self.iteration, self.position)
 
-    def at(self, rows: Tensor) -> "Draw":
-        """The same at some of the positions."""
-        return Draw(self.purpose, self.iteration, self.position[rows])
+    def at(self, rows: Any) -> "Draw":
+        """The same at some of the positions, on the CPU; `rows` is an array."""
+        return Draw(self.purpose, self.iteration, torch.from_numpy(self.position.numpy()[rows]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +142,29 @@ def _uniform(hashed: Integers) -> Tensor:
     return (_shift(hashed, 11).double() + 0.5) * 2.0**-53
 
 
-def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
-    """One id a row where it is wanted, on a CPU, and 0 elsewhere; `do` makes them of the indices of some rows.
+def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Integers], Integers]) -> Int[Tensor, " W"]:
+    """One id a row where it is wanted, on a CPU, and 0 elsewhere; `do` makes arrays of them from indices of rows.
 
     A few rows of `count` numbers at a time stay in the processor's cache.
     """
-    ids, rows, step = torch.zeros_like(where, dtype=torch.long), where.nonzero().squeeze(1), max(1, AT_ONCE // count)
-    for first in range(0, rows.shape[0], step):
+    wanted, step = where.numpy(), max(1, AT_ONCE // count)
+    ids, rows = np.zeros(len(wanted), np.int64), wanted.nonzero()[0]
+    for first in range(0, len(rows), step):
         some = rows[first : first + step]
         ids[some] = do(some)
-    return ids
+    return torch.from_numpy(ids)
+
+
+def _inverted(weights: Any, uniform: Any) -> Integers:
+    """For each row of weights [W, V] the first id whose cumulative weight exceeds that share of all; arrays."""
+    alone = len(weights) == 1 or (len(weights) > 1 and weights.strides[0] == 0)  # one distribution for all rows
+    total = (weights[:1] if alone else weights).cumsum(-1, dtype=np.float64)
+    target = uniform * total[:, -1]
+    if alone:
+        ids = total[0].searchsorted(target, "right")
+    else:
+        ids = torch.searchsorted(*map(torch.from_numpy, (total, target[:, None])), right=True).numpy()[:, 0]
+    return np.minimum(ids, weights.shape[-1] - 1)
 
 
 class SeededChance:
@@ -162,6 +175,8 @@ class SeededChance:
         self._turned = turned
         self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
         self._races: dict[tuple[int, int], Tensor] = {}
+        self._tables: dict[str, tuple[int, int, Any]] = {}
+        """Purpose -> the first iteration and position of a table of numbers, and the table."""
 
     def keep(
         self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
@@ -176,19 +191,18 @@ class SeededChance:
     def categorical(
         self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
-        """See `Chance.categorical`. Inverts the cumulative sum, in float64."""
+        """See `Chance.categorical`. Inverts the cumulative sum, in float64: an id of weight zero is never the first."""
         if self.same_noise and draw.purpose in NOISED:
             return self.gumbel_argmax(weights, draw.position, where)
 
-        if where is not None and weights.device.type == "cpu":
-            return in_parts(where, weights.shape[-1], lambda rows: self.categorical(weights[rows], draw.at(rows)))
-        same = weights.shape[0] > 1 and weights.stride(0) == 0  # one distribution for all rows
-        total = (weights[:1] if same else weights).cumsum(-1, dtype=torch.float64)  # [W, V]
-        target = self._uniform(draw)[:, None] * total[:, -1:]
-        if same:
-            total, target = total[0], target.contiguous()
-        # The first id whose cumulative weight exceeds the target; an id of weight zero never does so first.
-        return torch.searchsorted(total, target, right=True).squeeze(-1).clamp_(max=weights.shape[-1] - 1)
+        if weights.device.type != "cpu":
+            total = weights.cumsum(-1, dtype=torch.float64)  # [W, V]
+            target = self._uniform(draw)[:, None] * total[:, -1:]
+            return torch.searchsorted(total, target, right=True).squeeze(-1).clamp_(max=weights.shape[-1] - 1)
+        rows, uniform = weights.numpy(), self._uniform(draw).numpy()
+        if where is None:
+            return torch.from_numpy(_inverted(rows, uniform))
+        return in_parts(where, weights.shape[-1], lambda some: _inverted(rows[some], uniform[some]))
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
@@ -199,9 +213,9 @@ class SeededChance:
         wanted = torch.ones_like(position, dtype=torch.bool) if where is None else where
         self._keep_races(position[wanted], weights.shape[-1])
 
-        def best(rows: Tensor) -> Tensor:
-            races = [self._races[place, weights.shape[-1]] for place in position[rows].tolist()]
-            return (torch.stack(races) / weights[rows]).argmin(-1)
+        def best(rows: Integers) -> Integers:
+            races = [self._races[place, weights.shape[-1]] for place in position.numpy()[rows].tolist()]
+            return (torch.stack(races) / weights[torch.from_numpy(rows)]).argmin(-1).numpy()
 
         return in_parts(wanted, weights.shape[-1], best)
 
@@ -226,18 +240,27 @@ class SeededChance:
         """See `Chance.normal`. Inverts the distribution function, one uniform number each."""
         return cast(Tensor, torch.special.ndtri(self.uniform(draw, count)))
 
-    def _stream(self, purpose: str, iteration: int) -> int:
-        stream = _mix_int(self._root + zlib.crc32(purpose.encode()) * _GOLDEN)
-        return _mix_int(stream + (iteration + 1) * _GOLDEN)
+    def _streams(self, purpose: str, iterations: Integers) -> Integers:
+        return _mix((iterations + 1) * _GOLDEN + _mix_int(self._root + zlib.crc32(purpose.encode()) * _GOLDEN))
 
     def _key(self, purpose: str, iteration: int, position: Tensor) -> Integers:
         place = position.numpy() if position.device.type == "cpu" else position
-        return _mix((place + 1) * _GOLDEN + self._stream(purpose, iteration))
+        return _mix((place + 1) * _GOLDEN + int(self._streams(purpose, np.array([iteration]))[0]))
 
     def _uniform(self, draw: Draw) -> Tensor:
-        position = draw.position
-        if position.device.type != "cpu" or position.shape[0] > BY_HAND:
-            return _uniform(_mix(self._key(draw.purpose, draw.iteration, position)))
-        stream = self._stream(draw.purpose, draw.iteration)
-        hashed = [_mix_int(_mix_int((place + 1) * _GOLDEN + stream)) for place in position.tolist()]
-        return torch.tensor([((x % 2**64 >> 11) + 0.5) * 2.0**-53 for x in hashed], dtype=torch.float64)
+        """A number for every position; on a CPU those of the iterations and positions to come are made with it."""
+        purpose, iteration, position = draw.purpose, draw.iteration, draw.position
+        if position.device.type != "cpu" or not 0 < position.shape[0] <= FEW // _AHEAD:
+            return _uniform(_mix(self._key(purpose, iteration, position)))
+        places = position.tolist()
+        low, high = min(places), max(places)
+        begun, first, table = self._tables.get(purpose, (0, 0, np.empty((0, 0))))
+        if not (begun <= iteration < begun + len(table) and first <= low and high < first + table.shape[1]):
+            begun, first, width = iteration, low, high - low + 2 * _AHEAD
+            if _AHEAD * width > FEW:  # positions that lie far apart
+                return _uniform(_mix(self._key(purpose, iteration, position)))
+            streams = self._streams(purpose, np.arange(begun, begun + _AHEAD))
+            keys = _mix(np.arange(first + 1, first + width + 1) * _GOLDEN + streams[:, None])
+            table = _uniform(_mix(keys)).numpy()
+            self._tables[purpose] = begun, first, table
+        return torch.from_numpy(table[iteration - begun][position.numpy() - first])

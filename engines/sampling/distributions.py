@@ -83,7 +83,7 @@ def to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Ten
 
 
 def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Tensor, "*B T V"]:
-    conditional = logits[..., 0, :, :]
+    conditional = logits.select(-3, 0)
     if logits.shape[-3] == 2:
         assert isinstance(sampling, GuidedSampling)
         conditional, unconditional = conditional.to(torch.float64), logits[..., 1, :, :].to(torch.float64)
@@ -91,13 +91,12 @@ def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Te
     if sampling.top_k == 1:  # what softmax gives where all others are -inf
         likeliest = (conditional >= conditional.amax(-1, keepdim=True)).to(torch.float64)
         return likeliest / likeliest.sum(-1, keepdim=True)
-    conditional = conditional.to(torch.float64)
     if sampling.temperature != 1.0:
-        conditional = conditional / sampling.temperature
+        conditional = conditional.to(torch.float64) / sampling.temperature
     if 0 < sampling.top_k < conditional.shape[-1]:
         least = _largest(conditional, sampling.top_k)
         conditional = conditional.masked_fill(conditional < least, -torch.inf)
-    probs = conditional.softmax(-1)
+    probs = conditional.softmax(-1, dtype=torch.float64)
     return probs if sampling.top_p >= 1.0 else truncate_mass(probs, sampling.top_p)
 
 

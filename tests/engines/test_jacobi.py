@@ -108,7 +108,7 @@ def placed(*likeliest: int) -> Window:
     of the window."""
     probs = torch.nn.functional.one_hot(torch.tensor(likeliest), 16).double() * 0.5 + 0.5 / 16
     none = torch.zeros(len(likeliest) - 1, dtype=torch.long)
-    return Window(none, probs[1:], none, probs[:1])
+    return Window(none, probs[1:], (0,) * len(none), probs[:1])
 
 
 def test_the_left_neighbours_likeliest_token_is_guessed_even_behind_an_empty_window() -> None:
