@@ -139,6 +139,7 @@ class Row:
         self._part, self._carry = part or size, carry
         self.prompt_length = len(task.prompt)
         self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
+        self._held = self.tokens.numpy()  # the same numbers, for a few of which numpy takes a fraction of the time
         self._whole = len(self.tokens)
         self._origin = self.prompt_length if task.full or task.causal else self.prompt_length // size * size
         self._first = self._origin
@@ -175,12 +176,12 @@ class Row:
     def carrying(self) -> bool:
         """Whether the next pass stores the block before, which predicts this one's first token, and does no more."""
         ahead = self.task.shift and not self.task.full and (self._carry or self.size == 1)
-        return ahead and int(self.tokens[self._first]) == self.task.mask
+        return ahead and int(self._held[self._first]) == self.task.mask
 
     @property
     def _masked(self) -> list[int]:
         """Open positions of the block under way."""
-        held = self.tokens[self.block].tolist()
+        held = self._held[self.block].tolist()
         return [place for place, token in enumerate(held, self._first) if token == self.task.mask]
 
     @property
@@ -205,8 +206,9 @@ class Row:
     @property
     def ended(self) -> bool:
         """Whether the end stands in the answer with no open position before it, or all is filled."""
-        answer, mask = self.tokens[self.prompt_length :].tolist(), self.task.mask
-        return next((token for token in answer if token == mask or token in self.task.ends), None) != mask
+        answer, mask = self._held[self.prompt_length :].tolist(), self.task.mask
+        before = answer[: answer.index(mask)] if mask in answer else answer
+        return len(before) == len(answer) or any(end in before for end in self.task.ends)
 
     def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
         """Make tokens final; go on to the next block when this one is full."""
@@ -221,7 +223,7 @@ class Row:
         places = position.tolist()
         chosen = [(place, answer[i]) for i, place in enumerate(places) if answer[len(places) + i]]
         for place, token in chosen:
-            self.tokens[place] = token
+            self._held[place] = token
         return bool(chosen)
 
     def decision(
@@ -234,7 +236,7 @@ class Row:
     ) -> Decision:
         """What a pass made of positions, to be answered for `write`; `decided` are tokens, fates and which are kept."""
         token, fate, kept = decided
-        place, readback = to_device(position - self.prompt_length, probs.device), torch.cat([token, kept.long()])
+        place, readback = to_device(position - self.prompt_length, probs.device), torch.cat([token, kept])
         signals = {"block": self.number, **signals}
         return Decision(place, token, fate, readback, probs=probs, numbers=numbers, signals=signals)
 
@@ -261,7 +263,10 @@ class Row:
         if self.carrying:  # the token before predicts this one; there is nothing else to feed
             last, seen = lead.stop, None
         position = torch.arange(lead.start, min(last, self._whole))
-        tokens = (self.tokens[None] if tokens is None else tokens)[:, lead.start : last].clone()
+        if tokens is None:
+            tokens = torch.from_numpy(self._held[None, lead.start : last].copy())
+        else:
+            tokens = tokens[:, lead.start : last].clone()
         read = (self.open if read is None else read) - (lead.start + self.task.shift)
         return self._request(Layout(tokens=tokens, position=position, read=read, seen=seen), lead, mode, role)
 

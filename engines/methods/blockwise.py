@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Final, Literal
 
-import torch
 from torch import Tensor
 
 from engines.config import ConfigError, Knob
@@ -87,10 +86,9 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         position = row.open
         probs = ask_probs((yield ask.look(read=position)))  # [m, V]
         token, confidence = propose(probs, position, iteration, chance, config.mode)
-        chosen, rescued = _choose(confidence, to_device(position, probs.device), config, taken)
-        if task.shift:
-            chosen = chosen | to_device(row.carried(position), probs.device)
-        decided = token, partial(unmasking.fates, chosen, rescued), chosen
+        ruled, passed = _choose(confidence, to_device(position, probs.device), config, taken)
+        chosen = ruled | to_device(row.carried(position), probs.device) if task.shift else ruled
+        decided = token, partial(_fates, chosen, ruled, passed), chosen
         signals = {"open": len(position), "committed": chosen.sum()}
         answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
         row.write(position, ask_numbers(answer))
@@ -101,11 +99,14 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
 
 
 def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) -> tuple[Tensor, Tensor]:
-    """The positions to reveal [m], and those among them that only want of anything confident reveals."""
+    """The positions to reveal [m], and those that a rule lets pass: for want of them the most confident is revealed."""
     if config.rule in unmasking.RULES:
         passed = unmasking.RULES[config.rule](confidence, position, config.threshold)
-        chosen = unmasking.at_least_one(passed, confidence)
-        return chosen, chosen & ~passed
+        return unmasking.at_least_one(passed, confidence), passed
     least = unmasking.schedule(config.size, config.steps, taken)
     chosen = unmasking.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
-    return chosen, torch.zeros_like(chosen)
+    return chosen, chosen
+
+
+def _fates(chosen: Tensor, ruled: Tensor, passed: Tensor) -> Tensor:
+    return unmasking.fates(chosen, ruled & ~passed)

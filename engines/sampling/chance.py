@@ -27,7 +27,7 @@ AT_ONCE: Final = 2**17
 """Numbers that a CPU handles together, about what its cache has room for."""
 FEW: Final = 2**16
 """Numbers up to which numpy hashes them faster than torch."""
-_AHEAD: Final = 16
+_AHEAD: Final = 32
 """Iterations whose numbers are made together: one by one, calls would take longer than numbers."""
 
 
@@ -50,9 +50,9 @@ class Draw:
         """A draw of its own for a part of what this one is for."""
         return Draw(f"{self.purpose} {name}", self.iteration, self.position)
 
-    def at(self, rows: Any) -> "Draw":
-        """The same at some of the positions, on the CPU; `rows` is an array."""
-        return Draw(self.purpose, self.iteration, torch.from_numpy(self.position.numpy()[rows]))
+    def at(self, rows: Int[Tensor, " R"]) -> "Draw":
+        """The same at some of the positions."""
+        return Draw(self.purpose, self.iteration, self.position.index_select(0, rows))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,16 +155,18 @@ def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Integers], Int
     return torch.from_numpy(ids)
 
 
-def _inverted(weights: Any, uniform: Any) -> Integers:
-    """For each row of weights [W, V] the first id whose cumulative weight exceeds that share of all; arrays."""
-    alone = len(weights) == 1 or (len(weights) > 1 and weights.strides[0] == 0)  # one distribution for all rows
-    total = (weights[:1] if alone else weights).cumsum(-1, dtype=np.float64)
-    target = uniform * total[:, -1]
+def _inverted(weights: Float[Tensor, "W V"], uniform: Float[Tensor, " W"]) -> Integers:
+    """For each row the first id whose cumulative weight exceeds that share of all, on a CPU, as an array."""
+    rows, vocabulary = weights.shape
+    alone = rows == 1 or (rows > 1 and weights.stride(0) == 0)  # one distribution for all rows
+    total = (weights[:1] if alone and rows > 1 else weights).cumsum(-1, dtype=torch.float64)
+    sums = total.numpy()
+    target = uniform.numpy() * sums[:, -1]
     if alone:
-        ids = total[0].searchsorted(target, "right")
+        ids = sums[0].searchsorted(target, "right")
     else:
-        ids = torch.searchsorted(*map(torch.from_numpy, (total, target[:, None])), right=True).numpy()[:, 0]
-    return np.minimum(ids, weights.shape[-1] - 1)
+        ids = torch.searchsorted(total, torch.from_numpy(target[:, None]), right=True).numpy()[:, 0]
+    return np.minimum(ids, vocabulary - 1)
 
 
 class SeededChance:
@@ -175,8 +177,8 @@ class SeededChance:
         self._turned = turned
         self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
         self._races: dict[tuple[int, int], Tensor] = {}
-        self._tables: dict[str, tuple[int, int, Any]] = {}
-        """Purpose -> the first iteration and position of a table of numbers, and the table."""
+        self._tables: dict[str, tuple[int, int, int, Tensor]] = {}
+        """Purpose -> the first iteration and position of a table of numbers, how many positions, and the table."""
 
     def keep(
         self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
@@ -199,10 +201,15 @@ class SeededChance:
             total = weights.cumsum(-1, dtype=torch.float64)  # [W, V]
             target = self._uniform(draw)[:, None] * total[:, -1:]
             return torch.searchsorted(total, target, right=True).squeeze(-1).clamp_(max=weights.shape[-1] - 1)
-        rows, uniform = weights.numpy(), self._uniform(draw).numpy()
+        uniform = self._uniform(draw)
         if where is None:
-            return torch.from_numpy(_inverted(rows, uniform))
-        return in_parts(where, weights.shape[-1], lambda some: _inverted(rows[some], uniform[some]))
+            return torch.from_numpy(_inverted(weights, uniform))
+
+        def some(rows: Integers) -> Integers:
+            index = torch.from_numpy(rows)
+            return _inverted(weights.index_select(0, index), uniform.index_select(0, index))
+
+        return in_parts(where, weights.shape[-1], some)
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
@@ -215,7 +222,7 @@ class SeededChance:
 
         def best(rows: Integers) -> Integers:
             races = [self._races[place, weights.shape[-1]] for place in position.numpy()[rows].tolist()]
-            return (torch.stack(races) / weights[torch.from_numpy(rows)]).argmin(-1).numpy()
+            return (torch.stack(races) / weights.index_select(0, torch.from_numpy(rows))).argmin(-1).numpy()
 
         return in_parts(wanted, weights.shape[-1], best)
 
@@ -254,13 +261,15 @@ class SeededChance:
             return _uniform(_mix(self._key(purpose, iteration, position)))
         places = position.tolist()
         low, high = min(places), max(places)
-        begun, first, table = self._tables.get(purpose, (0, 0, np.empty((0, 0))))
-        if not (begun <= iteration < begun + len(table) and first <= low and high < first + table.shape[1]):
+        begun, first, width, table = self._tables.get(purpose, (0, 0, 0, torch.empty(0)))
+        if not (begun <= iteration < begun + _AHEAD and first <= low and high < first + width):
             begun, first, width = iteration, low, high - low + 2 * _AHEAD
             if _AHEAD * width > FEW:  # positions that lie far apart
                 return _uniform(_mix(self._key(purpose, iteration, position)))
             streams = self._streams(purpose, np.arange(begun, begun + _AHEAD))
             keys = _mix(np.arange(first + 1, first + width + 1) * _GOLDEN + streams[:, None])
-            table = _uniform(_mix(keys)).numpy()
-            self._tables[purpose] = begun, first, table
-        return torch.from_numpy(table[iteration - begun][position.numpy() - first])
+            table = _uniform(_mix(keys))
+            self._tables[purpose] = begun, first, width, table
+        if places == [*range(low, high + 1)]:
+            return table[iteration - begun, low - first : high - first + 1]
+        return table[iteration - begun].index_select(0, position - first)

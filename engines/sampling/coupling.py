@@ -5,7 +5,7 @@ and the coupled redraft of SCD (arXiv 2510.24211, Alg. 3).
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import torch
@@ -15,8 +15,6 @@ from torch import Tensor
 from engines.sampling.chance import Chance, Draw, Integers, in_parts
 
 _SCARCELY: Final = 1e-200
-Numbers: TypeAlias = Any
-"""float64 numbers: a tensor, or on a CPU a numpy array."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +60,13 @@ def first_rejection(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
     return kept.cumprod(0).sum()
 
 
-def residual(q: Numbers, p: Numbers) -> Numbers:
-    """(p - q)+ [W, V], unnormalised: the distribution of a rejected draft's replacement.
+def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, "W V"]:
+    """(p - q)+, unnormalised: the distribution of a rejected draft's replacement.
 
     Where p and q agree to rounding nothing is left to draw from; a rejection then has probability of the order
     of rounding too, and p itself stands in: added to anything else, so small a multiple of it is lost in rounding.
     """
-    left = p - q
-    left *= left > 0
-    left += _SCARCELY * p
-    return left
+    return (p - q).clamp_(min=0.0).add_(p, alpha=_SCARCELY)
 
 
 def redraw(
@@ -86,10 +81,10 @@ def redraw(
     if p.device.type != "cpu":
         return chance.categorical(residual(q, p), draw, where=where)
 
-    old, new = q.numpy(), p.numpy()
-
     def some(rows: Integers) -> Integers:
-        return chance.categorical(torch.from_numpy(residual(old[rows], new[rows])), draw.at(rows)).numpy()
+        index = torch.from_numpy(rows)
+        left = residual(q.index_select(0, index), p.index_select(0, index))
+        return chance.categorical(left, draw.at(index)).numpy()
 
     return in_parts(where, p.shape[-1], some)
 

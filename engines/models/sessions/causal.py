@@ -186,7 +186,7 @@ class CausalSession(DiscreteSession):
         widths = [r.wanted for r in requests]
         firsts = [self.prefix + r.done - 1 - start for r, start in zip(requests, starts, strict=True)]
         if len(set(firsts)) == 1:
-            return out[:, :, firsts[0] : firsts[0] + max(widths)]
+            return out.narrow(2, firsts[0], max(widths))
         offset = to_device(torch.tensor(firsts), out.device)[:, None] + torch.arange(max(widths), device=out.device)
         index = offset.clamp(max=out.shape[2] - 1)[:, None, :, None].expand(-1, self.rows, -1, out.shape[-1])
         return out.gather(2, index)
