@@ -8,7 +8,6 @@ from typing import Annotated, Literal, TypeAlias
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn.functional import pad
 
 from engines.ar.prefix import cut_at_end, fates_up_to
 from engines.ar.request import Forward
@@ -159,9 +158,8 @@ class InitialDrafter:
         draft = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
         if anywhere is not None:
             draft = torch.where(anywhere, draft, left[-1:].argmax(-1) if self.initial == "left-argmax" else known[-1:])
-        q = pad(window.q, (0, 0, 0, fresh))
-        if self.initial == "uniform" and not self.chance.same_noise:  # else all probability is on the draft
-            q[W:] = uniform
-        else:
-            q[W:].scatter_(1, draft[:, None], 1.0)
-        return Window(torch.cat([window.x, draft]), q, (*window.ages, *[0] * fresh), window.left)
+        q = uniform
+        if self.initial != "uniform" or self.chance.same_noise:  # all probability is on the draft
+            q = window.q.new_zeros(fresh, vocabulary).scatter_(1, draft[:, None], 1.0)
+        x, q = torch.cat([window.x, draft]), torch.cat([window.q, q])
+        return Window(x, q, (*window.ages, *[0] * fresh), window.left)

@@ -29,6 +29,7 @@ FEW: Final = 2**16
 """Numbers up to which numpy hashes them faster than torch."""
 _AHEAD: Final = 32
 """Iterations whose numbers are made together: one by one, calls would take longer than numbers."""
+_NOTHING: Final = range(0), range(0), torch.empty(0)
 
 
 def read_seed(value: object) -> int:
@@ -50,7 +51,7 @@ class Draw:
         """A draw of its own for a part of what this one is for."""
         return Draw(f"{self.purpose} {name}", self.iteration, self.position)
 
-    def at(self, rows: Int[Tensor, " R"]) -> "Draw":
+    def at(self, rows: Tensor) -> "Draw":
         """The same at some of the positions."""
         return Draw(self.purpose, self.iteration, self.position.index_select(0, rows))
 
@@ -142,31 +143,16 @@ def _uniform(hashed: Integers) -> Tensor:
     return (_shift(hashed, 11).double() + 0.5) * 2.0**-53
 
 
-def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Integers], Integers]) -> Int[Tensor, " W"]:
-    """One id a row where it is wanted, on a CPU, and 0 elsewhere; `do` makes arrays of them from indices of rows.
+def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
+    """One id a row where it is wanted, on a CPU, and 0 elsewhere; `do` makes them of the indices of some rows.
 
     A few rows of `count` numbers at a time stay in the processor's cache.
     """
-    wanted, step = where.numpy(), max(1, AT_ONCE // count)
-    ids, rows = np.zeros(len(wanted), np.int64), wanted.nonzero()[0]
-    for first in range(0, len(rows), step):
+    ids, rows, step = torch.zeros_like(where, dtype=torch.long), where.nonzero().squeeze(1), max(1, AT_ONCE // count)
+    for first in range(0, rows.shape[0], step):
         some = rows[first : first + step]
-        ids[some] = do(some)
-    return torch.from_numpy(ids)
-
-
-def _inverted(weights: Float[Tensor, "W V"], uniform: Float[Tensor, " W"]) -> Integers:
-    """For each row the first id whose cumulative weight exceeds that share of all, on a CPU, as an array."""
-    rows, vocabulary = weights.shape
-    alone = rows == 1 or (rows > 1 and weights.stride(0) == 0)  # one distribution for all rows
-    total = (weights[:1] if alone and rows > 1 else weights).cumsum(-1, dtype=torch.float64)
-    sums = total.numpy()
-    target = uniform.numpy() * sums[:, -1]
-    if alone:
-        ids = sums[0].searchsorted(target, "right")
-    else:
-        ids = torch.searchsorted(total, torch.from_numpy(target[:, None]), right=True).numpy()[:, 0]
-    return np.minimum(ids, vocabulary - 1)
+        ids.index_copy_(0, some, do(some))
+    return ids
 
 
 class SeededChance:
@@ -177,8 +163,7 @@ class SeededChance:
         self._turned = turned
         self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
         self._races: dict[tuple[int, int], Tensor] = {}
-        self._tables: dict[str, tuple[int, int, int, Tensor]] = {}
-        """Purpose -> the first iteration and position of a table of numbers, how many positions, and the table."""
+        self._tables: dict[str, tuple[range, range, Tensor]] = {}  # uniform numbers of iterations and positions
 
     def keep(
         self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
@@ -193,23 +178,19 @@ class SeededChance:
     def categorical(
         self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
-        """See `Chance.categorical`. Inverts the cumulative sum, in float64: an id of weight zero is never the first."""
+        """See `Chance.categorical`. Inverts the cumulative sum, in float64."""
         if self.same_noise and draw.purpose in NOISED:
             return self.gumbel_argmax(weights, draw.position, where)
 
-        if weights.device.type != "cpu":
-            total = weights.cumsum(-1, dtype=torch.float64)  # [W, V]
-            target = self._uniform(draw)[:, None] * total[:, -1:]
-            return torch.searchsorted(total, target, right=True).squeeze(-1).clamp_(max=weights.shape[-1] - 1)
-        uniform = self._uniform(draw)
-        if where is None:
-            return torch.from_numpy(_inverted(weights, uniform))
-
-        def some(rows: Integers) -> Integers:
-            index = torch.from_numpy(rows)
-            return _inverted(weights.index_select(0, index), uniform.index_select(0, index))
-
-        return in_parts(where, weights.shape[-1], some)
+        if where is not None and weights.device.type == "cpu":
+            return in_parts(where, weights.shape[-1], lambda rows: self.categorical(weights[rows], draw.at(rows)))
+        same = weights.shape[0] > 1 and weights.stride(0) == 0  # one distribution for all rows
+        total = (weights[:1] if same else weights).cumsum(-1, dtype=torch.float64)  # [W, V]
+        target = self._uniform(draw)[:, None] * total[:, -1:]
+        if same:
+            total, target = total[0], target.contiguous()
+        # The first id whose cumulative weight exceeds the target; an id of weight zero never does so first.
+        return torch.searchsorted(total, target, right=True).squeeze(-1).clamp_(max=weights.shape[-1] - 1)
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
@@ -220,9 +201,9 @@ class SeededChance:
         wanted = torch.ones_like(position, dtype=torch.bool) if where is None else where
         self._keep_races(position[wanted], weights.shape[-1])
 
-        def best(rows: Integers) -> Integers:
-            races = [self._races[place, weights.shape[-1]] for place in position.numpy()[rows].tolist()]
-            return (torch.stack(races) / weights.index_select(0, torch.from_numpy(rows))).argmin(-1).numpy()
+        def best(rows: Tensor) -> Tensor:
+            races = [self._races[place, weights.shape[-1]] for place in position[rows].tolist()]
+            return (torch.stack(races) / weights[rows]).argmin(-1)
 
         return in_parts(wanted, weights.shape[-1], best)
 
@@ -257,19 +238,17 @@ class SeededChance:
     def _uniform(self, draw: Draw) -> Tensor:
         """A number for every position; on a CPU those of the iterations and positions to come are made with it."""
         purpose, iteration, position = draw.purpose, draw.iteration, draw.position
-        if position.device.type != "cpu" or not 0 < position.shape[0] <= FEW // _AHEAD:
+        places = position.tolist() if position.device.type == "cpu" else ()
+        low, high = (min(places), max(places)) if places else (0, FEW)
+        if _AHEAD * (high - low + 2 * _AHEAD) > FEW:  # positions that lie far apart
             return _uniform(_mix(self._key(purpose, iteration, position)))
-        places = position.tolist()
-        low, high = min(places), max(places)
-        begun, first, width, table = self._tables.get(purpose, (0, 0, 0, torch.empty(0)))
-        if not (begun <= iteration < begun + _AHEAD and first <= low and high < first + width):
-            begun, first, width = iteration, low, high - low + 2 * _AHEAD
-            if _AHEAD * width > FEW:  # positions that lie far apart
-                return _uniform(_mix(self._key(purpose, iteration, position)))
-            streams = self._streams(purpose, np.arange(begun, begun + _AHEAD))
-            keys = _mix(np.arange(first + 1, first + width + 1) * _GOLDEN + streams[:, None])
-            table = _uniform(_mix(keys))
-            self._tables[purpose] = begun, first, width, table
+        iterations, positions, table = self._tables.get(purpose, _NOTHING)
+        if not (iteration in iterations and low in positions and high in positions):
+            iterations, positions = range(iteration, iteration + _AHEAD), range(low, high + 2 * _AHEAD)
+            keys = (np.array(positions) + 1) * _GOLDEN + self._streams(purpose, np.array(iterations))[:, None]
+            table = _uniform(_mix(_mix(keys)))
+            self._tables[purpose] = iterations, positions, table
+        row = table[iteration - iterations.start]
         if places == [*range(low, high + 1)]:
-            return table[iteration - begun, low - first : high - first + 1]
-        return table[iteration - begun].index_select(0, position - first)
+            return row[low - positions.start : high + 1 - positions.start]
+        return row.index_select(0, position - positions.start)

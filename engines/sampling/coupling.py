@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.sampling.chance import Chance, Draw, Integers, in_parts
+from engines.sampling.chance import Chance, Draw, in_parts
 
 _SCARCELY: Final = 1e-200
 
@@ -81,10 +81,8 @@ def redraw(
     if p.device.type != "cpu":
         return chance.categorical(residual(q, p), draw, where=where)
 
-    def some(rows: Integers) -> Integers:
-        index = torch.from_numpy(rows)
-        left = residual(q.index_select(0, index), p.index_select(0, index))
-        return chance.categorical(left, draw.at(index)).numpy()
+    def some(rows: Tensor) -> Tensor:
+        return chance.categorical(residual(q.index_select(0, rows), p.index_select(0, rows)), draw.at(rows))
 
     return in_parts(where, p.shape[-1], some)
 
