@@ -67,13 +67,8 @@ class Window:
         verdict: Verdicts,
         numbers: Mapping[str, Tensor] | None = None,
     ) -> Decision:
-        """What an iteration made of the window, in columns [W].
-
-        Read back is how many became final and, where texts end, whether this one did.
-        """
-        gain = verdict.rejection + 1
-        if position.shape[0] == len(self):  # nothing is behind the window
-            gain = gain.clamp(max=len(self))
+        """What an iteration made of the window, in columns [W]; read back: how many are final, and if a text ended."""
+        gain = (verdict.rejection + 1).clamp(max=position.shape[0])
         readback = gain[None]
         if task.ends:
             gain, ended = cut_at_end(task, after, gain)
@@ -113,9 +108,8 @@ class Window:
         The draft behind the window joins it: it was drawn from the model like any other. Each is to be judged by its
         row of `probs`.
         """
-        ages = (*self.ages, *[0] * (after.shape[0] - len(self)))
-        older = tuple(age + 1 for age in ages[gained:])
-        return Window(after[gained:], probs[gained:], older, probs[gained - 1 : gained])
+        ages = tuple(age + 1 for age in (*self.ages, 0)[gained : after.shape[0]])
+        return Window(after[gained:], probs[gained:], ages, probs[gained - 1 : gained])
 
 
 def empty_window(task: Task) -> Window:
@@ -147,8 +141,7 @@ class InitialDrafter:
         if fresh <= 0:
             return window
         device, vocabulary = self.task.device, self.task.vocabulary
-        first = n + W
-        position = torch.arange(first, first + fresh, device=device)
+        position = torch.arange(n + W, n + W + fresh, device=device)
         known, left = (window.x, window.q) if W else (done, window.left)
         uniform = torch.full((1, 1), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, vocabulary)
         anywhere = None
@@ -161,5 +154,4 @@ class InitialDrafter:
         q = uniform
         if self.initial != "uniform" or self.chance.same_noise:  # all probability is on the draft
             q = window.q.new_zeros(fresh, vocabulary).scatter_(1, draft[:, None], 1.0)
-        x, q = torch.cat([window.x, draft]), torch.cat([window.q, q])
-        return Window(x, q, (*window.ages, *[0] * fresh), window.left)
+        return Window(torch.cat([window.x, draft]), torch.cat([window.q, q]), window.ages + (0,) * fresh, window.left)

@@ -263,10 +263,7 @@ class Row:
         if self.carrying:  # the token before predicts this one; there is nothing else to feed
             last, seen = lead.stop, None
         position = torch.arange(lead.start, min(last, self._whole))
-        if tokens is None:
-            tokens = torch.from_numpy(self._held[None, lead.start : last].copy())
-        else:
-            tokens = tokens[:, lead.start : last].clone()
+        tokens = (self.tokens[None] if tokens is None else tokens)[:, lead.start : last].clone()
         read = (self.open if read is None else read) - (lead.start + self.task.shift)
         return self._request(Layout(tokens=tokens, position=position, read=read, seen=seen), lead, mode, role)
 

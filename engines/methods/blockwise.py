@@ -88,7 +88,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         token, confidence = propose(probs, position, iteration, chance, config.mode)
         ruled, passed = _choose(confidence, to_device(position, probs.device), config, taken)
         chosen = ruled | to_device(row.carried(position), probs.device) if task.shift else ruled
-        decided = token, partial(_fates, chosen, ruled, passed), chosen
+        decided = token, partial(unmasking.fates, chosen, ruled & ~passed), chosen
         signals = {"open": len(position), "committed": chosen.sum()}
         answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
         row.write(position, ask_numbers(answer))
@@ -106,7 +106,3 @@ def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) ->
     least = unmasking.schedule(config.size, config.steps, taken)
     chosen = unmasking.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
     return chosen, chosen
-
-
-def _fates(chosen: Tensor, ruled: Tensor, passed: Tensor) -> Tensor:
-    return unmasking.fates(chosen, ruled & ~passed)

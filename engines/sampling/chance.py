@@ -126,16 +126,6 @@ def _mix(x: Integers) -> Integers:
     return x ^ _shift(x, 31)
 
 
-def _mix_int(x: int) -> int:
-    """`_mix` of one Python integer, as a signed 64-bit value."""
-    mask = (1 << 64) - 1
-    x &= mask
-    x = ((x ^ (x >> 30)) * (_MIX1 & mask)) & mask
-    x = ((x ^ (x >> 27)) * (_MIX2 & mask)) & mask
-    x ^= x >> 31
-    return x - (1 << 64) if x >> 63 else x
-
-
 def _uniform(hashed: Integers) -> Tensor:
     """Hashes to float64 in the open interval (0, 1)."""
     if isinstance(hashed, np.ndarray):
@@ -161,7 +151,7 @@ class SeededChance:
     def __init__(self, seed: int, sample: int = 0, turned: Sequence[Turned] = ()) -> None:
         self.same_noise = False
         self._turned = turned
-        self._root = _mix_int(_mix_int(seed * _GOLDEN) + (sample + 1) * _GOLDEN)
+        self._root = _mix(_mix(np.array([seed]) * _GOLDEN) + np.array([sample + 1]) * _GOLDEN)
         self._races: dict[tuple[int, int], Tensor] = {}
         self._tables: dict[str, tuple[range, range, Tensor]] = {}  # uniform numbers of iterations and positions
 
@@ -229,7 +219,7 @@ class SeededChance:
         return cast(Tensor, torch.special.ndtri(self.uniform(draw, count)))
 
     def _streams(self, purpose: str, iterations: Integers) -> Integers:
-        return _mix((iterations + 1) * _GOLDEN + _mix_int(self._root + zlib.crc32(purpose.encode()) * _GOLDEN))
+        return _mix((iterations + 1) * _GOLDEN + _mix(self._root + np.array([zlib.crc32(purpose.encode())]) * _GOLDEN))
 
     def _key(self, purpose: str, iteration: int, position: Tensor) -> Integers:
         place = position.numpy() if position.device.type == "cpu" else position
@@ -248,7 +238,4 @@ class SeededChance:
             keys = (np.array(positions) + 1) * _GOLDEN + self._streams(purpose, np.array(iterations))[:, None]
             table = _uniform(_mix(_mix(keys)))
             self._tables[purpose] = iterations, positions, table
-        row = table[iteration - iterations.start]
-        if places == [*range(low, high + 1)]:
-            return row[low - positions.start : high + 1 - positions.start]
-        return row.index_select(0, position - positions.start)
+        return table[iteration - iterations.start].index_select(0, position - positions.start)
