@@ -137,8 +137,8 @@ class Decision:
     """The method's own columns [W], named in traces.measures."""
     measures: Callable[[], Mapping[str, Tensor]] | None = None
     """More of them, worked out for the record alone."""
-    signals: Mapping[str, float | Tensor] = field(default_factory=dict)
-    """The method's own numbers of the step, named in traces.measures; tensors have one element."""
+    signals: Mapping[str, float | Tensor | Callable[[], Tensor]] = field(default_factory=dict)
+    """The method's own numbers of the step, named in traces.measures; tensors, or what makes them, have one element."""
     row: Int[Tensor, " E"] | None = None
     """Row of the pass that an entry speaks of, where there are several."""
     graph: DraftGraph | None = None

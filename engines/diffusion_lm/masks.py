@@ -16,8 +16,8 @@ Seen = Bool[Tensor, "n n"]
 
 def block_causal(position: Int[Tensor, " n"], size: int) -> Seen:
     """A token sees its own block and the blocks before it; size 1 is the causal mask."""
-    block = position.numpy() // size  # a fraction of the time that torch takes for a few
-    return torch.from_numpy(block[:, None] >= block)
+    block = position // size if size > 1 else position
+    return block[:, None] >= block[None, :]
 
 
 def verifier(count: int, first: int, more: int = 0) -> Seen:

@@ -207,8 +207,7 @@ class Row:
     def ended(self) -> bool:
         """Whether the end stands in the answer with no open position before it, or all is filled."""
         answer, mask = self._held[self.prompt_length :].tolist(), self.task.mask
-        before = answer[: answer.index(mask)] if mask in answer else answer
-        return len(before) == len(answer) or any(end in before for end in self.task.ends)
+        return mask not in answer or any(end in answer[: answer.index(mask)] for end in self.task.ends)
 
     def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
         """Make tokens final; go on to the next block when this one is full."""
@@ -236,7 +235,7 @@ class Row:
     ) -> Decision:
         """What a pass made of positions, to be answered for `write`; `decided` are tokens, fates and which are kept."""
         token, fate, kept = decided
-        place, readback = to_device(position - self.prompt_length, probs.device), torch.cat([token, kept])
+        place, readback = to_device(position - self.prompt_length, probs.device), torch.cat([token, kept.long()])
         signals = {"block": self.number, **signals}
         return Decision(place, token, fate, readback, probs=probs, numbers=numbers, signals=signals)
 

@@ -89,7 +89,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         ruled, passed = _choose(confidence, to_device(position, probs.device), config, taken)
         chosen = ruled | to_device(row.carried(position), probs.device) if task.shift else ruled
         decided = token, partial(unmasking.fates, chosen, ruled & ~passed), chosen
-        signals = {"open": len(position), "committed": chosen.sum()}
+        signals = {"open": len(position), "committed": chosen.sum}
         answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
         row.write(position, ask_numbers(answer))
         row.move_on()

@@ -80,7 +80,8 @@ class Recording:
 def to_steps(passes: Sequence[Pass]) -> list[Step]:
     """The steps of passes of a sequence, whose numbers go to the host together."""
     exact, numbers = zip(*(_tables(one.decision) for one in passes), strict=True)
-    signals = [{k: v for k, v in one.decision.signals.items() if isinstance(v, Tensor)} for one in passes]
+    given = [one.decision.signals.items() for one in passes]
+    signals = [{k: v() if callable(v) else v for k, v in of if callable(v) or isinstance(v, Tensor)} for of in given]
     whole = _to_host(exact, Tensor.tolist)
     rounded = _to_host([*numbers, *signals], _told)
     return list(map(_step, passes, whole, rounded, rounded[len(passes) :]))
