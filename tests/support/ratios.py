@@ -17,7 +17,8 @@ from traces.naming import COUPLINGS
 
 FALLEN: Final = 1.25
 USUAL: Final = {
-    "Ordinary decoding over a loop": 1.15,
+    "Ordinary decoding over a loop": 1.1,
+    "MC-SJD outside its network over inside": 0.16,
     "The lean form over transformers' own": 0.55,
     "Verification, none, over the plain form": 0.36,
     "Verification, maximal, over the plain form": 0.43,
@@ -36,8 +37,10 @@ def measured() -> dict[str, float]:
     decode([ordinary])
     for once in networks:
         once()
+    coupled = [decode([job("maximal", model, ordinary.prompt, 0, window=16)]) for _ in range(5)]
     found = {
         "Ordinary decoding over a loop": median(ratios(turns(partial(decode, [ordinary]), by_hand, 5))),
+        "MC-SJD outside its network over inside": median(run.seconds / run.forward_seconds - 1 for run in coupled),
         "The lean form over transformers' own": median(ratios(turns(networks[0], networks[1], 70))),
     }
     for coupling in COUPLINGS:
