@@ -40,7 +40,8 @@ class Bridge:
     def walk(self, noise: Float[Tensor, "M T D"], pick: Float[Tensor, " M"]) -> Paths:
         """Draw paths from x_T and the noise of every step but the last; `pick` is uniform and chooses the Gaussians."""
         x = noise[:, 0]
-        below = self._weight(x).softmax(-1).cumsum(-1) < pick[:, None]
+        first = self._weight(x)
+        below = first.softmax(-1).cumsum(-1) < pick[:, None]
         k = below.sum(-1).clamp(max=below.shape[-1] - 1)
         row = torch.arange(len(x), device=x.device)
         slope = self.slope[:-1, row, k]
@@ -49,20 +50,19 @@ class Bridge:
         for offset, factor in zip(drift.unbind(), slope.unbind(), strict=True):
             states.append(torch.addcmul(offset, factor, states[-1]))
         drawn = torch.stack(states, 1)
-        return Paths(self.along(drawn), drawn, densities=tuple(map(self._density, range(len(x)))))
+        return Paths(self._along(drawn, first), drawn, densities=tuple(map(self._density, range(len(x)))))
 
-    def along(self, before: Float[Tensor, "M n D"]) -> Gaussians:
+    def _along(self, before: Float[Tensor, "M n D"], first: Float[Tensor, "M K"]) -> Gaussians:
         """The distributions of all steps, [n, M], given the states before each and all that came before those."""
         x = before.transpose(0, 1)[..., None, :]
-        mean = self.slope * x + self.offset
-        passed = self._each(mean[:-1], x[1:], self.std[:-1]).cumsum(0)
-        first = self._weight(before[:, 0])[None]
-        return Gaussians(torch.cat([first, first + passed]).log_softmax(-1), mean, self.std)
+        mean = torch.addcmul(self.offset, self.slope, x)
+        passed = self._each(mean[:-1], x[1:], self.std[:-1])
+        return Gaussians(torch.cat([first[None], passed]).cumsum(0).log_softmax(-1), mean, self.std)
 
     def log_density(self, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
         """Logarithms of the densities of whole paths x_T .. x_0, that of x_T left out; one mixture takes any number."""
         x = states.transpose(0, 1)[..., None, :]
-        steps = self._each(self.slope * x[:-1] + self.offset, x[1:], self.std).sum(0)
+        steps = self._each(torch.addcmul(self.offset, self.slope, x[:-1]), x[1:], self.std).sum(0)
         return (self._weight(states[:, 0]).log_softmax(-1) + steps).logsumexp(-1)
 
     def _density(self, row: int) -> Callable[[Tensor], Tensor]:
@@ -82,18 +82,17 @@ class Bridge:
 
 def bridge(tokens: Gaussians, sampling: ContinuousSampling) -> Bridge:
     """The steps that lead to M mixtures of x_0."""
-    now, of_clean, of_state, fixed, spread = _steps(sampling, tokens.mean.device)
-    variance, noisy = tokens.std.square(), 1 - now
-    left = 1 / (1 / variance + now / noisy)  # of x_0 given x_t and k
-    slope = of_state + of_clean * left * now.sqrt() / noisy
-    std = sampling.temperature * (fixed + spread * left).sqrt().expand_as(slope)
+    now, precision, of_clean, of_noisy, of_state, fixed, spread = _steps(sampling, tokens.mean.device)
+    variance = tokens.std.square()
+    share = (1 + precision * variance).reciprocal()
+    left = share * variance  # the variance of x_0 given x_t and k
     return Bridge(
         tokens.log_weight,
         now[0].sqrt() * tokens.mean,
-        now[0] * variance + noisy[0],
-        slope,
-        of_clean * left * tokens.mean / variance,
-        std,
+        torch.addcmul(1 - now[0], now[0], variance),
+        torch.addcmul(of_state, of_noisy, left),
+        of_clean * tokens.mean * share,
+        torch.addcmul(fixed, spread, left).sqrt(),
     )
 
 
@@ -101,17 +100,20 @@ def bridge(tokens: Gaussians, sampling: ContinuousSampling) -> Bridge:
 def _steps(sampling: ContinuousSampling, device: torch.device) -> tuple[Tensor, ...]:
     """Of all steps, the first first, [n, 1, 1, 1] each.
 
-    The share of the clean token's variance; what multiplies x_0, as expected, and x_t in the mean; the variance of a
-    step, and what of the variance of x_0 given x_t is added to it.
+    The share of the clean token's variance, and the precision with which x_t tells it; what multiplies x_0, as
+    expected, in the mean, what the variance of x_0 given x_t in the part of it that x_t tells, and what x_t itself; the
+    variance of a step, and what of the variance of x_0 given x_t is added to it.
     """
-    schedule, every = sampling.schedule, []
+    schedule, every, hot = sampling.schedule, [], sampling.temperature**2
     for i in reversed(range(len(schedule))):
         now, then, beta = schedule.kept[i], schedule.before(i), schedule.beta(i)
         if sampling.sampler == "ddim":
             std = schedule.fixed(i, sampling.eta)
             of_state = math.sqrt(max(1 - then - std**2, 0.0) / (1 - now))
-            every.append((now, math.sqrt(then) - of_state * math.sqrt(now), of_state, std**2, 0.0))
+            of_clean, fixed, spread = math.sqrt(then) - of_state * math.sqrt(now), std**2, 0.0
         else:
             of_clean, of_state = beta * math.sqrt(then) / (1 - now), (1 - then) * math.sqrt(now / then) / (1 - now)
-            every.append((now, of_clean, of_state, beta * (1 - then) / (1 - now), of_clean**2))
+            fixed, spread = beta * (1 - then) / (1 - now), of_clean**2
+        of_noisy = of_clean * math.sqrt(now) / (1 - now)
+        every.append((now, now / (1 - now), of_clean, of_noisy, of_state, hot * fixed, hot * spread))
     return tuple(column[..., None] for column in columns(every, torch.float64, device))

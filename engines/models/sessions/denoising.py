@@ -110,8 +110,8 @@ class ContinuousSession:
         rows = _Rows(self._head, torch.cat([*conditions], 1), scale, sampling)
         states = torch.cat([follow.states for follow in follows])
         places = torch.arange(len(scale), device=states.device)
-        followed = torch.cat([places[own][:count] for own, count in zip(wanted, counts, strict=True)])
-        whole = along(rows.some(followed), states, sampling)
+        followed = [places[own][:count] for own, count in zip(wanted, counts, strict=True)]
+        whole = along(rows.some(torch.cat(followed) if len(asked) > 1 else slice(counts[0])), states, sampling)
         own = _slices(counts)
         verifications = [follow.verify(whole[:, o]) for follow, o in zip(follows, own, strict=True)]
         ended = _verify(verifications, [places[each] for each in wanted], rows, sampling)
@@ -132,15 +132,15 @@ class _Rows:
     def every(self) -> Denoiser:
         return self._denoiser(self._condition, self._scale)
 
-    def some(self, index: Int[Tensor, " N"]) -> Denoiser:
-        """The head, conditioned on some of the tokens."""
+    def some(self, index: slice | Int[Tensor, " N"]) -> Denoiser:
+        """The head, conditioned on some of the tokens; a slice copies nothing."""
         if len(self._condition) == 1 and isinstance(self.every, Conditioned):
             return self.every.rows(index)
         return self._denoiser(self._condition[:, index], self._scale[index])
 
     def one(self, index: Int[Tensor, "1"], count: int) -> Denoiser:
         """The head, conditioned on one token, for `count` noisy ones."""
-        alone = self.some(index)
+        alone = self.some(slice(int(index), int(index) + 1))
         return alone if isinstance(alone, Conditioned) else self.some(index.expand(count))
 
     def log_density(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
