@@ -6,6 +6,7 @@ from typing import Any, Final
 from engines.config import make_config
 from engines.config import settings as settings_of
 from engines.continuous.denoising import ContinuousSampling
+from engines.continuous.drafting import few_tries
 from engines.diffusion_lm.sequence import TextSampling
 from engines.methods import (
     ar,
@@ -52,7 +53,7 @@ METHODS: Final[dict[str, Method]] = {
                "arXiv 2411.11925", cspd.deviation, rules=rules.last_step, drafter=lambda config: config.drafter),
         Method("cspd-block", "CSpD, whole paths", "continuous-ar", cspd_block.Config, cspd_block.decode,
                "a small model drafts vectors, a large one judges all steps of their denoising at once",
-               "arXiv 2411.11925 and 2403.10444", cspd_block.deviation, rules=rules.whole_path,
+               "arXiv 2411.11925 and 2403.10444", few_tries, rules=rules.whole_path,
                drafter=lambda config: config.drafter),
         Method("cspd-release", "CSpD as released", "continuous-ar", cspd_release.Config, cspd_release.decode,
                "accepts nearly all that a small model drafts, and takes nothing back; lossy", "arXiv 2411.11925",

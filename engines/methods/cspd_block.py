@@ -7,7 +7,7 @@ verdicts, of which docs/methods/cspd-block.md says why, are in engines/continuou
     n         drafts accepted, up to the first whose path is not accepted as a whole
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Final, Literal
 
@@ -16,7 +16,7 @@ import torch
 from engines.config import Knob
 from engines.continuous import block_verification, maximal
 from engines.continuous.denoising import ContinuousTask
-from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, few_tries, next_block
+from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, next_block
 from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
@@ -40,11 +40,6 @@ class Config(DraftedSampling):
         Literal["block", "maximal"],
         Knob("Verdict", "block: a rejected path is kept as far as it fits. maximal: it is drawn anew. Both are exact."),
     ] = "block"
-
-
-def deviation(config: Config) -> str:
-    """What keeps these settings from being lossless."""
-    return few_tries(config)
 
 
 def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
@@ -72,6 +67,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         )
         paths = ask_paths((yield request))
         assert paths.continuation is not None and paths.continuation.coins is not None
+        drawn = replace(drawn, densities=())  # a record is not to hold what the drafter's head computed
         own, coins = paths.continuation, paths.continuation.coins
         token = torch.cat([x, own.token]).index_copy(0, own.row, own.token)
         n = coins.rejection
