@@ -9,9 +9,8 @@ Step by step, x_{t-1} follows the mixture of the same Gaussians, weighted by P(k
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import torch
 from jaxtyping import Float
@@ -44,13 +43,13 @@ class Bridge:
         below = first.softmax(-1).cumsum(-1) < pick[:, None]
         k = below.sum(-1).clamp(max=below.shape[-1] - 1)
         row = torch.arange(len(x), device=x.device)
-        slope = self.slope[:-1, row, k]
         drift = self.offset[:-1, row, k] + self.std[:-1, row, k] * noise[:, 1:].transpose(0, 1)
-        states = [x]
-        for offset, factor in zip(drift.unbind(), slope.unbind(), strict=True):
-            states.append(torch.addcmul(offset, factor, states[-1]))
-        drawn = torch.stack(states, 1)
-        return Paths(self._along(drawn, first), drawn, densities=tuple(map(self._density, range(len(x)))))
+        # Each state is a slope times the one before, and a drift; over the product of the slopes, drifts add up.
+        product = self.slope[:-1, row, k].cumprod(0)
+        after = product * (x + (drift / product).cumsum(0))
+        drawn = torch.cat([x[None], after]).transpose(0, 1)
+        densities = tuple(partial(self._log_density_of, row) for row in range(len(x)))
+        return Paths(self._along(drawn, first), drawn, densities=densities)
 
     def _along(self, before: Float[Tensor, "M n D"], first: Float[Tensor, "M K"]) -> Gaussians:
         """The distributions of all steps, [n, M], given the states before each and all that came before those."""
@@ -65,10 +64,10 @@ class Bridge:
         steps = self._each(torch.addcmul(self.offset, self.slope, x[:-1]), x[1:], self.std).sum(0)
         return (self._weight(states[:, 0]).log_softmax(-1) + steps).logsumexp(-1)
 
-    def _density(self, row: int) -> Callable[[Tensor], Tensor]:
+    def _log_density_of(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
         own = slice(row, row + 1)
         far = (self.log_prior[own], self.far_mean[own], self.far_variance[own])
-        return Bridge(*far, self.slope[:, own], self.offset[:, own], self.std[:, own]).log_density
+        return Bridge(*far, self.slope[:, own], self.offset[:, own], self.std[:, own]).log_density(states)
 
     def _weight(self, x: Float[Tensor, "N D"]) -> Float[Tensor, "N K"]:
         """Logarithms of the weights of the Gaussians given x_T, up to a number."""
