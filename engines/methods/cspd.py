@@ -9,7 +9,7 @@ Symbols:
               or, if all were accepted, drawn from the target's own distribution
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -82,6 +82,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             continue
         # Sample x_1 .. x_gamma from the draft model, one after the other, along Y_q.
         x, drawn = yield from draft(block, min(settled, fed))
+        drawn = replace(drawn, densities=())  # a record is not to hold what the drafter's head computed
         # Denoise gamma + 1 positions by the target in one pass, along Y_p.
         noise = block.noise if config.align else noise_at(block.position, task, config.steps, chance, " of the target")
         request = PathForward(

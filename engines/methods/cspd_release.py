@@ -4,7 +4,7 @@ Symbols are those of cspd.py; docs/methods/cspd-release.md has a table of what d
 authors' code gives up after 100 proposals and returns zeros, a plain draw of the target's stands in.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Literal
 
@@ -57,6 +57,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             done, settled = torch.cat([done, token]), start
             continue
         x, drawn = yield from draft(block, min(settled, fed), mean=True)
+        drawn = replace(drawn, densities=())  # a record is not to hold what the drafter's head computed
         request = PathForward(
             torch.cat([done, x]),
             done=start,
