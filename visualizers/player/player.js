@@ -138,7 +138,7 @@ class Player {
     if (shape !== lane.shape) {
       lane.shape = shape;
       this.refresh();
-    } else this.stage.fit();
+    } else if (lane === this.stage.lane) this.stage.fit();
     this.schedule();
   }
 
