@@ -10,7 +10,7 @@ from support.browser import SNAPSHOT, accessible, visit
 TOUR = (
     (2, "8 drafts at once.", "({ drafts, judged }) => drafts === 8 && !judged"),
     (3, "8 of 8 drafts accepted in one pass.", "({ drafts, judged }) => drafts === 0 && !judged"),
-    (4, "The coin fell above p: rejected.", "({ coin, columns, apart }) => coin > columns?.[0].p && !apart"),
+    (4, "The coin fell above p: rejected.", "({ coin, verdict, apart }) => coin > verdict?.columns[0].p && !apart"),
     (5, "is drawn from the residual.", "({ apart, scaled }) => apart === 1 && scaled === 1"),
 )
 """Scenes, what the stage says where they stand, and what it shows."""
@@ -18,8 +18,7 @@ ON_STAGE = """(holds) => {
   const { playing, now, stage: { drawn } } = draftscopePlayers.viewer;
   const { words, verdict } = drawn ?? { words: [] };
   const drafts = words.filter(({ kind, alpha }) => alpha < 1 && kind !== "rejected").length;
-  const told = { drafts, judged: Boolean(verdict), columns: verdict?.verdict.columns, ...verdict };
-  return drawn && !playing && now > 1 && holds(told);
+  return drawn && !playing && now > 1 && holds({ drafts, judged: Boolean(verdict), ...verdict });
 }"""
 
 
