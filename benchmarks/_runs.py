@@ -162,12 +162,9 @@ def speed(pairs: Sequence[Pair]) -> Row:
 
 def in_lockstep(jobs: Sequence[Job], repeats: int, label: str) -> Claim:
     """What share bare passes have of the time of lockstep, and what that gains; `numbers` are the last repetition's."""
-    ratios, shares = [], []
-    for _ in range(repeats):
-        batch, singles = decode(jobs), [decode([one]) for one in jobs]
-        alone = sum(run.seconds for run in singles)
-        ratios.append(alone / batch.seconds)
-        shares.append(batch.bare_seconds / batch.seconds)
+    singles, batches = [decode([one]) for one in jobs], [decode(jobs) for _ in range(repeats)]
+    alone, batch = sum(run.seconds for run in singles), batches[-1]
+    ratios, shares = zip(*((alone / run.seconds, run.bare_seconds / run.seconds) for run in batches), strict=True)
     numbers = {"batch": len(jobs), "per_second": len(jobs) / batch.seconds, "per_second_alone": len(jobs) / alone}
     same = sum(run.tokens[0] == tokens for run, tokens in zip(singles, batch.tokens, strict=True))
     rates = f"{numbers['per_second']:.2f} against {numbers['per_second_alone']:.2f} a second"
