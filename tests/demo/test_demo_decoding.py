@@ -138,22 +138,22 @@ def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pyte
     model = StudioImage(Tokenizer(), Transformer(), torch.device("cpu"), ModelCard(id="untrained"))
     ordinary = Job(METHODS["ar"], model, "an owl in the forest", METHODS["ar"].config())
 
-    def first(count: int) -> tuple[list[str | None], Trace]:
+    def first(between: float, share: float) -> tuple[list[str | None], Trace]:
+        monkeypatch.setattr(decoding, "FRAME_SECONDS", between)
+        monkeypatch.setattr(decoding, "DRAWING", share)
         live = LiveRuns([ordinary])
         passes = live.passes()
-        pictures = [next(passes).frame for _ in range(count)]
+        pictures = [next(passes).frame for _ in range(3)]
         passes.close()
         return pictures, live.traces()[0]
 
-    monkeypatch.setattr(decoding, "FRAME_SECONDS", 0)
-    pictures, trace = first(3)
-    assert len(set(pictures)) == 3
+    pictures, trace = first(0, 1e9)
     assert all(picture and picture.startswith("data:image/webp;base64,") for picture in pictures)
-    assert len(trace.legend.frames) == 3  # the same pictures, but for the noise of decoding several at once
-    monkeypatch.setattr(decoding, "FRAME_SECONDS", 3600)
-    seldom, trace = first(3)
-    assert seldom == [pictures[0], None, None]
-    assert len(trace.legend.frames) == 3
+    assert len(set(pictures)) == len(trace.legend.frames) == 3  # but for the noise of decoding several at once
+    for between, share in ((3600, 1e9), (0, 0)):
+        seldom, trace = first(between, share)
+        assert seldom == [pictures[0], None, None]
+        assert len(trace.legend.frames) == 3
 
 
 def test_progress_arrives_while_the_work_goes_on_and_its_error_at_the_end() -> None:
