@@ -19,7 +19,7 @@ from traces.schema import Step, Trace
 FRAME_SECONDS: Final = 1 / 15
 """Between two pictures of a run under way at least."""
 DRAWING: Final = 0.2
-"""Most of the time of its passes that pictures of a run under way take: to draw a clip takes as long as 50 passes."""
+"""Most of the time of its passes that pictures of a run under way take: to draw a clip takes as long as 19 passes."""
 
 
 class Advance(NamedTuple):
