@@ -9,7 +9,7 @@ Batching, timing, recording, pausing and stopping are the driver's business.
 
 import math
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import torch
@@ -26,6 +26,7 @@ Role: TypeAlias = Literal["draft", "target", "self"]
 FATE_CODES: Final = {fate: code for code, fate in enumerate(Fate)}
 NO_ENTRY: Final = -1
 """Fate code of a column entry that a step turned out not to have."""
+_NONE: Final = torch.empty(0, dtype=torch.long)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +118,9 @@ class Decision:
 
     position: Int[Tensor, " E"]
     token: Int[Tensor, " E"] | Float[Tensor, "E D"]
-    fate: Int[Tensor, " E"] | Callable[[], Int[Tensor, " E"]]
-    """Codes of FATE_CODES, or NO_ENTRY; or what works them out, for the record alone. See `fates`."""
-    readback: Int[Tensor, " R"]
+    fate: Int[Tensor, " E"] = _NONE
+    """Codes of FATE_CODES, or NO_ENTRY; none where they are among the details."""
+    readback: Int[Tensor, " R"] = field(kw_only=True)
     """What the decoder wants to know on the host; it is sent back as a tuple."""
     draft: Int[Tensor, " W"] | Float[Tensor, "W D"] | None = None
     """Columns that speak of drafts cover the first W <= E entries."""
@@ -135,24 +136,20 @@ class Decision:
     coin: Float[Tensor, " W"] | None = None
     numbers: Mapping[str, Tensor] = field(default_factory=dict)
     """The method's own columns [W], named in traces.measures."""
-    measures: Callable[[], Mapping[str, Tensor]] | None = None
-    """More of them, worked out for the record alone."""
-    signals: Mapping[str, float | Tensor | Callable[[], Tensor]] = field(default_factory=dict)
-    """The method's own numbers of the step, named in traces.measures; tensors, or what makes them, have one element."""
+    signals: Mapping[str, float | Tensor] = field(default_factory=dict)
+    """The method's own numbers of the step, named in traces.measures; tensors have one element."""
     row: Int[Tensor, " E"] | None = None
     """Row of the pass that an entry speaks of, where there are several."""
     graph: DraftGraph | None = None
-    walks: Callable[[], Float[Tensor, "W S C"]] | None = None
-    """How the drafts were denoised, worked out for the record alone: draft and target in the plane, two numbers each,
-    and their squared distance, at x_T .. x_0; where the target follows the drafts' paths also log p / q of the step
-    that led there, 0 for x_T."""
-    recorded: Callable[[], "Decision"] | None = None
-    """What is recorded in its place, worked out for the record alone."""
+    walks: Float[Tensor, "W S C"] | None = None
+    """How the drafts were denoised: draft and target in the plane, two numbers each, and their squared distance, at
+    x_T .. x_0; where the target follows the drafts' paths also log p / q of the step that led there, 0 for x_T."""
+    details: Callable[[], Mapping[str, Any]] | None = None
+    """Works out fields, by name, for the record alone, when it is written."""
 
-    @property
-    def fates(self) -> Int[Tensor, " E"]:
-        """Codes of FATE_CODES, or NO_ENTRY."""
-        return self.fate if isinstance(self.fate, Tensor) else self.fate()
+    def complete(self) -> "Decision":
+        """The same with its details."""
+        return self if self.details is None else replace(self, details=None, **self.details())
 
 
 T = TypeVar("T")

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Literal, TypeAlias
 
 import torch
@@ -76,15 +75,17 @@ class Window:
         return Decision(
             position,
             after,
-            partial(self._fates, after, verdict.rejection, gain),
-            readback,
+            readback=readback,
             draft=self.x,
             p=probs[: len(self)],
             q=self.q,
             successive=True,
             accept_prob=verdict.accept_prob,
             coin=verdict.coin,
-            measures=lambda: {"age": self.age, "initial": self.age == 0, **(numbers or {})},
+            details=lambda: {
+                "fate": self._fates(after, verdict.rejection, gain),
+                "numbers": {"age": self.age, "initial": self.age == 0, **(numbers or {})},
+            },
         )
 
     def _fates(self, after: Int[Tensor, " E"], r: Int[Tensor, ""], gain: Int[Tensor, ""]) -> Int[Tensor, " E"]:

@@ -91,7 +91,7 @@ class Block:
         """Tokens drawn from their own distributions."""
         code = torch.full_like(self.position, FATE_CODES[fate])
         numbers = {"last_std": distribution.std.mean((-1, -2)), "noise_norm": self.noise.last.norm(dim=-1)}
-        return Decision(self.position, token, code, code[:0], numbers=numbers | {"guidance": self.guidance})
+        return Decision(self.position, token, code, readback=code[:0], numbers=numbers | {"guidance": self.guidance})
 
 
 def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:

@@ -14,6 +14,7 @@ from engines.continuous.rejection import DensityRatio, Ratio, Replacements
 from engines.continuous.request import Continuation, Paths, plane
 from engines.protocol import Decision
 from engines.sampling.coupling import Verdicts
+from engines.sampling.verification import fates_and_bonus
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,25 +41,27 @@ class Verified:
     def decision(
         self,
         token: Tensor,
-        fate: Tensor | Callable[[], Tensor],
         coins: Verdicts,
         numbers: Callable[[], Mapping[str, Tensor]],
         readback: Tensor,
+        fate: Tensor | None = None,
     ) -> Decision:
-        """The Decision on the block; `numbers` are what the method adds to the measures of the last step.
+        """The Decision on the block, by default up to the first rejection.
 
-        Both are worked out for the record alone.
+        `numbers` makes what the method adds to the measures of the last step, for the record alone.
         """
         return Decision(
             self.block.position,
             token,
-            fate,
-            readback,
+            readback=readback,
             draft=self.x,
             accept_prob=coins.accept_prob,
             coin=coins.coin,
-            measures=lambda: {**self._measures(), **self._on_the_line(token[: self.block.W]), **numbers()},
-            walks=self.walks,
+            details=lambda: {
+                "fate": fates_and_bonus(coins.rejection, self.block.W) if fate is None else fate,
+                "numbers": {**self._measures(), **self._on_the_line(token[: self.block.W]), **numbers()},
+                "walks": self.walks(),
+            },
         )
 
     def walks(self) -> Float[Tensor, "W S C"]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -90,10 +90,10 @@ def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bo
     )
 
 
-def with_verdicts(
+def verdicts(
     decision: Decision, rows: Branches, drafts: RankedDrafts, outcome: Accepted, probs: Float[Tensor, "K m V"]
-) -> Decision:
-    """Put before a decision on the winner's open positions what became of every drafted one, and how the graph did.
+) -> dict[str, Any]:
+    """Columns that put before a complete decision on the winner's open positions what became of every drafted one.
 
     A draft is judged by the row that accepted the smallest accepted set that holds it, or else by the winner; it is
     rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
@@ -113,19 +113,18 @@ def with_verdicts(
         "level": size[first],
     }
     mine = {"level": torch.zeros_like(decision.position)} | dict(decision.numbers)
-    return replace(
-        decision,
-        position=torch.cat([decision.position[order], decision.position]),
-        token=torch.cat([draft, decision.token]),
-        fate=torch.cat([torch.where(won, FATE_CODES[Fate.ACCEPTED], rejected), decision.fates]),
-        draft=draft,
-        p=p,
-        q=drafts.probs[order],
-        probs=torch.cat([p, probs[winner][0]]),
-        numbers={name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
-        row=torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
-        graph=draft_graph(rows, outcome.accepted, outcome.accepted_under),
-    )
+    return {
+        "position": torch.cat([decision.position[order], decision.position]),
+        "token": torch.cat([draft, decision.token]),
+        "fate": torch.cat([torch.where(won, FATE_CODES[Fate.ACCEPTED], rejected), decision.fate]),
+        "draft": draft,
+        "p": p,
+        "q": drafts.probs[order],
+        "probs": torch.cat([p, probs[winner][0]]),
+        "numbers": {name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
+        "row": torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
+        "graph": draft_graph(rows, outcome.accepted, outcome.accepted_under),
+    }
 
 
 def with_scores(
@@ -145,7 +144,7 @@ def with_scores(
         decision,
         position=torch.cat([decision.position[order], decision.position]),
         token=torch.cat([to_device(drafts.token, score.device)[order], decision.token]),
-        fate=torch.cat([lost, decision.fates]),
+        fate=torch.cat([lost, decision.fate]),
         probs=torch.cat([drafts.probs[order], *([] if decision.probs is None else [decision.probs])]),
         numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
         row=torch.cat([first[order], winner.expand(len(decision.position))]),

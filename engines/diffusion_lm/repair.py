@@ -3,6 +3,7 @@
 A position that holds a token is read like an open one: the model is given the token and says what should stand there.
 """
 
+from functools import partial
 from typing import Final
 
 import torch
@@ -19,10 +20,14 @@ MOST_PASSES: Final = 16
 
 
 def repair(probs: Tensor, held: Tensor, threshold: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The likeliest tokens, their probability and the fates [m] of positions that hold a token: edited, or no entry."""
+    """The likeliest tokens [m] of positions that hold one, their probability, and whether they take its place."""
     confidence, token = probs.max(-1)
-    edited = unmasking.edits(confidence, token, to_device(held, probs.device), threshold)
-    return token, confidence, torch.where(edited, FATE_CODES[Fate.EDITED], NO_ENTRY)
+    return token, confidence, unmasking.edits(confidence, token, to_device(held, probs.device), threshold)
+
+
+def fates(edited: Tensor) -> Tensor:
+    """The fates of positions that hold a token: edited, or no entry."""
+    return torch.where(edited, FATE_CODES[Fate.EDITED], NO_ENTRY)
 
 
 def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Part[None]:
@@ -30,8 +35,8 @@ def polish(row: Row, threshold: float, passes: int = MOST_PASSES) -> Part[None]:
     position = row.written
     for _ in range(passes if threshold < 1 and len(position) else 0):
         probs = ask_probs((yield row.look("edit", read=position)))
-        token, confidence, fate = repair(probs, row.tokens[position], threshold)
-        decided, signals = (token, fate, fate != NO_ENTRY), {"open": len(row.open), "committed": 0}
-        answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
+        token, confidence, edited = repair(probs, row.tokens[position], threshold)
+        decided = token, partial(fates, edited), edited
+        answer = yield row.decision(position, decided, probs, confidence, open=len(row.open), committed=0)
         if not row.write(position, ask_numbers(answer)):
             return

@@ -8,7 +8,7 @@ block predicts the next one's first token, and so comes before it (Fast-dLLM v2,
 ordinary autoregressive decoding, in one pass a token.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -228,16 +228,21 @@ class Row:
     def decision(
         self,
         position: Int[Tensor, " m"],
-        decided: tuple[Tensor, Tensor | Callable[[], Tensor], Tensor],
+        decided: tuple[Tensor, Callable[[], Tensor], Tensor],
         probs: Float[Tensor, "m V"],
-        numbers: Mapping[str, Tensor],
-        signals: Mapping[str, Any],
+        confidence: Float[Tensor, " m"],
+        **signals: float | Tensor,
     ) -> Decision:
         """What a pass made of positions, to be answered for `write`; `decided` are tokens, fates and which are kept."""
         token, fate, kept = decided
         place, readback = to_device(position - self.prompt_length, probs.device), torch.cat([token, kept.long()])
         signals = {"block": self.number, **signals}
-        return Decision(place, token, fate, readback, probs=probs, numbers=numbers, signals=signals)
+
+        def details() -> dict[str, Any]:
+            counts = {"committed": kept.sum(), **signals}
+            return {"fate": fate(), "numbers": {"confidence": confidence}, "signals": counts}
+
+        return Decision(place, token, readback=readback, probs=probs, details=details)
 
     def move_on(self) -> None:
         """Go on to the next block if this one is full."""

@@ -89,8 +89,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         ruled, passed = _choose(confidence, to_device(position, probs.device), config, taken)
         chosen = ruled | to_device(row.carried(position), probs.device) if task.shift else ruled
         decided = token, partial(unmasking.fates, chosen, ruled & ~passed), chosen
-        signals = {"open": len(position), "committed": chosen.sum}
-        answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
+        answer = yield row.decision(position, decided, probs, confidence, open=len(position))
         row.write(position, ask_numbers(answer))
         row.move_on()
         iteration, taken = iteration + 1, taken + 1 if row.block == block else 0

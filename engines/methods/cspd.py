@@ -23,7 +23,6 @@ from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
-from engines.sampling.verification import fates_and_bonus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +106,6 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         new = draw_replacements(ratio, rejected, config.tries, chance, block.draw("residual"))
         token = torch.cat([torch.where(rejected[:, None], new.token, x), y[W:]])
         numbers = partial(search, rejected, new, partial(dict, log_ratio=log_ratio))
-        gain = (n + 1)[None]
-        (count,) = ask_numbers((yield verified.decision(token, fates_and_bonus(n, W), coins, numbers, gain)))
+        (count,) = ask_numbers((yield verified.decision(token, coins, numbers, (n + 1)[None])))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1
     return done

@@ -21,7 +21,6 @@ from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
 from engines.sampling.chance import Chance
-from engines.sampling.verification import fates_and_bonus
 
 VERDICTS: Final = {
     "block": (block_verification.following, block_verification.measured),
@@ -73,9 +72,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         n = coins.rejection
         rejected = torch.arange(W, device=x.device) == n
         numbers = partial(search, rejected, own, partial(measured, drawn, paths, x))
-        decision = Verified(block, x, drawn, token[:W], paths).decision(
-            token, partial(fates_and_bonus, n, W), coins, numbers, (n + 1)[None]
-        )
-        (count,) = ask_numbers((yield decision))
+        verified = Verified(block, x, drawn, token[:W], paths)
+        (count,) = ask_numbers((yield verified.decision(token, coins, numbers, (n + 1)[None])))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1
     return done

@@ -74,11 +74,11 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         coins = accept(log_ratio, chance, block.draw("verify"))
         new = draw_replacements(ratio, ~coins.kept, config.tries, chance, block.draw("residual"))
         token = torch.where(coins.kept[:, None], x, new.token)
-        fate = torch.where(coins.kept, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.RESAMPLED])
         numbers = partial(
             search, ~coins.kept, new, partial(dict, log_ratio=log_ratio, soft_log_ratio=ratio.softened(x))
         )
-        yield verified.decision(token, fate, coins, numbers, fate[:0])
+        fate = torch.where(coins.kept, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.RESAMPLED])
+        yield verified.decision(token, coins, numbers, fate[:0], fate)
         # What the target's cache holds of drafts, other tokens have replaced.
         done, settled, fed = torch.cat([done, token]), start, start + W - 1
     return done

@@ -4,15 +4,16 @@ docs/methods/editing.md has the rule.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final
 
 import torch
 
 from engines.config import Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.repair import MOST_PASSES, polish, repair
+from engines.diffusion_lm.repair import MOST_PASSES, fates, polish, repair
 from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
-from engines.protocol import NO_ENTRY, Decoder, ask_numbers, ask_probs
+from engines.protocol import Decoder, ask_numbers, ask_probs
 from engines.sampling.chance import Chance
 from engines.to_device import to_device
 
@@ -58,10 +59,10 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         chosen = unmasking.dynamic(confidence, config.threshold, 1) | to_device(row.carried(position), all_probs.device)
         rescued = chosen & (confidence <= config.threshold)
         repaired, sure, edited = repair(all_probs[count:], row.tokens[written], config.edit)
-        after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
-        decided = after, torch.cat([unmasking.fates(chosen, rescued), edited]), kept
-        numbers = {"confidence": torch.cat([confidence, sure])}
-        answer = yield row.decision(both, decided, all_probs, numbers, {"open": count, "committed": chosen.sum()})
+        after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited])
+        decided = after, partial(torch.cat, [unmasking.fates(chosen, rescued), fates(edited)]), kept
+        sure = torch.cat([confidence, sure])
+        answer = yield row.decision(both, decided, all_probs, sure, open=count, committed=chosen.sum())
         row.write(both, ask_numbers(answer))
         if row.settled:
             yield from polish(row, config.edit, config.passes)

@@ -4,6 +4,7 @@ Our reading of the abstract and of one line in PSD (arXiv 2605.15609, App. B.2),
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Final
 
 import torch
@@ -60,9 +61,8 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         few = sure.sum() < (_ENOUGH if config.explore else 1)
         rescued = explored & few & ~sure
         kept = sure | rescued | to_device(row.carried(position), probs.device)
-        decided = token, unmasking.fates(kept, rescued), kept
-        signals = {"open": len(position), "confident": sure.sum(), "committed": kept.sum()}
-        answer = yield row.decision(position, decided, probs, {"confidence": confidence}, signals)
+        decided = token, partial(unmasking.fates, kept, rescued), kept
+        answer = yield row.decision(position, decided, probs, confidence, open=len(position), confident=sure.sum())
         row.write(position, ask_numbers(answer))
         row.move_on()
         iteration += 1

@@ -5,7 +5,7 @@ policy that reveals one token a step this is Spiffy (arXiv 2509.18085).
 """
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import torch
 
@@ -144,27 +144,26 @@ def _step(
     token, kept = torch.where(speculated, draft, token), revealed | speculated
     rank = branches.ranked(best, ~kept)
 
-    def recorded() -> Decision:
+    block = row.number
+
+    def details() -> dict[str, Any]:
         fate = unmasking.fates(revealed, chosen & ~passed)
         counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
-        decision = replace(
-            made,
-            fate=torch.where(speculated, NO_ENTRY, fate),  # recorded by with_verdicts
-            numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
-            signals={"block": row.number, "open": len(position), "winner": winner, **counts},
-            recorded=None,
-        )
+        fields: dict[str, Any] = {
+            "fate": torch.where(speculated, NO_ENTRY, fate),  # the verdicts have theirs
+            "numbers": {"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
+            "signals": {"block": block, "open": len(position), "winner": winner, **counts},
+        }
         if drafts is None or outcome is None:
-            return decision
-        return branches.with_verdicts(decision, rows, drafts, outcome, probs)
+            return fields
+        return fields | branches.verdicts(replace(made, details=None, **fields), rows, drafts, outcome, probs)
 
     made = Decision(
         to_device(rows.position, probs.device),
         token,
-        lambda: unmasking.fates(kept, chosen & ~passed),
         readback=torch.cat([speculated.sum()[None], token, rank]),
         probs=probs_now,
-        recorded=recorded,
+        details=details,
     )
     won, *answer = ask_numbers((yield made))
     return branches.proceed(row, answer, probs_now), won

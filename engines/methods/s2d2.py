@@ -12,7 +12,7 @@ from torch import Tensor
 
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import routing, s2d2_layouts, unmasking
-from engines.diffusion_lm.repair import polish, repair
+from engines.diffusion_lm.repair import fates, polish, repair
 from engines.diffusion_lm.sequence import Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Part, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
@@ -134,19 +134,19 @@ def _draft(
     chosen = ruled | carried
     fate = unmasking.fates(chosen, ruled & (confidence <= config.threshold))
     repaired, _, edited = repair(all_probs[count:], row.tokens[written], config.edit)
-    after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited != NO_ENTRY])
+    after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited])
     answer = yield Decision(
         places - row.prompt_length,
         after,
-        torch.cat([fate, edited]),
+        torch.cat([fate, fates(edited)]),
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
         probs=all_probs,
-        measures=lambda: (
-            {"confidence": confidence, "margin": routing.margin(probs)}
+        signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
+        details=lambda: {
+            "numbers": {"confidence": confidence, "margin": routing.margin(probs)}
             | {"entropy_share": routing.entropy_share(probs)}
             | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])}
-        ),
-        signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
+        },
     )
     *numbers, verify = ask_numbers(answer)
     row.write(both, numbers)
@@ -183,8 +183,8 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
         probs=torch.cat([p, drafts.probs[count:]]),
         accept_prob=verdict.accept_prob,
         coin=verdict.coin,
-        measures=lambda: {"estimate": drafts.estimate, **divergences(x[:count], q, p)},
         signals={"block": row.number, "open": len(x), "committed": (kept | topped).sum()},
+        details=lambda: {"numbers": {"estimate": drafts.estimate, **divergences(x[:count], q, p)}},
     )
     row.write(row.open, ask_numbers(answer))
     return (kept | topped).sum()

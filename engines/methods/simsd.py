@@ -193,8 +193,8 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
         probs=p,
         accept_prob=verdict.accept_prob,
         coin=verdict.coin,
-        measures=lambda: {"order": on.to(p.dtype), **divergences(x, q, p)},
         signals={"block": row.number, "open": len(row.open), "committed": (verdict.rejection + 1).clamp(max=gamma)},
+        details=lambda: {"numbers": {"order": on.to(p.dtype), **divergences(x, q, p)}},
     )
     rejection, *token = ask_numbers(answer)
     row.fill(drafts.position[rank].tolist()[: rejection + 1], token[: rejection + 1])

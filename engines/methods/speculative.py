@@ -123,13 +123,13 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         answer = yield Decision(
             position,
             after,
-            partial(fates_up_to, gain, fates_and_bonus(r, W)),
             readback=torch.cat([gain[None], over[None], after]),
             draft=x,
             p=p[:W],
             q=q,
             accept_prob=verdict.accept_prob,
             coin=verdict.coin,
+            details=partial(_details, gain, r, W),
         )
         gained, stop, *tokens = ask_numbers(answer)
         done, ended = torch.cat([done, after[:gained]]), bool(stop)
@@ -159,6 +159,10 @@ def _draft(task: Task, done: Tensor, count: int, kept: int, chance: Chance) -> P
         if drawn in task.ends:
             break
     return tokens[len(done) :], torch.cat(probs)
+
+
+def _details(gain: Tensor, r: Tensor, W: int) -> dict[str, Tensor]:
+    return {"fate": fates_up_to(gain, fates_and_bonus(r, W))}
 
 
 def _look_up(context: Sequence[int], copied_to: int, least: int) -> int:

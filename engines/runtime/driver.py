@@ -200,8 +200,8 @@ def drive(
                     batch=len(requests),
                     milliseconds=spent,
                 )
-                made = decision.recorded() if decision.recorded else decision
-                sequences[i].recording.add(Pass(request, made, call, likely))
+                held = answer.value.numel() if isinstance(answer.value, Tensor) else 0
+                sequences[i].recording.add(Pass(request, decision, call, likely, held))
         yield list(decisions)
 
 

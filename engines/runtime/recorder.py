@@ -1,7 +1,7 @@
 """From the Decisions of a run, on the device, to its Steps, on the host."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import isfinite
 from typing import Any, Final, TypeAlias
@@ -47,6 +47,8 @@ class Pass:
     call: Call
     likely: int = 0
     """As in `drive`."""
+    held: int = 0
+    """Probabilities of the answer."""
 
 
 class Recording:
@@ -59,9 +61,8 @@ class Recording:
 
     def add(self, one: Pass) -> None:
         """Keep a pass; what waits becomes steps unasked where it holds too many numbers."""
-        made = one.decision
         self._waiting.append(one)
-        self._held += sum(probs.numel() for probs in (made.p, made.q, made.probs) if probs is not None)
+        self._held += one.held
         if self._held > _MOST_HELD:
             self._convert()
 
@@ -79,9 +80,9 @@ class Recording:
 
 def to_steps(passes: Sequence[Pass]) -> list[Step]:
     """The steps of passes of a sequence, whose numbers go to the host together."""
+    passes = [replace(one, decision=one.decision.complete()) for one in passes]
     exact, numbers = zip(*(_tables(one.decision) for one in passes), strict=True)
-    given = [one.decision.signals.items() for one in passes]
-    signals = [{k: v() if callable(v) else v for k, v in of if callable(v) or isinstance(v, Tensor)} for of in given]
+    signals = [{k: v for k, v in one.decision.signals.items() if isinstance(v, Tensor)} for one in passes]
     whole = _to_host(exact, Tensor.tolist)
     rounded = _to_host([*numbers, *signals], _told)
     return list(map(_step, passes, whole, rounded, rounded[len(passes) :]))
@@ -128,9 +129,9 @@ def likeliest(decision: Decision, judged: Sequence[int], count: int) -> Iterator
 
 def _tables(made: Decision) -> tuple[Table, Table]:
     """Columns of a decision, flat: whole numbers, and numbers that are rounded."""
-    exact: dict[str, Tensor | None] = {"position": made.position, "fate": made.fates, "row": made.row}
+    exact: dict[str, Tensor | None] = {"position": made.position, "fate": made.fate, "row": made.row}
     numbers: dict[str, Tensor | None] = {"accept_prob": made.accept_prob, "coin": made.coin}
-    numbers |= {**made.numbers, **(made.measures() if made.measures else {}), **derive(made)}
+    numbers |= {**made.numbers, **derive(made)}
     for name, tokens in (("token", made.token), ("draft", made.draft)):
         (numbers if tokens is not None and tokens.ndim > 1 else exact)[name] = tokens
     if made.probs is not None:
@@ -193,7 +194,7 @@ def _step(one: Pass, whole: Lists, numbers: Lists, signals: Lists) -> Step:
         signals=counts | {name: value for name, value in (known | measured).items() if isfinite(value)},
         mask=one.request.drawn(),
         graph=None if made.graph is None else _nodes(made.graph, _in_rows(whole["graph"], len(made.graph.parents))),
-        paths=None if made.walks is None else _paths(made.walks().double().cpu().numpy(), real, fate),
+        paths=None if made.walks is None else _paths(made.walks.double().cpu().numpy(), real, fate),
     )
 
 

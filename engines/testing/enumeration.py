@@ -71,7 +71,7 @@ class Enumerator:
 
     def hear(self, decision: Decision) -> None:
         """Note which positions are final."""
-        for position, fate in zip(decision.position.tolist(), decision.fates.tolist(), strict=True):
+        for position, fate in zip(decision.position.tolist(), decision.complete().fate.tolist(), strict=True):
             if fate in _FINAL:
                 self.settled.add(position)
 

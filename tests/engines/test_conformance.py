@@ -18,8 +18,7 @@ from engines.methods import METHODS, ar, blockwise, continuous, scd
 from engines.methods.method import Method, lossless
 from engines.methods.speculative import EAGLES
 from engines.protocol import Decision, Decoder
-from engines.runtime import driver
-from engines.runtime.driver import Run
+from engines.runtime import driver, recorder
 from engines.sampling import coupling
 from engines.sampling.chance import Chance, Draw, SeededChance
 from engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, promises
@@ -286,19 +285,20 @@ class Watched:
 
     met = False
 
-    def __call__(self) -> Tensor:
+    def __call__(self) -> dict[str, Any]:
         self.met = True
-        return torch.empty(0, 0, 5)
+        return {}
 
 
-def test_recording_that_changes_tokens_is_caught() -> None:
+def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def decode(task: Any, config: Any, chance: Chance) -> Decoder:
         watched, inner, told = Watched(), ar.decode(task, config, chance), None
         for _ in range(task.length):
             told = yield inner.send(told)
-            told = yield replace(cast(Decision, inner.send(told)), walks=watched)
+            told = yield replace(cast(Decision, inner.send(told)), details=watched)
         return torch.full((task.length,), int(watched.met))
 
+    monkeypatch.setattr(recorder, "_MOST_HELD", -1)  # steps are made after every pass
     assert "a recorded run has other tokens" in unkept(mutant("ar", decode))["recording changes nothing"]
 
 
@@ -339,14 +339,14 @@ def test_a_pass_that_makes_no_step_is_caught(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_trace_that_disturbs_the_run_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    proper = Run.trace
+    proper = driver.Run.trace
 
-    def disturbing(self: Run) -> Trace:
+    def disturbing(self: driver.Run) -> Trace:
         made = proper(self)
         if not self._sequence.result:
             self._sequence.steps.append(self._sequence.steps[-1])
         return made
 
-    monkeypatch.setattr(Run, "trace", disturbing)
+    monkeypatch.setattr(driver.Run, "trace", disturbing)
     with pytest.raises(DoesNotHoldError, match="it ends elsewhere"):
         CHECKS["stops and goes on"](subject(METHODS["simsd"]))

@@ -65,7 +65,7 @@ def test_a_survivors_distribution_is_the_one_that_just_judged_it(values: dict[st
     checked = 0
     for _, probs, decision in passes(asked):
         for i, position in enumerate(decision.position[: len(decision.draft)].tolist()):
-            if decision.measures()["age"][i] > 0:
+            if decision.complete().numbers["age"][i] > 0:
                 assert torch.equal(decision.q[i], before[position])
                 checked += 1
         before = {p: probs[i] for i, p in enumerate(decision.position.tolist())}

@@ -31,7 +31,7 @@ def decision() -> Decision:
     draft = torch.tensor([10, 20, 89_999, 40, 50, 60])
     token = torch.tensor([10, 20, 31_337, 40, 50, 60, 70])
     none = torch.empty(0, dtype=torch.long)
-    return Decision(torch.arange(W + 1), token, torch.tensor(codes), none, draft=draft, p=p, q=q)
+    return Decision(torch.arange(W + 1), token, torch.tensor(codes), readback=none, draft=draft, p=p, q=q)
 
 
 def test_the_likeliest_tokens_of_each_distribution_are_kept() -> None:

@@ -39,7 +39,7 @@ def steps(asked: Job) -> Iterator[Step]:
     for request, probs, decision in passes(asked):
         where = decision.position + len(task.prompt)
         yield Step(request, row.clone(), probs, where.tolist())
-        kept = torch.isin(decision.fates, torch.tensor(FINAL))
+        kept = torch.isin(decision.complete().fate, torch.tensor(FINAL))
         row[where[kept]] = decision.token[kept]
 
 

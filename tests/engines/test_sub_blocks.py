@@ -75,7 +75,7 @@ def test_every_method_takes_a_blocks_first_token_from_the_pass_that_stores_the_b
             met += 1
             assert places == [int(request.position[-1]) + 1]
             assert places[0] % 8 == 0
-            assert [list(Fate)[code].final for code in decision.fates.tolist()] == [True]
+            assert [list(Fate)[code].final for code in decision.complete().fate.tolist()] == [True]
         else:
             assert int(request.position[request.keep]) not in places
     assert met >= 2
