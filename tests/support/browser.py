@@ -14,15 +14,7 @@ from playwright.sync_api import TimeoutError as LateError
 
 expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 
-_ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic"]
 
 _contexts: WeakKeyDictionary[Browser, dict[str, BrowserContext]] = WeakKeyDictionary()
 
@@ -73,6 +65,8 @@ def visit(
     kept = {} if alone else _contexts.setdefault(browser, {})
     context = kept.get(repr(options)) or kept.setdefault(repr(options), browser.new_context(**options))
     context.set_default_timeout(60_000)
+    if not alone and not context.pages:
+        context.new_page()  # a tab of a window that is there takes half the time of a window of its own
     wrong, own = list[str](), ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
 
     def watch(page: Page) -> None:
