@@ -2,8 +2,10 @@
 
 import gc
 import os
+import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 os.environ["GRADIO_ANALYTICS_ENABLED"] = "False"
@@ -30,17 +32,35 @@ def _every_shape_is_checked() -> None:
     shapes.begin()
 
 
+_open = ExitStack()
+_browsers: list[Any] = []
+
+
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium, for the tests of a module: where it stays open, what prints figures cannot start an event loop."""
+def browser() -> Any:
+    """Chromium, or its headless shell, which takes less time. Tests that follow each other share it."""
     from support.browser import chromium
 
-    with chromium() as running:
-        yield running
+    if not _browsers:
+        _browsers.append(_open.enter_context(chromium(shutil.which("chromium-headless-shell"))))
+    return _browsers[0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """Close the browser before a test without it: where it stays open, what prints figures starts no event loop."""
+    try:
+        yield
+    finally:
+        if "browser" not in getattr(nextitem, "fixturenames", ()):
+            _browsers.clear()
+            _open.close()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folders = [*dict.fromkeys(item.path.parent for item in items)]
+    items.sort(key=lambda item: (folders.index(item.path.parent), "browser" not in getattr(item, "fixturenames", ())))
     gc.freeze()  # what is imported by now stays, and is searched for garbage no more
     gc.enable()
     met = set[str]()

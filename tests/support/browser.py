@@ -16,7 +16,8 @@ expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 
 _ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic"]
 
-_contexts: WeakKeyDictionary[Browser, dict[str, BrowserContext]] = WeakKeyDictionary()
+_OPTIONS: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
+_shared: WeakKeyDictionary[Browser, BrowserContext] = WeakKeyDictionary()
 
 SNAPSHOT = "draftscopePlayers.viewer.snapshot()"
 _AXE = Axe().axe_script
@@ -39,14 +40,17 @@ _STILL = """async (read) => {
 }"""
 
 
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """A browser; the test is skipped where there is none."""
+def executable() -> str:
+    """The path of Chromium; the test is skipped where there is none."""
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-    if path is None:
-        pytest.skip("needs Chromium or Chrome on the path")
+    return path or pytest.skip("needs Chromium or Chrome on the path")
+
+
+@contextmanager
+def chromium(path: str | None = None) -> Iterator[Browser]:
+    """A browser, by the path of its program."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS)
+        browser = playwright.chromium.launch(executable_path=path or executable(), args=_ARGUMENTS)
         yield browser
         browser.close()
 
@@ -57,16 +61,19 @@ def visit(
 ) -> Iterator[Page]:
     """A page of the app, once its player is there; fails on script errors, dialogs and requests to elsewhere.
 
-    With `console`, whatever the browser writes as an error fails, too; `options` are those of the browser's context.
-    Visits with the same options share its cache, from which scripts are read again in half the time, unless one is
-    `alone`, as it has to be where its clock is changed.
+    With `console`, whatever the browser writes as an error fails, too; `options` are `viewport`, and what
+    `Page.emulate_media` takes. Visits share a cache, from which scripts are read again in half the time, and a window,
+    whose toolbar takes as long to draw as a page; but for one that is `alone`, as where its clock is changed.
     """
-    options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"} | options
-    kept = {} if alone else _contexts.setdefault(browser, {})
-    context = kept.get(repr(options)) or kept.setdefault(repr(options), browser.new_context(**options))
-    context.set_default_timeout(60_000)
-    if not alone and not context.pages:
-        context.new_page()  # a tab of a window that is there takes half the time of a window of its own
+    media = _OPTIONS | options
+    size = media.pop("viewport")
+    context = None if alone else _shared.get(browser)
+    if context is None:
+        context = browser.new_context(**_OPTIONS)
+        context.set_default_timeout(60_000)
+        if not alone:
+            _shared[browser] = context
+            context.new_page()  # keeps the window open
     wrong, own = list[str](), ("/".join(address.split("/")[:3]), "data:", "blob:", "file:")
 
     def watch(page: Page) -> None:
@@ -77,6 +84,8 @@ def visit(
 
     context.on("page", watch)
     page = context.new_page()
+    page.set_viewport_size(size)
+    page.emulate_media(**media)
     if address:
         page.goto(address, wait_until="load")
         page.wait_for_function(f"globalThis.draftscopePlayers?.viewer && {SNAPSHOT}.lanes.length === 2")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from support.browser import chromium, visit
+from support.browser import chromium, executable, visit
 from support.raster import jacobi, ordinary
 
 import visualizers.bundle as bundle
@@ -86,8 +86,7 @@ def test_page_shows_player_and_figures_without_a_request(traces: list[str], tmp_
     ("ending", "head"), [("pdf", b"%PDF-"), pytest.param("svg", b"<svg", marks=pytest.mark.slow), ("png", b"\x89PNG")]
 )
 def test_figure_files(traces: list[str], tmp_path: Path, ending: str, head: bytes) -> None:
-    with chromium():
-        pass
+    executable()
     target = tmp_path / f"race.{ending}"
     assert main([*traces, "--figure", "race", "-o", str(target)]) == 0
     data = target.read_bytes()
