@@ -6,7 +6,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page
 from support.apps import served
+from support.browser import visit
 from support.parts import Parts
 from support.raster import decoded
 
@@ -69,6 +71,15 @@ def small(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
     variables = {"SPACE_ID": "somebody/draftscope", "DRAFTSCOPE_WAITING": "2", "DRAFTSCOPE_PER_ADDRESS": "none"}
     with serving(library, tmp_path_factory.mktemp("small"), **variables, DRAFTSCOPE_RUN_SECONDS="none") as address:
         yield address
+
+
+@pytest.fixture
+def page(browser: Browser, server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """The app with those two recordings, opened; as a parameter its `address` behind the server's, and options."""
+    options = dict(getattr(request, "param", {}))
+    with visit(browser, f"{server}/{options.pop('address', '')}", **options) as opened:
+        opened.wait_for_function("globalThis.draftscopeOpened")
+        yield opened
 
 
 @contextmanager

@@ -2,17 +2,17 @@
 
 import re
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
-from support.browser import accessible, downloaded, press_once, visit
+from playwright.sync_api import Page, expect
+from support.browser import accessible, downloaded, press_once
 from support.raster import decoded
 
 from traces import write
 
+OWN = "#method=scd&model=toy-raster&seed=5&set.window=8&step=7"
 SEEN = "globalThis.draftscopePlayers?.viewer?.snapshot()"
 COMPARED = "globalThis.draftscopePlayers?.['compare-viewer']?.snapshot()"
 FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW = """async () => {
@@ -29,17 +29,7 @@ FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW = """async () => {
 }"""
 
 
-@pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    with visit(browser) as opened:
-        yield opened
-
-
-def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
-    page: Page, server: str, tmp_path: Path
-) -> None:
-    page.goto(server)
-    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
+def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: Page, tmp_path: Path) -> None:
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 2")  # before anything was ticked
     rows = page.locator("#tray-costs tbody tr")
@@ -109,8 +99,6 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(
 def test_a_computed_clock_gives_the_table_columns_comes_back_by_its_address_and_is_that_of_moving_pictures(
     page: Page, server: str, tmp_path: Path
 ) -> None:
-    page.goto(server)
-    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
     page.evaluate("draftscopePlayers.viewer.useClock('computed')")
     page.locator("#watch-moving-gif").click()
     downloaded(page, page.locator("#watch-moving-file a[download$='.gif']"), tmp_path / "race.gif")
@@ -129,10 +117,7 @@ def test_a_computed_clock_gives_the_table_columns_comes_back_by_its_address_and_
     page.wait_for_function(f"{COMPARED}?.clock === 'computed'")
 
 
-def test_a_tab_that_is_chosen_again_has_its_place_in_the_address_again(page: Page, server: str) -> None:
-    page.goto(server)
-    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
-    page.wait_for_function("globalThis.draftscopeOpened")
+def test_a_tab_that_is_chosen_again_has_its_place_in_the_address_again(page: Page) -> None:
     page.evaluate("draftscopePlayers.viewer.jump(7)")
     page.wait_for_function("location.hash.includes('step=7')")
     compare, watch, learn = (page.get_by_role("tab", name=name, exact=True) for name in ("Compare", "Watch", "Learn"))
@@ -158,8 +143,6 @@ def test_a_tab_that_is_chosen_again_has_its_place_in_the_address_again(page: Pag
 def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     page: Page, server: str, tmp_path: Path
 ) -> None:
-    page.goto(server)
-    page.wait_for_function(f"{SEEN}?.lanes.length === 2")
     page.locator("#again").get_by_role("button", name="Window L: 8").click()
     page.wait_for_function(f"{COMPARED}?.lanes.length === 3")
     expect(page.get_by_role("tab", name="Compare", exact=True)).to_have_attribute("aria-selected", "true")
@@ -177,14 +160,14 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
     page.wait_for_function(f"tokens => {told} === JSON.stringify(tokens)", arg=tokens)
 
 
+@pytest.mark.parametrize("page", [{"address": OWN}], indirect=True)
 def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, server: str) -> None:
-    page.goto(f"{server}#method=scd&model=toy-raster&seed=5&set.window=8&step=7")
     page.wait_for_function(
         f"{SEEN}?.now === 7 && document.querySelector('#outcome')?.innerText.includes('for') "
         "&& location.hash.includes('clock=passes')"
     )
     tokens = page.evaluate(SEEN)["lanes"][1]["tokens"]
-    assert page.evaluate("location.hash").startswith("#method=scd&model=toy-raster&seed=5&set.window=8&step=7")
+    assert page.evaluate("location.hash").startswith(OWN)
     page.get_by_role("button", name="Last", exact=True).first.click()
     assert page.evaluate(SEEN)["lanes"][1]["tokens"] == list(decoded("scd", 5, window=8).output.tokens or ())
     assert tokens != page.evaluate(SEEN)["lanes"][1]["tokens"]
@@ -205,8 +188,8 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
 
 
 @pytest.mark.timed
-def test_a_run_is_repeated_with_seeds_and_stopped(page: Page, server: str) -> None:
-    page.goto(f"{server}#method=scd&model=toy-raster&set.window=8")
+@pytest.mark.parametrize("page", [{"address": "#method=scd&model=toy-raster&set.window=8"}], indirect=True)
+def test_a_run_is_repeated_with_seeds_and_stopped(page: Page) -> None:
     page.wait_for_function("location.hash.includes('set.window=8') && location.hash.includes('step=')")
     page.get_by_role("tab", name="Compare", exact=True).click()
     page.get_by_role("tab", name="Repeat with many seeds").click()

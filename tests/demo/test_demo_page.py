@@ -4,15 +4,14 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
-from support.browser import SNAPSHOT, accessible, choose, choose_raster, downloaded, press_once, still, visit
+from support.browser import SNAPSHOT, accessible, choose, choose_raster, downloaded, press_once, still
 from support.results import sweep
 
 from benchmarks.app import LISTEN
@@ -21,12 +20,6 @@ from traces import read
 from visualizers import FIGURES
 
 TABS = ("Watch", "Compare", "Choose", "Learn")
-
-
-@pytest.fixture
-def page(browser: Browser, server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    with visit(browser, server, **getattr(request, "param", {})) as opened:
-        yield opened
 
 
 def steps(page: Page) -> list[list[int]]:

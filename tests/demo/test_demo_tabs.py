@@ -1,17 +1,6 @@
 """The four tabs: each has an address that Back and reload keep to, the form is near the keyboard, no panel is blank."""
 
-from collections.abc import Iterator
-
-import pytest
-from playwright.sync_api import Browser, Page, expect
-from support.browser import visit
-
-
-@pytest.fixture
-def page(browser: Browser, server: str) -> Iterator[Page]:
-    with visit(browser, server) as opened:
-        opened.wait_for_function("globalThis.draftscopeOpened")
-        yield opened
+from playwright.sync_api import Page, expect
 
 
 def open_tab(page: Page, name: str) -> None:
