@@ -145,13 +145,11 @@ class InitialDrafter:
         position = torch.arange(n + W, n + W + fresh, device=device)
         known, left = (window.x, window.q) if W else (done, window.left)
         uniform = torch.full((1, 1), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, vocabulary)
-        anywhere = None
+        draft = self.chance.categorical(uniform, Draw("initial", iteration, position))
         if self.initial not in ("random", "uniform") and len(known):
             # A first column has no left neighbour in its row; the first position has none at all.
-            anywhere = position % self.task.row_length == 0
-        draft = self.chance.categorical(uniform, Draw("initial", iteration, position), where=anywhere)
-        if anywhere is not None:
-            draft = torch.where(anywhere, draft, left[-1:].argmax(-1) if self.initial == "left-argmax" else known[-1:])
+            near = left[-1:].argmax(-1) if self.initial == "left-argmax" else known[-1:]
+            draft = torch.where(position % self.task.row_length == 0, draft, near)
         q = uniform
         if self.initial != "uniform" or self.chance.same_noise:  # all probability is on the draft
             q = window.q.new_zeros(fresh, vocabulary).scatter_(1, draft[:, None], 1.0)
