@@ -77,7 +77,6 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     window = empty_window(task)
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     maximal = config.coupling == "maximal"
-    keeps_old = maximal and config.stale
     iteration, ended = 0, False
     while (n := done.shape[0]) < task.length and not ended:
         # Initial drafts, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
@@ -100,21 +99,20 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
         # Redraft what lies to the right (lines 4, 5); under maximal coupling the MRS output is the draft. What is
         # behind the window is drawn from the model, too: a bonus, or a draft for the next iteration.
-        free, first = None, W if loose is None else 0  # nothing is free before
-        if loose is not None or not maximal:
+        if maximal and loose is None:
+            after = torch.cat([after, chance.categorical(probs[W:], Draw("sample", iteration, position[W:]))])
+        else:
             after, free = pad(after, (0, E - W)), slot == W
             if config.coupling == "gumbel":
                 tied = slot > r if loose is None else (slot > r) & ~loose
                 after = torch.where(tied, chance.gumbel_argmax(probs, position, where=tied), after)
                 free = free & (slot == r)
-            free = free[first:] if loose is None else free | loose
-        drawn = chance.categorical(probs[first:], Draw("sample", iteration, position[first:]), where=free)
-        drawn = drawn if free is None else torch.where(free, drawn, after[first:])
-        after = torch.cat([after[:first], drawn])
+            free = free if loose is None else free | loose
+            after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
         gained, *over = ask_numbers((yield window.decision(task, position, after, probs, verdict)))
         done, ended = torch.cat([done, after[:gained]]), any(over)
-        if keeps_old:  # as released: drafts that were kept, not redrawn, stay with the distribution they had
+        if maximal and config.stale:  # as released: drafts that were kept, not redrawn, keep the distribution they had
             stays = kept if loose is None else kept & ~loose[:W]
             probs = torch.cat([torch.where(stays[:, None], q, p), probs[W:]])
         window = window.moved(after, probs, gained)
