@@ -29,7 +29,7 @@ FEW: Final = 2**16
 """Numbers up to which numpy hashes them faster than torch."""
 _AHEAD: Final = 32
 """Iterations whose numbers are made together: one by one, calls would take longer than numbers."""
-_NOTHING: Final = range(0), range(0), torch.empty(0)
+_NOTHING: Final = range(0), range(0), ()
 
 
 def read_seed(value: object) -> int:
@@ -153,7 +153,7 @@ class SeededChance:
         self._turned = turned
         self._root = _mix(_mix(np.array([seed]) * _GOLDEN) + np.array([sample + 1]) * _GOLDEN)
         self._races: dict[tuple[int, int], Tensor] = {}
-        self._tables: dict[str, tuple[range, range, Tensor]] = {}  # uniform numbers of iterations and positions
+        self._tables: dict[str, tuple[range, range, tuple[Tensor, ...]]] = {}  # uniform, by iteration and position
 
     def keep(
         self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
@@ -174,13 +174,14 @@ class SeededChance:
 
         if where is not None and weights.device.type == "cpu":
             return in_parts(where, weights.shape[-1], lambda rows: self.categorical(weights[rows], draw.at(rows)))
-        same = weights.shape[0] > 1 and weights.stride(0) == 0  # one distribution for all rows
-        total = (weights[:1] if same else weights).cumsum(-1, dtype=torch.float64)  # [W, V]
-        target = self._uniform(draw)[:, None] * total[:, -1:]
-        if same:
-            total, target = total[0], target.contiguous()
+        coin, W = self._uniform(draw), weights.shape[0]
         # The first id whose cumulative weight exceeds the target; an id of weight zero never does so first.
-        return torch.searchsorted(total, target, right=True).squeeze(-1).clamp_(max=weights.shape[-1] - 1)
+        if W == 1 or (W and weights.stride(0) == 0):  # one distribution for all rows
+            total = weights[0].cumsum(-1, dtype=torch.float64)
+            return torch.searchsorted(total[:-1], coin * total[-1], right=True)
+        total = weights.cumsum(-1, dtype=torch.float64)  # [W, V]
+        ids = torch.searchsorted(total, coin[:, None] * total[:, -1:], right=True)
+        return ids.squeeze(-1).clamp_(max=weights.shape[-1] - 1)
 
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
@@ -232,10 +233,13 @@ class SeededChance:
         low, high = (min(places), max(places)) if places else (0, FEW)
         if _AHEAD * (high - low + 2 * _AHEAD) > FEW:  # positions that lie far apart
             return _uniform(_mix(self._key(purpose, iteration, position)))
-        iterations, positions, table = self._tables.get(purpose, _NOTHING)
+        iterations, positions, rows = self._tables.get(purpose, _NOTHING)
         if not (iteration in iterations and low in positions and high in positions):
             iterations, positions = range(iteration, iteration + _AHEAD), range(low, high + 2 * _AHEAD)
             keys = (np.array(positions) + 1) * _GOLDEN + self._streams(purpose, np.array(iterations))[:, None]
-            table = _uniform(_mix(_mix(keys)))
-            self._tables[purpose] = iterations, positions, table
-        return table[iteration - iterations.start].index_select(0, position - positions.start)
+            rows = _uniform(_mix(_mix(keys))).unbind()
+            self._tables[purpose] = iterations, positions, rows
+        row = rows[iteration - iterations.start]
+        if places == [*range(low, high + 1)]:
+            return row[low - positions.start : high + 1 - positions.start]
+        return row.index_select(0, position - positions.start)
