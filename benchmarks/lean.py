@@ -86,7 +86,7 @@ def against_loops(count: int, repeats: int) -> list[Claim]:
     claims = []
     for name, runs in by_hand.items():
         passes = statistics.fmean(decode([one]).forwards for one, _ in runs)
-        pairs = [pair for one, loop in runs for pair in turns(partial(decode, [one]), loop, repeats)]
+        pairs = [pair for one, loop in runs for pair in turns(partial(driver.decode, [one]), loop, repeats)]
         beside = cost(pairs, passes, MOST_OF_A_LOOP - 1, "the loop")
         name = f"Ordinary decoding, {name}: time over a loop written by hand"
         claims.append(claim(name, ratios(pairs), MOST_OF_A_LOOP, cost=beside))
