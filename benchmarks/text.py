@@ -20,7 +20,6 @@ LENGTH: Final = 160
 POLICY: Final = "confidence 0.85, block 8"
 PAYS: Final = "PSD 0.85, block 8, rows that pay"
 ORDINARY: Final = "block size 1"
-LARGE: Final = {"block": "16"}
 
 DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     ORDINARY: ("blockwise", {"block": "1"}),
@@ -28,10 +27,10 @@ DECODERS: Final[Mapping[str, tuple[str, Mapping[str, object]]]] = {
     "dynamic": ("blockwise", {"block": "8", "rule": "dynamic", "steps": 8, "threshold": 0.9}),
     "confidence 0.3, block 4": ("blockwise", {"block": "4", "rule": "confidence", "threshold": 0.3}),
     POLICY: ("blockwise", {"block": "8", "rule": "confidence", "threshold": 0.85}),
-    "confidence 0.9, block 16": ("blockwise", {**LARGE, "rule": "confidence", "threshold": 0.9}),
-    "S2D2, block 16": ("s2d2", {**LARGE, "router": "always"}),
+    "confidence 0.9, block 16": ("blockwise", {"block": "16", "rule": "confidence", "threshold": 0.9}),
+    "S2D2, block 16": ("s2d2", {"block": "16", "router": "always"}),
     "S2D2, block 32": ("s2d2", {"block": "32", "router": "always"}),
-    "PSD 0.9, block 16": ("psd", {**LARGE, "tau": 0.9}),
+    "PSD 0.9, block 16": ("psd", {"block": "16", "tau": 0.9}),
     PAYS: ("psd", {"block": "8", "tau": 0.85, "row_cost": 0.15}),
     "SimSD, one draft a pass": ("simsd", {"block": "8", "gamma": 8, "draft_threshold": 1.0}),
     "SimSD": ("simsd", {"block": "8", "gamma": 8}),

@@ -7,6 +7,7 @@ from typing import Any, Final
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from engines.config import ConfigError
 from engines.diffusion_lm.draft_graphs import ROOT, Accepted, Graph
@@ -42,20 +43,25 @@ class Branches:
     """Rows as long as the text."""
     position: Int[Tensor, " m"]
     """The open positions, counted from the answer's beginning."""
-    rank: Int[Tensor, " m"]
+    drafts: RankedDrafts | None = None
+    """What they are filled with, where they are."""
+    ahead: int = 0
+    """How many positions, the last ones, are of the block behind: they are for the last row, which fills the others."""
 
 
-def branch(row: Row, drafts: RankedDrafts | None, graph: Graph) -> Branches:
-    """The rows of the nodes whose ranks exist; without drafts, the text as it is."""
+def branch(row: Row, drafts: RankedDrafts | None, graph: Graph, ahead: Int[Tensor, " s"] | None = None) -> Branches:
+    """The rows of the nodes whose ranks exist; without drafts, the text as it is. `ahead` is the block behind."""
     position = row.open
     if drafts is None:
-        nothing = torch.zeros_like(position)
-        return Branches(ROOT, nothing[None].bool(), row.tokens[None], position - row.prompt_length, nothing)
+        nothing = torch.zeros_like(position, dtype=torch.bool)
+        return Branches(ROOT, nothing[None], row.tokens[None], position - row.prompt_length)
     graph = graph.within(len(position))
     filled = graph.fills(drafts.rank)
     tokens = row.tokens.repeat(len(filled), 1)
     tokens[:, position] = torch.where(filled, drafts.token, row.task.mask)
-    return Branches(graph, filled, tokens, position - row.prompt_length, drafts.rank)
+    if ahead is not None:
+        position, filled = torch.cat([position, ahead]), pad(filled, (0, len(ahead)))
+    return Branches(graph, filled, tokens, position - row.prompt_length, drafts, len(position) - len(drafts.rank))
 
 
 def ranked(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
@@ -65,14 +71,14 @@ def ranked(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Ten
     return torch.zeros_like(order).scatter_(0, order, places) * left
 
 
-def proceed(row: Row, answer: Sequence[int], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
-    """Put an answer, tokens and then ranks, into the row; those with a rank are drafts, unless the block is full."""
-    position, block, count = row.open, row.block, len(answer) // 2
+def proceed(row: Row, rows: Branches, answer: Sequence[int], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
+    """Put an answer, tokens and then ranks, into the row; those with a rank are drafts, below 0 it is neither."""
+    count = len(answer) // 2
     tokens, ranks = answer[:count], answer[count:]
-    row.write(position, [*tokens, *(not rank for rank in ranks)])
+    row.write(rows.position + row.prompt_length, [*tokens, *(not rank for rank in ranks)])
     row.move_on()
-    left = [i for i, rank in enumerate(ranks) if rank]
-    if row.block != block or not left:
+    left = [i for i, rank in enumerate(ranks) if rank > 0]
+    if not left:
         return None
     token, rank = torch.tensor([[tokens[i], ranks[i]] for i in left]).unbind(1)
     return RankedDrafts(token, rank, probs[to_device(torch.tensor(left), probs.device)])
@@ -80,8 +86,9 @@ def proceed(row: Row, answer: Sequence[int], probs: Float[Tensor, "m V"]) -> Ran
 
 def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
     """The rows and what became of them, for the record."""
-    graph = rows.graph
-    place = dict(zip(rows.rank.tolist(), rows.position.tolist(), strict=True))
+    graph, drafts = rows.graph, rows.drafts
+    assert drafts is not None
+    place = dict(zip(drafts.rank.tolist(), rows.position.tolist(), strict=False))
     return DraftGraph(
         parents=tuple(graph.parents(k) for k in range(len(graph.nodes))),
         positions=tuple(tuple(place[rank] for rank in node) for node in graph.nodes),
@@ -90,14 +97,14 @@ def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bo
     )
 
 
-def verdicts(
-    decision: Decision, rows: Branches, drafts: RankedDrafts, outcome: Accepted, probs: Float[Tensor, "K m V"]
-) -> dict[str, Any]:
+def verdicts(decision: Decision, rows: Branches, outcome: Accepted, probs: Float[Tensor, "K m V"]) -> dict[str, Any]:
     """Columns that put before a complete decision on the winner's open positions what became of every drafted one.
 
     A draft is judged by the row that accepted the smallest accepted set that holds it, or else by the winner; it is
     rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
     """
+    drafts = rows.drafts
+    assert drafts is not None
     order = to_device(drafts.rank.argsort()[: rows.graph.reach], probs.device)
     filled, winner = to_device(rows.filled, probs.device)[:, order], outcome.winner[None]  # [K, R]
     size, won = filled.sum(-1), filled[winner][0]
@@ -127,10 +134,10 @@ def verdicts(
     }
 
 
-def with_scores(
-    decision: Decision, rows: Branches, drafts: RankedDrafts, score: Float[Tensor, " K"], winner: Int[Tensor, ""]
-) -> Decision:
+def with_scores(decision: Decision, rows: Branches, score: Float[Tensor, " K"], winner: Int[Tensor, ""]) -> Decision:
     """Put before a decision on the winner's open positions the drafts that only losing rows hold, with scores."""
+    drafts = rows.drafts
+    assert drafts is not None
     order = to_device(drafts.rank.argsort()[: rows.graph.reach], score.device)
     filled = to_device(rows.filled, score.device)
     won, first = filled[winner[None]][0], filled.int().argmax(0)

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from engines.diffusion_lm.masks import runs
+from engines.diffusion_lm.masks import behind, runs
 from engines.protocol import Role
 from traces.schema import Mask
 
@@ -27,7 +27,9 @@ class BlockForward:
     seen: Bool[Tensor, "n n"]
     """Who sees whom among the tokens fed; see engines.diffusion_lm.masks."""
     keep: int = 0
-    """Leading tokens, of the first row, that are finished now: they stay in the KV cache."""
+    """Leading tokens, the same in all rows, that are finished now: they stay in the KV cache."""
+    ahead: int = 0
+    """Last tokens that only the last row needs: what is read of them in other rows is not used."""
     past: Bool[Tensor, " s"] | None = None
     """Which stored positions are seen, where those are not the first `finished` ones: an approximate cache."""
     labels: Callable[[], tuple[str, ...]] | None = None
@@ -38,19 +40,23 @@ class BlockForward:
     def cost(self, rows: int, prefix: int) -> tuple[int, int]:
         """See `ForwardRequest.cost`."""
         count, width = self.tokens.shape
-        return count, count * width
+        return count, count * width - (count - 1) * (self.keep + self.ahead)
 
     def in_one_row(self) -> "BlockForward":
         """The same with its rows one behind the other, none of which sees another, where they share what is stored."""
         count, width = self.tokens.shape
-        if count == 1 or self.keep or not self.finished:
+        keep, own = self.keep, width - self.ahead
+        if count == 1 or not (keep or self.finished):
             return self
+        step = torch.arange(count)[:, None] * (own - keep)
+        step = torch.where(self.read < keep, 0, torch.where(self.read < own, step, step[-1]))
+        inner = self.seen[keep:own, keep:own]
         return replace(
             self,
-            tokens=self.tokens.reshape(1, -1),
-            position=self.position.repeat(count),
-            read=(self.read + torch.arange(0, count * width, width)[:, None]).flatten(),
-            seen=torch.block_diag(*[self.seen] * count),
+            tokens=torch.cat([self.tokens[0, :keep], self.tokens[:, keep:own].flatten(), self.tokens[-1, own:]])[None],
+            position=torch.cat([self.position[:keep], self.position[keep:own].repeat(count), self.position[own:]]),
+            read=(self.read + step).flatten(),
+            seen=behind(self.seen[:keep, :keep], torch.block_diag(*[inner] * (count - 1), self.seen[keep:, keep:])),
         )
 
     def cut(self, all_probs: Tensor) -> Tensor:

@@ -158,19 +158,15 @@ class Row:
     @property
     def part(self) -> slice:
         """The positions of the sub-block under way: the first one with an open position."""
-        return self._part_of(self._masked)
-
-    def _part_of(self, masked: Sequence[int]) -> slice:
-        inside = masked[0] - self._first if masked else 0
+        inside = next(iter(self._masked), self._first) - self._first
         start = self._first + inside // self._part * self._part
         return slice(start, min(start + self._part, self.block.stop))
 
     @property
     def open(self) -> Int[Tensor, " m"]:
         """Positions that the next pass may fill: the open ones of the sub-block under way, or the one to be carried."""
-        masked = self._masked
-        stop = self._first + 1 if self.carrying else self._part_of(masked).stop
-        return torch.tensor([place for place in masked if place < stop], dtype=torch.long)
+        stop = self._first + 1 if self.carrying else self.part.stop
+        return torch.tensor([place for place in self._masked if place < stop], dtype=torch.long)
 
     @property
     def carrying(self) -> bool:
@@ -197,6 +193,12 @@ class Row:
         position = torch.arange(max(self.block.start, self.prompt_length), self.block.stop)
         position = position[self.tokens[position] != self.task.mask]
         return position[~self.carried(position)]
+
+    def behind(self, drafts: Int[Tensor, " m"]) -> Int[Tensor, " s"]:
+        """The block behind this one, if it sees this one, filled with `drafts`, as it is stored; none behind an end."""
+        stop, task, filled = self.block.stop, self.task, {*self._held[self.block].tolist(), *drafts.tolist()}
+        exact = not (task.shift or task.full or self._causal) and filled.isdisjoint(task.ends)
+        return torch.arange(stop, min(stop + self.size, self._whole) if exact else stop)
 
     @property
     def settled(self) -> bool:

@@ -4,7 +4,7 @@ Policies look at one row [m] or at many at once [K, m]; a confidence of -inf say
 Every policy reveals something: where its rule finds nothing, the most confident position, as a fallback.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Final, TypeAlias
 
 import torch
@@ -15,9 +15,6 @@ from engines.config import Knob
 from engines.protocol import FATE_CODES
 from traces.schema import Fate
 
-TOGETHER: Final = "tokens filled in by one pass do not know of each other"
-"""Why text decoded by blocks is not what decoding token by token gives."""
-
 SURE: Final = "Confidence from which a token is revealed. Lower takes fewer passes, with more mistakes."
 """What is said of a threshold."""
 Threshold = Annotated[float, Knob("Threshold", SURE, 0.0, 1.0, 0.05)]
@@ -26,9 +23,10 @@ Confidence = Float[Tensor, "*K m"]
 Chosen = Bool[Tensor, "*K m"]
 
 
-def differing(reasons: Iterable[str]) -> str:
-    """What is said of settings whose results are not those of block size 1; nothing where there is no reason."""
-    why = "; ".join(reasons)
+def differing(reasons: Mapping[str, bool], together: bool = False) -> str:
+    """What is said of settings whose results are not those of block size 1, by reasons that may hold; or nothing."""
+    every = {"tokens filled in by one pass do not know of each other": together, **reasons}
+    why = "; ".join(reason for reason, holds in every.items() if holds)
     return f"Not what decoding token by token (block size 1) gives: {why}." if why else ""
 
 

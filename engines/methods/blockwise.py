@@ -72,9 +72,7 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    reasons = [unmasking.TOGETHER] if config.block != "1" else []
-    reasons += [DEVIATION] if config.cache != "exact" else []
-    return unmasking.differing(reasons)
+    return unmasking.differing({DEVIATION: config.cache != "exact"}, config.size > 1)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

@@ -22,9 +22,7 @@ from engines.to_device import to_device
 class Config(BlockSettings):
     """Settings of token editing."""
 
-    threshold: Annotated[
-        float, Knob("Threshold", "Confidence from which a mask is filled in (tau_mask).", 0.0, 1.0, 0.05)
-    ] = 0.95
+    threshold: unmasking.Threshold = 0.95
     edit: Annotated[
         float,
         Knob("Edit threshold", "Replace tokens where another is as sure (tau_edit). 1 is off.", 0.0, 1.0, 0.05),
@@ -43,9 +41,7 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    reasons = [unmasking.TOGETHER] if config.size > 1 else []
-    reasons += ["tokens that were filled in are replaced"] if config.edit < 1 else []
-    return unmasking.differing(reasons)
+    return unmasking.differing({"tokens that were filled in are replaced": config.edit < 1}, config.size > 1)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

@@ -36,10 +36,8 @@ class Config(LikeliestTokens):
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    if config.size == 1 and config.k == 1:
-        return ""
-    later = ["later blocks are filled in before the ones they follow"] if config.k > 1 else []
-    return unmasking.differing([unmasking.TOGETHER, *later])
+    later = {"later blocks are filled in before the ones they follow": config.k > 1}
+    return unmasking.differing(later, config.size > 1 or config.k > 1)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:

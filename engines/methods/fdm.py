@@ -25,9 +25,7 @@ class Config(LikeliestTokens):
     k: Annotated[
         int, Knob("Candidates", "Masks (k) tried side by side before one is filled in. 1 goes by confidence.", 1, 16, 1)
     ] = 3
-    tau: Annotated[
-        float, Knob("Threshold", "Confidence from which tokens are revealed without being tried out.", 0.0, 1.0, 0.05)
-    ] = 0.9
+    tau: unmasking.Threshold = 0.9
     floor: Annotated[
         float,
         Knob("Floor", "Masks below this confidence are not tried out, unless there are no others.", 0.0, 1.0, 0.05),
@@ -36,7 +34,7 @@ class Config(LikeliestTokens):
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    return "" if config.size == 1 else unmasking.differing([unmasking.TOGETHER])
+    return unmasking.differing({}, config.size > 1)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -44,19 +42,17 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     branches.check_size(task, config.size, rivals(config.k))
     row, drafts, graph = Row(task, config.size), None, ROOT
     while not row.ended:
-        drafts, graph = yield from _step(row, branches.branch(row, drafts, graph), drafts, config)
+        drafts, graph = yield from _step(row, branches.branch(row, drafts, graph), config)
     return row.tokens[row.prompt_length :]
 
 
-def _step(
-    row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
-) -> Part[tuple[branches.RankedDrafts | None, Graph]]:
+def _step(row: Row, rows: branches.Branches, config: Config) -> Part[tuple[branches.RankedDrafts | None, Graph]]:
     """One pass over the block, or over its candidate states: what is left to draft, and the candidates."""
-    position = row.open
+    position, drafts = row.open, rows.drafts
     probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
-    score = _score(probs, filled, rows, drafts)
+    score = _score(probs, filled, rows)
     winner = score.argmax()
     filled, probs_now = (each[winner[None]][0] for each in (filled, probs))
     best, token = probs_now.max(-1)
@@ -80,15 +76,15 @@ def _step(
         signals={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},
     )
     if drafts is not None:
-        decision = branches.with_scores(decision, rows, drafts, score, winner)
+        decision = branches.with_scores(decision, rows, score, winner)
     *answer, stale, given, count = ask_numbers((yield decision))
-    left = branches.proceed(row, tuple(answer), probs_now)
+    left = branches.proceed(row, rows, tuple(answer), probs_now)
     return (None, ROOT) if stale else (left, rivals(count, given))
 
 
-def _score(probs: Tensor, filled: Tensor, rows: branches.Branches, drafts: branches.RankedDrafts | None) -> Tensor:
+def _score(probs: Tensor, filled: Tensor, rows: branches.Branches) -> Tensor:
     """By which states are compared [K]: the candidate's log probability less the entropy, in nats, of the rest."""
-    if drafts is None:
+    if (drafts := rows.drafts) is None:
         return probs.new_zeros(1)
     rest = torch.where(filled, 0.0, torch.special.entr(probs).sum(-1)).sum(-1)
     last = to_device(torch.tensor([node[-1] for node in rows.graph.nodes]), probs.device)  # the candidate's rank

@@ -33,10 +33,8 @@ class Config(LikeliestTokens):
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1."""
-    if config.size == 1:
-        return ""
-    unverified = ["the draft of the branch that wins is not verified"] if config.k else []
-    return unmasking.differing([unmasking.TOGETHER, *unverified])
+    several = config.size > 1
+    return unmasking.differing({"the draft of the branch that wins is not verified": several and config.k > 0}, several)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -44,15 +42,13 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     branches.check_size(task, config.size, star(config.k))
     row, drafts = Row(task, config.size), None
     while not row.ended:
-        drafts = yield from _step(row, branches.branch(row, drafts, star(config.k)), drafts, config)
+        drafts = yield from _step(row, branches.branch(row, drafts, star(config.k)), config)
     return row.tokens[row.prompt_length :]
 
 
-def _step(
-    row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
-) -> Part[branches.RankedDrafts | None]:
+def _step(row: Row, rows: branches.Branches, config: Config) -> Part[branches.RankedDrafts | None]:
     """One pass over all branches."""
-    position = row.open
+    position, drafts = row.open, rows.drafts
     probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
@@ -82,5 +78,5 @@ def _step(
         signals={"block": row.number, "open": len(position), "winner": winner, **counts},
     )
     if drafts is not None and config.k:
-        decision = branches.with_scores(decision, rows, drafts, score, winner)
-    return branches.proceed(row, ask_numbers((yield decision)), probs_now)
+        decision = branches.with_scores(decision, rows, score, winner)
+    return branches.proceed(row, rows, ask_numbers((yield decision)), probs_now)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal
 
 import torch
+from torch.nn.functional import pad
 
 from engines.config import Knob
 from engines.diffusion_lm import branches, unmasking
@@ -79,10 +80,9 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 def deviation(config: Config) -> str:
     """What sets the distribution apart from that of block size 1, and the text from that of the policy alone."""
-    reasons = [] if config.size == 1 else [unmasking.TOGETHER]
-    if config.depth and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1:
-        reasons.append("drafts may stay where the policy alone would have revealed more at once")
-    return unmasking.differing(reasons)
+    fewer = config.depth > 0 and config.policy != "greedy" and config.acceptance != "strict" and config.size > 1
+    reasons = {"drafts may stay where the policy alone would have revealed more at once": fewer}
+    return unmasking.differing(reasons, config.size > 1)
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -92,16 +92,20 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     row, left = Row(task, config.size), None
     held, judged, tokens, time = 4, 5, 0, 0.0  # of the run so far, as if four of five drafts had held before it
     while not row.ended:
-        fed = graph
+        fed, ahead = graph, None
         if left is not None and config.row_cost:
-            fed = graph.worth([held / judged] * graph.reach, config.row_cost * tokens / time, len(left.token))
-        drafts = None if fed == ROOT else left
-        rows = branches.branch(row, drafts, fed)
-        left, won = yield from _step(row, rows, drafts, config)
+            holds, count = held / judged, len(left.token)
+            fed = graph.worth([holds] * graph.reach, config.row_cost * tokens / time, count)
+            # The block with all drafts and the one behind it cost two rows, and save a pass where the drafts hold.
+            pays = count <= graph.reach and holds**count >= 2 * config.row_cost and config.loop == "reuse"
+            if pays and len(behind := row.behind(left.token)):
+                fed, ahead = chain(count), behind
+        rows = branches.branch(row, None if fed == ROOT else left, fed, ahead)
+        left, won, final = yield from _step(row, rows, config)
         held, judged = held + won, judged + min(won + 1, rows.graph.depth)
-        tokens += len(rows.position) - (0 if left is None else len(left.token))
-        time += 1 + config.row_cost * (len(rows.filled) - 1)
-        if drafts is not None and config.loop == "literal":
+        tokens += final
+        time += 1 + config.row_cost * (len(rows.filled) - 1 + bool(rows.ahead))
+        if rows.drafts is not None and config.loop == "literal":
             left = None
     return row.tokens[row.prompt_length :]
 
@@ -113,50 +117,49 @@ def graph_of(task: TextTask, config: Config) -> Graph:
     return chain(config.depth) if config.graph == "chain" else dag(config.depth)
 
 
-def _step(
-    row: Row, rows: branches.Branches, drafts: branches.RankedDrafts | None, config: Config
-) -> Part[tuple[branches.RankedDrafts | None, int]]:
+def _step(row: Row, rows: branches.Branches, config: Config) -> Part[tuple[branches.RankedDrafts | None, int, int]]:
     """One pass over the root state and its drafts: accept (stage 3), reveal (stage 1), rank what is left (stage 2).
 
     The stages begin with the third: the pass that shows whether the drafts of the step before hold is also the one by
-    whose distributions this step reveals and drafts.
+    whose distributions this step reveals and drafts. Returned are its drafts and how many held and tokens are final.
     """
-    position = rows.position + row.prompt_length
-    probs = ask_probs((yield row.look("verify" if drafts else "draft", read=position, tokens=rows.tokens)))
-    probs = probs.view(len(rows.filled), len(position), -1)
+    position, drafts, ahead = rows.position + row.prompt_length, rows.drafts, rows.ahead
+    request = row.look("verify" if drafts else "draft", read=position, tokens=rows.tokens, blocks=1 + bool(ahead))
+    probs = ask_probs((yield replace(request, ahead=ahead))).view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
-    draft = torch.zeros_like(place) if drafts is None else to_device(drafts.token, probs.device)
+    draft = torch.zeros_like(place) if drafts is None else pad(to_device(drafts.token, probs.device), (0, ahead))
     best, token = probs.max(-1)
-    confidence = torch.where(filled, -torch.inf, best)  # [K, m]
+    closed = filled.clone()  # [K, m]
+    closed[:-1, len(position) - ahead :] = True
+    confidence = torch.where(closed, -torch.inf, best)
     passed = unmasking.RULES[config.policy](confidence, place, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
     outcome, winner = None, torch.zeros((), dtype=torch.long, device=probs.device)
     if drafts is not None:
         holds = (token == draft) & (passed if config.acceptance == "token" else chosen)
         exactly = chosen if config.acceptance == "strict" else None
-        outcome = accept_nodes(filled, holds, confidence, rows.graph.depth, exactly)
+        outcome = accept_nodes(filled, holds, best, rows.graph.depth, exactly)
         winner = outcome.winner
 
-    best, token, passed, chosen, speculated, probs_now = (
-        each.index_select(0, winner)[0] for each in (best, token, passed, chosen, filled, probs)
+    best, token, passed, chosen, closed, speculated, probs_now = (
+        each.index_select(0, winner)[0] for each in (best, token, passed, chosen, closed, filled, probs)
     )
     revealed = chosen | to_device(row.carried(position), probs.device)
     token, kept = torch.where(speculated, draft, token), revealed | speculated
-    rank = branches.ranked(best, ~kept)
-
+    rank = branches.ranked(best, ~(kept | closed)) - (closed & ~speculated).long()
     block = row.number
 
     def details() -> dict[str, Any]:
         fate = unmasking.fates(revealed, chosen & ~passed)
         counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
         fields: dict[str, Any] = {
-            "fate": torch.where(speculated, NO_ENTRY, fate),  # the verdicts have theirs
+            "fate": torch.where(closed, NO_ENTRY, fate),  # the verdicts have theirs
             "numbers": {"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
-            "signals": {"block": block, "open": len(position), "winner": winner, **counts},
+            "signals": {"block": block, "open": len(position) - ahead, "winner": winner, **counts},
         }
-        if drafts is None or outcome is None:
+        if outcome is None:
             return fields
-        return fields | branches.verdicts(replace(made, details=None, **fields), rows, drafts, outcome, probs)
+        return fields | branches.verdicts(replace(made, details=None, **fields), rows, outcome, probs)
 
     made = Decision(
         to_device(rows.position, probs.device),
@@ -166,4 +169,4 @@ def _step(
         details=details,
     )
     won, *answer = ask_numbers((yield made))
-    return branches.proceed(row, answer, probs_now), won
+    return branches.proceed(row, rows, answer, probs_now), won, answer[len(position) :].count(0)

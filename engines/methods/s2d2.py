@@ -74,7 +74,7 @@ def deviation(config: Config) -> str:
         reasons = dict.fromkeys(reasons, False)
     reasons["a draft stays only if it is the likeliest token"] = (config.mode, config.verdict) == ("sample", "match")
     reasons["tokens that were filled in are replaced"] = config.edit < 1
-    return unmasking.differing(reason for reason, holds in reasons.items() if holds)
+    return unmasking.differing(reasons)
 
 
 @dataclass(frozen=True, slots=True)
