@@ -48,8 +48,7 @@ class BlockForward:
         keep, own = self.keep, width - self.ahead
         if count == 1 or not (keep or self.finished):
             return self
-        step = torch.arange(count)[:, None] * (own - keep)
-        step = torch.where(self.read < keep, 0, torch.where(self.read < own, step, step[-1]))
+        step = torch.where(self.read < keep, 0, torch.arange(count)[:, None] * (own - keep))
         inner = self.seen[keep:own, keep:own]
         return replace(
             self,

@@ -130,6 +130,9 @@ def test_a_block_larger_than_the_answer_is_recorded_as_far_as_it_goes(prompt: st
 def test_decoding_stops_at_an_end_with_nothing_open_before_it() -> None:
     task = TextTask(Canvas(kind="text", shape=(6,)), 9, torch.device("cpu"), prompt=(3, 4), mask=MASK, ends=(END,))
     row = Row(task, 4)
+    assert row.behind(torch.tensor([5, 6])).tolist() == [4, 5, 6, 7]
+    assert not len(row.behind(torch.tensor([5, END])))
+    assert not len(Row(replace(task, causal=True), 4).behind(torch.tensor([5, 6])))
     row.fill([4], [END])
     assert not row.ended
     row.fill([2, 3], [5, 6])

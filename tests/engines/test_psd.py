@@ -170,7 +170,6 @@ def test_passes_and_tokens_add_up(kind: str, policy: str) -> None:
         assert signals["committed"] == signals["unmasked"] + signals["speculated"] == sum(f.final for f in step.fate)
         assert signals["speculated"] == step.fate.count(Fate.ACCEPTED)
         assert (step.call.mode == "verify") == (step.graph is not None) == (step.row is not None)
-    assert sum(map(len, sets(trace))) == sum(step.signals["committed"] for step in trace.steps)
 
 
 @pytest.mark.one_quick
@@ -240,9 +239,8 @@ def test_what_is_left_open_is_ranked_by_confidence() -> None:
 
 
 def test_presets_are_the_papers() -> None:
-    presets = METHODS["psd"].presets
-    assert set(presets) == {"PSD (Confidence)", "PSD (LocalLeap)", "Spiffy"}
-    spiffy = make_config(METHODS["psd"].config, presets["Spiffy"])
+    assert set(METHODS["psd"].presets) == {"PSD (Confidence)", "PSD (LocalLeap)", "Spiffy"}
+    spiffy = make_config(METHODS["psd"].config, METHODS["psd"].presets["Spiffy"])
     assert "drafts may stay" not in METHODS["psd"].deviation(spiffy)
     assert "drafts may stay" in METHODS["psd"].deviation(make_config(METHODS["psd"].config, {}))
 
@@ -302,8 +300,7 @@ def test_a_row_is_fed_for_what_it_is_expected_to_gain_over_the_others() -> None:
     assert dag(2).worth(confidence, 0.06, 2).nodes == ((), (1,))  # (1, 2) would be all
     assert dag(2).worth(confidence, 0.5, 9).nodes == ((), (1,))
     assert dag(2).worth(confidence, 0.95, 9) == ROOT
-    # A rival that is not fed takes nothing away: (1, 3) would gain 0.18 alone.
-    assert Graph(((), (1, 3))).worth(confidence, 0.1, 9).nodes == ((), (1, 3))
+    assert Graph(((), (1, 3))).worth(confidence, 0.1, 9).nodes == ((), (1, 3))  # no rival is fed: it gains 0.18
 
 
 @pytest.mark.parametrize("graph", [chain(5), dag(5), star(4)])
