@@ -99,8 +99,7 @@ class BlockSession(DiscreteSession):
     def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
         """See `DiscreteSession.logits`: of the tokens in `read`, [B, K, 1, T, V]."""
         sequences = seat(self._holders, requests, self._cache.layers)
-        alone, device = len(sequences) == 1, self._network.device  # those of several would be padded to the longest
-        asked = [requests[one].in_one_row() if alone else requests[one] for one in sequences]
+        device, asked = self._network.device, [requests[one].in_one_row() for one in sequences]
         counts = [request.tokens.shape[0] for request in asked]
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
         ids = asked[0].tokens if len(asked) == 1 else _stacked([row for request in asked for row in request.tokens])
@@ -112,10 +111,10 @@ class BlockSession(DiscreteSession):
         mask = (mask if len(rows) == len(asked) else mask[rows])[:, None]
         hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
         states = hidden.gather(1, read[..., None].expand(-1, -1, hidden.shape[-1]))
-        logits = self._network.head(states[:, None] if max(counts) == 1 else _stacked(states.split(counts)))
+        logits = self._network.head(states)
         logits[..., self._network.mask].fill_(-torch.inf)
-        most = max(len(request.tokens) for request in requests.values())
-        logits = logits.view(len(asked), most, -1, logits.shape[-1])
+        several = any(len(request.tokens) > 1 for request in requests.values())
+        logits = _apart(logits.split(counts), [requests[one] for one in sequences]) if several else logits[:, None]
         if sequences != [*requests]:
             logits = logits[to_device(torch.tensor([*map(sequences.index, requests)]), device)]
         return logits.unsqueeze(-3)
@@ -137,6 +136,14 @@ class BlockSession(DiscreteSession):
 def _stacked(parts: Sequence[Tensor]) -> Tensor:
     """The parts [T, ...] as rows [B, T, ...], padded behind; a view where there is but one."""
     return parts[0][None] if len(parts) == 1 else pad_sequence(list(parts), batch_first=True)
+
+
+def _apart(parts: Sequence[Tensor], requests: Sequence[BlockForward]) -> Tensor:
+    """What was read for every request [B, K, T, V], padded behind, of `parts` [K, T, V] or with the K rows in one."""
+    sizes = [(len(request.tokens), len(request.read)) for request in requests]
+    most, widest = map(max, zip(*sizes, strict=True))
+    rows = [part[:, : K * T // len(part)].reshape(K, T, -1) for part, (K, T) in zip(parts, sizes, strict=True)]
+    return torch.stack([pad(row, (0, 0, 0, widest - row.shape[1], 0, most - len(row))) for row in rows])
 
 
 def _seen(asked: Sequence[BlockForward], width: int, end: int) -> Tensor:
