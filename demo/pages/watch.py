@@ -1,9 +1,9 @@
 """Watch: a recorded race, or a prompt decoded the ordinary way and an accelerated way side by side, and its record."""
 
 import os
-import time
 import tomllib
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,14 +19,15 @@ from demo.panels.folder import FolderPanel, local
 from demo.panels.gallery import GalleryPanel
 from demo.panels.start_stop import StartStop
 from demo.panels.trace import TracePanel
-from demo.panels.viewer import Passes, finished, offered, recorded, replayed, trace_viewer
+from demo.panels.viewer import begun, finished, offered, recorded, replayed, tell, trace_viewer
 from demo.panels.what_if import WhatIf
 from demo.panels.widgets import chosen_index, facts_row, notice, notice_box, values_of
-from demo.runs.decoding import Advance, Ended, Opened
+from demo.runs.decoding import Ended, Opened
 from demo.runs.outcome import outcome, why
 from demo.runs.recordings import Pair, Recording
 from demo.runs.tour import Scene, tour
 from demo.server.limits import PROMPT_CHARACTERS
+from demo.server.live import Live
 from demo.server.queue import decoded
 from demo.server.sessions import Shown
 from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
@@ -53,8 +54,6 @@ _OPENED: Final = {
     for family in SHARED
 }
 """Settings that some model of a family has a say in: without prompts there is nothing to guide."""
-_TELL_SECONDS: Final = 0.08
-"""The page is told of passes this often: every message costs a browser as much as several frames."""
 _INVITE: Final = "Take the tour"
 _RECORDED: Final = "a recorded run"
 _DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
@@ -235,25 +234,25 @@ class WatchPage:
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Decode and show every forward pass as it happens."""
         visitor, opening = self.site.visitor(request), values.get(self.opening)
-        yield {self.problem: notice("info", "The model is being made ready.", "One moment.")}
-        requests = self.requests(values)
-        deviation = METHODS[requests[-1].method].deviation(requests[-1].config)
-        warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
-        for message in decoded(requests, visitor.stopped, "page"):
-            if isinstance(message, Opened):
-                passes, told = Passes(message), 0.0
-            elif isinstance(message, Advance):
-                passes.add(message)
-                if time.monotonic() < told + _TELL_SECONDS:
+        with closing(Live()) as live:
+            yield {
+                self.viewer: begun(live),
+                self.problem: notice("info", "The model is being made ready.", "One moment."),
+            }
+            requests = self.requests(values)
+            deviation = METHODS[requests[-1].method].deviation(requests[-1].config)
+            warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
+            for message in decoded(requests, visitor.stopped, "page"):
+                if isinstance(message, Ended):
+                    address = fragment_of(requests[-1], beside=len(requests) > 1)
+                    at = opening.at if opening and opening.request == requests[-1] else None
+                    shown = visitor.keep(message.traces, "your last run")
+                    viewer = finished(shown.paths, live.name, address, at)
+                    yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
                     continue
-                told = time.monotonic()
-            yield {self.viewer: passes.message(), self.problem: warning}
-            if isinstance(message, Ended):
-                address = fragment_of(requests[-1], beside=len(requests) > 1)
-                at = opening.at if opening and opening.request == requests[-1] else None
-                shown = visitor.keep(message.traces, "your last run")
-                viewer = finished(shown.paths, passes.race, address, at)
-                yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
+                tell(live, message)
+                if isinstance(message, Opened):
+                    yield {self.problem: warning}
 
     def _result(self, ended: Ended, shown: Shown, warning: dict[str, str]) -> Update:
         traces = ended.traces

@@ -1,6 +1,6 @@
 """The trace player as a gradio component.
 
-A run reaches the browser as messages: `push` names the runs and carries the forward passes so far (numbered, so that
+A run reaches the browser as messages: `live` says where its forward passes are told as they happen (numbered, so that
 a lost or repeated one does no harm), and `finish` names the files with the whole traces. From then on the browser
 needs the server no more. `load` shows finished traces straight away, `compare` up to six of them beside one another,
 and `offer` lets the visitor choose among recorded pairs and plays the first.
@@ -17,12 +17,11 @@ import gradio as gr
 
 from demo.runs.decoding import Advance, Opened, plain
 from demo.runs.recordings import Pair, Recording, answers_to
+from demo.server.live import ADDRESS, Live
 from demo.server.sessions import url
 from visualizers import player
 
 Message = dict[str, Any]
-MOST_TOLD: Final = 500_000
-"""Characters of a message: a hundred passes of a picture, or all of a small one."""
 
 _CHIPS: Final = {"continuous": "continuous tokens"}
 """Kinds of pairs whose chip says more than their name."""
@@ -43,18 +42,22 @@ const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
   },
 });
 globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
-// Drawing a loop while the first passes of a run arrive would let gradio merge them. A refused run leaves the picture.
+// A loop would be drawn while the first passes of a run arrive. A refused run leaves the picture.
 if (FIRST) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
 // What is shown is named in the address; the player adds the place.
 const called = (text, placed) => FIRST && draftscopeAddress.name('watch', text, placed);
 let race = null;
-let last = null;  // the race that began last, which something else may be shown in place of
-let due = [];  // the next pass of each lane: most arrive several times
-const begin = (message) => {
-  race = last = message.race;
-  due = [];
+let live = null;  // the passes of a race as they happen
+const leave = () => {
+  race = null;
+  live?.close();
+};
+const begin = (name, { heads, answers }) => {
+  if (race === name) return;  // told again, as the connection was lost
+  race = name;
+  Object.assign(player.answers, answers);
   player.clear();
-  message.heads.forEach((head, lane) => player.begin(lane, head));
+  heads.forEach((head, lane) => player.begin(lane, head));
   trigger('begun', {});
   const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
   const { top } = element.getBoundingClientRect();
@@ -62,28 +65,28 @@ const begin = (message) => {
 };
 const stand = (at) => at && (player.useClock(at.clock, at.on), player.jump(player.readingOf(at.now)));
 const act = {
-  offer: ({ pairs, invite }) => { race = null; player.offer(pairs, invite); },
+  offer: ({ pairs, invite }) => { leave(); player.offer(pairs, invite); },
   load: async ({ urls, address, placed, at }) => {
-    race = null;
+    leave();
     called(address ?? '', placed);
     await player.loadUrl(urls, { afresh: !placed, ...(address ? { loop: true, start: true, called: address } : {}) });
     stand(at);
   },
   compare: async ({ urls, on: wanted }) => {
-    race = null;
+    leave();
     await player.loadUrl(urls, { afresh: true });
     if (wanted) player.useClock('computed', wanted);
   },
-  push: (message) => {
-    if (message.race !== last) begin(message);
-    if (message.race !== race) return;
-    for (const [, lane, sequence, step] of message.passes.matchAll(/^(\\d+) (\\d+) (.*)$/gm)) {
-      if (Number(sequence) < (due[lane] ?? 0)) continue;
-      due[lane] = Number(sequence) + 1;
-      player.push(Number(lane), Number(sequence), JSON.parse(step));
-    }
+  live: ({ race: name, url }) => {
+    live?.close();
+    live = new EventSource(url);
+    const hear = (event, act) => live.addEventListener(event, ({ data }) => act(JSON.parse(data)));
+    hear('opened', (opened) => begin(name, opened));
+    hear('passed', (pass) => player.push(...pass));
+    hear('over', () => live.close());
   },
   finish: async ({ urls, address, at }) => {
+    live.close();
     if (address) called(player.called = address);
     await player.fetched(urls, (traces) => traces.forEach((trace, lane) => player.finish(lane, trace)));
     stand(at);
@@ -95,7 +98,7 @@ const take = () => {
   const message = props.value;
   if (!message?.kind) return;
   Object.assign(player.answers, message.answers);
-  if (message.kind === 'finish' && message.race !== race) act.load(message);  // the page was busy all the time
+  if (message.kind === 'finish' && message.race !== race) act.load(message);  // another thing is shown, or no pass came
   else act[message.kind](message);
 };
 watch('value', take);
@@ -130,39 +133,23 @@ def trace_viewer(name: str, value: Message | None = None, *, first: bool = False
     )
 
 
-class Passes:
-    """What carries the passes of a race: every message tells again what the ones before it told.
-
-    Where the page is busy, gradio shows the last of several messages alone, so each has to be enough by itself. A pass
-    is a line of text, and gradio tells the browser only what was added to a text. At `MOST_TOLD` characters the older
-    half goes: a page that is further behind shows those passes once the run is over.
-    """
-
-    def __init__(self, opened: Opened) -> None:
-        """None yet of the race that was opened."""
-        self.race, self._lines = secrets.token_hex(4), list[str]()
-        answers = answers_to(head.get("prompt") for head in opened.heads)
-        self._about = {"race": self.race, "heads": list(opened.heads), "answers": answers}
-
-    def add(self, advance: Advance) -> None:
-        """One more pass was made."""
-        self._lines.append(_line(advance))
-        if sum(map(len, self._lines)) > MOST_TOLD:
-            del self._lines[: len(self._lines) // 2]
-
-    def message(self) -> Message:
-        """The message of all of them."""
-        return {"kind": "push", **self._about, "passes": "\n".join(self._lines)}
+def begun(live: Live) -> Message:
+    """The message that a race begins, whose passes are told at an address of its own."""
+    return {"kind": "live", "race": live.name, "url": ADDRESS.removeprefix("/").format(name=live.name)}
 
 
-def _line(advance: Advance) -> str:
-    """Lane and number of a pass, so that one that is known already is not read again, and the pass as JSON."""
-    step = plain(advance.step)
-    if advance.frame is not None:
-        step["frame"] = advance.frame
-    if advance.words:
-        step["words"] = {str(token): word for token, word in advance.words.items()}
-    return f"{advance.lane} {advance.sequence} {json.dumps(step)}"
+def tell(live: Live, message: Opened | Advance) -> None:
+    """Tell a page of a race: what it is, or one more pass, with its lane and number."""
+    if isinstance(message, Opened):
+        answers = answers_to(head.get("prompt") for head in message.heads)
+        live.tell("opened", {"heads": message.heads, "answers": answers})
+        return
+    step = plain(message.step)
+    if message.frame is not None:
+        step["frame"] = message.frame
+    if message.words:
+        step["words"] = {str(token): word for token, word in message.words.items()}
+    live.tell("passed", [message.lane, message.sequence, step])
 
 
 def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:

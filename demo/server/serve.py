@@ -22,7 +22,7 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 
 from demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, refusal
 from demo.runs.recordings import FOLDER
-from demo.server import log
+from demo.server import live, log
 from demo.server.limits import LIGHT, SESSIONS, UPLOAD_BYTES, current
 from demo.server.queue import the_line
 from demo.server.replies import as_json, described, handlers, refusing
@@ -74,6 +74,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     service.api_route(TRACE_ADDRESS, methods=["GET", "HEAD"], response_model=None)(
         trace_answer(folders[0], folders[1:])
     )
+    service.get(live.ADDRESS, response_model=None)(live.answer)
     # The page about the endpoints asks how busy they were, and would log that this is refused.
     service.get("/monitoring/summary")(lambda: {"functions": {}})
     service.router.routes.insert(0, service.router.routes.pop())

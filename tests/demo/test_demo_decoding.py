@@ -1,6 +1,9 @@
 """Runs pass by pass, what a viewer is told of them, experiments, and work that tells how far it is."""
 
+import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from threading import Event, active_count
@@ -9,15 +12,16 @@ from typing import Any
 import orjson
 import pytest
 import torch
+from fastapi import HTTPException
 from support.raster import MODEL, decoded, job
 
-from demo.panels import viewer
 from demo.panels.export import reports
-from demo.panels.viewer import Passes
+from demo.panels.viewer import tell
 from demo.runs import decoding
-from demo.runs.decoding import LiveRuns, Opened
+from demo.runs.decoding import LiveRuns
 from demo.runs.experiments import EXPERIMENTS, conduct
 from demo.server.limits import EXPERIMENT_RUNS
+from demo.server.live import Live, answer
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import language_model
@@ -72,31 +76,35 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
         assert mentioned([advance.step]) <= told.keys()
         assert advance.frame is None
     assert told == {token: whole[token] for token in told}
-    sent = Passes(Opened(()))
-    for advance in passes:
-        sent.add(advance)
-    pushed = [json.loads(line.split(" ", 2)[2]) for line in sent.message()["passes"].splitlines()]
+    with closing(Live()) as live:
+        for advance in passes:
+            tell(live, advance)
+    pushed = [step for *_, step in passed(live)]
     assert {token for step in pushed for token in step.get("words", {})} == set(map(str, told))
 
 
-def test_one_message_is_enough_for_a_page_that_missed_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    def told(message: dict[str, Any]) -> list[tuple[int, int]]:
-        return [(int(lane), int(k)) for lane, k, _ in (line.split(" ", 2) for line in message["passes"].splitlines())]
+def passed(live: Live) -> list[Any]:
+    """What the whole stream tells of passes."""
 
-    def after(passes: Passes, one: Any) -> dict[str, Any]:
-        passes.add(one)
-        return passes.message()
+    async def everything() -> bytes:
+        return b"".join([data async for data in live.stream()])
 
+    events = [event.split("\ndata: ") for event in asyncio.run(everything()).decode().split("\n\n")[:-1]]
+    assert events[-1] == ["event: over", "null"]
+    return [json.loads(data) for name, data in events if name == "event: passed"]
+
+
+def test_whoever_reads_the_stream_of_a_run_is_told_all_of_it_until_it_is_over() -> None:
     made = list(LiveRuns([job("ar"), job("scd")]).passes())
-    passes = Passes(Opened(()))
-    messages = [after(passes, one) for one in made]
-    assert told(messages[40]) == [(one.lane, one.sequence) for one in made[:41]]
-    assert messages[40]["race"] == passes.race and "heads" in messages[40]
-    assert messages[41]["passes"].startswith(messages[40]["passes"] + "\n")  # gradio sends what was added
-    monkeypatch.setattr(viewer, "MOST_TOLD", 1)
-    short = Passes(Opened(()))
-    for one in made:
-        assert told(after(short, one))[-1] == (one.lane, one.sequence)
+    with ThreadPoolExecutor() as pool, closing(Live()) as live:
+        early = pool.submit(passed, live)
+        for advance in made:
+            tell(live, advance)
+        assert asyncio.run(answer(live.name)).media_type == "text/event-stream" and not early.done()
+    assert early.result() == passed(live)
+    assert [tuple(each[:2]) for each in early.result()] == [(one.lane, one.sequence) for one in made]
+    with pytest.raises(HTTPException, match="this run is over"):
+        asyncio.run(answer("nobody"))
 
 
 def test_experiments_fit_the_limit_and_name_a_figure() -> None:

@@ -40,17 +40,19 @@ def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("pause", [0.0, 1e9])
-def test_a_run_tells_the_viewer_of_its_passes_now_and_then_and_keeps_both_traces(
-    page: WatchPage, monkeypatch: pytest.MonkeyPatch, pause: float
+def test_a_run_tells_of_every_pass_as_it_happens_and_keeps_both_traces(
+    page: WatchPage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("demo.pages.watch._TELL_SECONDS", pause)
+    told = list[Any]()
+    monkeypatch.setattr("demo.server.live.Live.tell", lambda live, event, data: told.append((live.name, event, data)))
     updates = list(page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine")))
-    kinds = [update[page.viewer]["kind"] for update in updates if page.viewer in update]
-    assert kinds[-1] == "finish" and {*kinds[:-1]} == {"push"}
+    begun, finished = [update[page.viewer] for update in updates if page.viewer in update]
+    assert begun["kind"] == "live" and finished["kind"] == "finish" and begun["race"] == finished["race"]
     traces = updates[-1][page.site.shown].traces()
     assert [trace.method for trace in traces] == ["ar", "scd"]
-    assert len(kinds) == 3 + (0 if pause else sum(len(trace.steps) for trace in traces))
+    assert {name for name, *_ in told} == {begun["race"]} and begun["url"].endswith(begun["race"])
+    passes = ["passed"] * sum(len(trace.steps) for trace in traces)
+    assert [event for _, event, _ in told] == ["opened", *passes, "over"]
 
 
 def test_what_is_not_fetched_or_not_here_says_how_and_which_are(

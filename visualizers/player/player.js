@@ -138,7 +138,7 @@ class Player {
     if (shape !== lane.shape) {
       lane.shape = shape;
       this.refresh();
-    } else if (lane === this.stage.lane) this.stage.fit();
+    } else if (lane === this.stage.lane) this.stage.stale = true;
     this.schedule();
   }
 
@@ -623,6 +623,7 @@ class Player {
   }
 
   draw() {
+    if (this.stage.stale) this.stage.fit();
     if (this.follow) this.now = this.newest();
     const extent = this.scale();
     const seen = !this.stage.shown;

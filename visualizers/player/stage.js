@@ -43,6 +43,7 @@ class Stage {
   fit() {
     const { node: { clientWidth: width, clientHeight: height }, replay } = this;
     this.script = null;
+    this.stale = false; // whether passes came since
     if (!this.shown || !width) return;
     const shape = STAGE_SHAPES.find(({ least }) => width >= least);
     this.isText = replay.grid.kind === "text";

@@ -1,0 +1,59 @@
+"""What a page is told of a run while it lasts: a stream of events of its own.
+
+gradio compares every message with the one before and draws what follows anew, which takes longer than many a pass.
+"""
+
+import asyncio
+import json
+import secrets
+from collections.abc import AsyncIterator
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from fastapi import HTTPException
+from fastapi.responses import StreamingResponse
+
+ADDRESS: Final = "/live/{name}"
+_TELL_SECONDS: Final = 0.06
+"""The page is told of passes this often, as to draw them takes a browser several frames' time, and"""
+_LOOK_SECONDS: Final = 0.005
+"""it is looked this often whether there is something to tell."""
+
+
+class Live:
+    """The events of a run, until it is closed. A browser that lost the connection reads them from the start again."""
+
+    def __init__(self) -> None:
+        self.name = secrets.token_urlsafe(16)
+        """A secret of whoever may read them."""
+        self._events, self._over = list[bytes](), False
+        _streams[self.name] = self
+
+    def tell(self, event: str, data: Any) -> None:
+        """Tell of one more event."""
+        self._events.append(f"event: {event}\ndata: {json.dumps(data)}\n\n".encode())
+
+    def close(self) -> None:
+        """Tell that it is over."""
+        self.tell("over", None)
+        self._over = True
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """All events, together those that happened meanwhile."""
+        told = 0
+        while not (self._over and told == len(self._events)):
+            if new := self._events[told:]:
+                told += len(new)
+                yield b"".join(new)
+            await asyncio.sleep(_TELL_SECONDS if told > 1 else _LOOK_SECONDS)
+
+
+_streams: WeakValueDictionary[str, Live] = WeakValueDictionary()
+
+
+async def answer(name: str) -> StreamingResponse:
+    """The answer to GET `ADDRESS`."""
+    live = _streams.get(name)
+    if live is None:
+        raise HTTPException(404, "live: this run is over; its traces are on the page.")
+    return StreamingResponse(live.stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})
