@@ -1,7 +1,7 @@
 """The trace player as a gradio component.
 
 A run reaches the browser as messages: `live` says where its forward passes are told as they happen (numbered, so that
-a lost or repeated one does no harm), and `finish` names the files with the whole traces. From then on the browser
+a repeated one does no harm), and `finish` names the files with the whole traces. From then on the browser
 needs the server no more. `load` shows finished traces straight away, `compare` up to six of them beside one another,
 and `offer` lets the visitor choose among recorded pairs and plays the first.
 """

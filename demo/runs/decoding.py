@@ -16,8 +16,6 @@ from engines.runtime.request import Request
 from traces.replay import Replay
 from traces.schema import Step, Trace
 
-FRAME_SECONDS: Final = 1 / 15
-"""Between two pictures of a run under way at least."""
 DRAWING: Final = 0.2
 """Most of the time of its passes that pictures of a run under way take: to draw a clip takes as long as 19 passes."""
 
@@ -46,7 +44,6 @@ class LiveRun:
         self._replay = Replay(job.task.length)
         self._legend = job.drawing.legend({})
         self._told = set(self._legend.vocabulary or ())
-        self._drawn = -FRAME_SECONDS
         self._drawing = 0.0
 
     def head(self) -> dict[str, Any]:
@@ -92,12 +89,11 @@ class LiveRun:
     def _picture(self) -> str | None:
         if self._legend.tiles or self._legend.vocabulary is not None:
             return None  # the viewer draws the tokens itself
-        begun = time.monotonic()
-        if begun - self._drawn < FRAME_SECONDS or self._drawing > DRAWING * self.seconds:
+        if self._drawing > DRAWING * self.seconds:
             return None  # the viewer keeps the picture before; the whole trace has them all
+        begun = time.monotonic()
         frames = self.run.job.drawing.legend({self.passes: self._replay.state().tokens}).frames
-        self._drawn = time.monotonic()
-        self._drawing += self._drawn - begun
+        self._drawing += time.monotonic() - begun
         return frames[0].image if frames else None
 
 

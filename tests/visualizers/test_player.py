@@ -267,10 +267,10 @@ def test_the_address_keeps_the_place_and_the_words_of_others(page: Page) -> None
     assert snapshot(page)["now"] == pytest.approx(now, abs=0.1)
 
 
-def test_live_steps_may_repeat_or_get_lost_and_are_followed_until_the_reader_goes_back(page: Page) -> None:
+def test_live_steps_are_taken_in_order_once_and_followed_until_the_reader_goes_back(page: Page) -> None:
     trace = jacobi()
     whole = start(page, trace)
-    push(page, whole, 0, 1, 1, 2, 4, 3, 6, 6)
+    push(page, whole, 0, 1, 1, 2, 4, 3, 0, 4, 5, 6, 6)
     assert snapshot(page)["lanes"][0]["steps"] == 7
     words = page.get_by_label("Position on the clock").get_attribute("aria-valuetext")
     assert words.startswith("Forward passes 7 of 7.")

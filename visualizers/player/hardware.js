@@ -35,7 +35,7 @@ function computedMilliseconds(step, finals, { device, engine, target, draft, bat
 
 /** Why traces cannot be computed for some hardware, in a sentence; empty where they can. */
 function uncomputed(replays, { device, target, draft, batch }) {
-  if (replays.some(({ steps }) => steps.some(({ call, missing }) => !missing && !call.query_tokens))) return "A pass of this trace says nothing of its query tokens, so its cost cannot be computed.";
+  if (replays.some(({ steps }) => steps.some(({ call }) => !call.query_tokens))) return "A pass of this trace says nothing of its query tokens, so its cost cannot be computed.";
   const sizes = replays.some(({ drafts }) => drafts) ? [target, draft] : [target];
   const tokens = batch * Math.max(...replays.map(({ positions, guided }) => positions * (guided ? 2 : 1)));
   const needed = sizes.reduce((sum, size) => sum + size.weight_bytes + size.head_bytes + tokens * size.cache_bytes, 0);

@@ -116,7 +116,7 @@ class PassTable {
     const rows = replay.steps.slice(0, MOST_TABLE_ROWS).map((step, index) => {
       replay.apply(walk, step);
       const span = step.position.length ? `${Math.min(...step.position) + 1} to ${Math.max(...step.position) + 1}` : "none";
-      const call = step.missing ? "not received" : `${step.call.role ?? ""} ${step.call.mode ?? ""}`.trim();
+      const call = `${step.call.role ?? ""} ${step.call.mode ?? ""}`.trim();
       const values = [index + 1, call, span, step.accepted, step.judged, walk.finals, mean(step.meanAcceptProb), mean(step.meanAgreement), step.milliseconds.toFixed(2)];
       return make("tr", {}, ...values.map(cell));
     });

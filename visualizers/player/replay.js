@@ -149,17 +149,10 @@ class Replay {
     this.complete = true;
   }
 
-  /** Take step number `sequence` of a running decoder. A repeated one is ignored, a missing one leaves an empty row. */
+  /** Take step number `sequence` of a running decoder; they come in order, and a repeated one is ignored. */
   push(sequence, step) {
-    if (sequence < this.length && !this.steps[sequence].missing) return false;
+    if (sequence !== this.length) return false;
     if (step.words) this.vocabulary = { ...this.vocabulary, ...step.words };
-    if (sequence < this.length) {
-      const steps = this.steps.map((kept, index) => (index === sequence ? step : kept.source));
-      this.restart();
-      for (const kept of steps) this.append(kept);
-      return true;
-    }
-    while (this.length < sequence) this.append(null);
     this.append(step);
     return true;
   }
@@ -214,8 +207,6 @@ class Replay {
     const given = { call: {}, position: [], token: [], fate: [], numbers: {}, signals: {}, ...source };
     const step = {
       ...given,
-      source,
-      missing: source === null,
       drafting: given.call.role === "draft",
       milliseconds: Object.values(given.call.milliseconds ?? {}).reduce((sum, value) => sum + value, 0),
       fate: given.fate.map((name) => this.codeOf.get(name) ?? NOTHING),
