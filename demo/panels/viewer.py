@@ -82,7 +82,7 @@ const act = {
     live = new EventSource(url);
     const hear = (event, act) => live.addEventListener(event, ({ data }) => act(JSON.parse(data)));
     hear('opened', (opened) => begin(name, opened));
-    hear('passed', (pass) => player.push(...pass));
+    hear('passed', ({ lane, sequence, step, ...more }) => player.push(lane, sequence, { ...step, ...more }));
     hear('over', () => live.close());
   },
   finish: async ({ urls, address, at }) => {
@@ -139,17 +139,12 @@ def begun(live: Live) -> Message:
 
 
 def tell(live: Live, message: Opened | Advance) -> None:
-    """Tell a page of a race: what it is, or one more pass, with its lane and number."""
+    """Tell a page of a race: what it is, or one more pass."""
     if isinstance(message, Opened):
         answers = answers_to(head.get("prompt") for head in message.heads)
         live.tell("opened", {"heads": message.heads, "answers": answers})
         return
-    step = plain(message.step)
-    if message.frame is not None:
-        step["frame"] = message.frame
-    if message.words:
-        step["words"] = {str(token): word for token, word in message.words.items()}
-    live.tell("passed", [message.lane, message.sequence, step])
+    live.tell("passed", plain(message._asdict()))
 
 
 def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:

@@ -28,7 +28,7 @@ class Advance(NamedTuple):
     step: Step
     frame: str | None
     """The picture so far, for models whose tokens cannot be drawn one by one; None where the last one is fresh."""
-    words: Mapping[int, str]
+    words: Mapping[int, str] | None
     """The text of ids that no step before spoke of, for vocabularies too large to tell as a whole."""
 
 
@@ -79,12 +79,12 @@ class LiveRun:
         final = self._replay.state().final
         return self.seconds * len(final) / max(1, sum(final))
 
-    def _new_words(self, step: Step) -> Mapping[int, str]:
+    def _new_words(self, step: Step) -> Mapping[int, str] | None:
         if self._legend.vocabulary is None:
-            return {}
+            return None
         new = mentioned([step]) - self._told
         self._told |= new
-        return self.run.job.drawing.legend({}, new).vocabulary or {} if new else {}
+        return self.run.job.drawing.legend({}, new).vocabulary if new else None
 
     def _picture(self) -> str | None:
         if self._legend.tiles or self._legend.vocabulary is not None:

@@ -71,16 +71,15 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
     passes = list(live.passes())
     told: dict[int, str] = {}
     for advance in passes:
-        assert told.keys().isdisjoint(advance.words)
-        told |= advance.words
+        assert told.keys().isdisjoint(advance.words or {})
+        told |= advance.words or {}
         assert mentioned([advance.step]) <= told.keys()
         assert advance.frame is None
     assert told == {token: whole[token] for token in told}
     with closing(Live()) as live:
         for advance in passes:
             tell(live, advance)
-    pushed = [step for *_, step in passed(live)]
-    assert {token for step in pushed for token in step.get("words", {})} == set(map(str, told))
+    assert {token for one in passed(live) for token in one.get("words", {})} == set(map(str, told))
 
 
 def passed(live: Live) -> list[Any]:
@@ -102,7 +101,7 @@ def test_whoever_reads_the_stream_of_a_run_is_told_all_of_it_until_it_is_over() 
             tell(live, advance)
         assert asyncio.run(answer(live.name)).media_type == "text/event-stream" and not early.done()
     assert early.result() == passed(live)
-    assert [tuple(each[:2]) for each in early.result()] == [(one.lane, one.sequence) for one in made]
+    assert [(one["lane"], one["sequence"]) for one in early.result()] == [(one.lane, one.sequence) for one in made]
     with pytest.raises(HTTPException):
         asyncio.run(answer("nobody"))
 
