@@ -15,9 +15,7 @@ from fastapi.responses import StreamingResponse
 
 ADDRESS: Final = "/live/{name}"
 _TELL_SECONDS: Final = 0.06
-"""The page is told of passes this often, as to draw them takes a browser several frames' time, and"""
-_LOOK_SECONDS: Final = 0.005
-"""it is looked this often whether there is something to tell."""
+"""The page is told of passes this often, as to draw them takes a browser several frames' time; the first at once."""
 
 
 class Live:
@@ -45,7 +43,7 @@ class Live:
             if new := self._events[told:]:
                 told += len(new)
                 yield b"".join(new)
-            await asyncio.sleep(_TELL_SECONDS if told > 1 else _LOOK_SECONDS)
+            await asyncio.sleep(_TELL_SECONDS if told > 1 else 0.005)
 
 
 _streams: WeakValueDictionary[str, Live] = WeakValueDictionary()

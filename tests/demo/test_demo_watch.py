@@ -40,9 +40,7 @@ def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
 
 
 @pytest.mark.slow
-def test_a_run_tells_of_every_pass_as_it_happens_and_keeps_both_traces(
-    page: WatchPage, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_tells_of_every_pass_and_keeps_both_traces(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[Any]()
     monkeypatch.setattr("demo.server.live.Live.tell", lambda live, event, data: told.append((live.name, event, data)))
     updates = list(page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine")))
@@ -51,8 +49,7 @@ def test_a_run_tells_of_every_pass_as_it_happens_and_keeps_both_traces(
     traces = updates[-1][page.site.shown].traces()
     assert [trace.method for trace in traces] == ["ar", "scd"]
     assert {name for name, *_ in told} == {begun["race"]} and begun["url"].endswith(begun["race"])
-    passes = ["passed"] * sum(len(trace.steps) for trace in traces)
-    assert [event for _, event, _ in told] == ["opened", *passes, "over"]
+    assert [event for _, event, _ in told] == ["opened", *["passed"] * sum(len(t.steps) for t in traces), "over"]
 
 
 def test_what_is_not_fetched_or_not_here_says_how_and_which_are(
