@@ -86,7 +86,6 @@ const act = {
     hear('over', () => live.close());
   },
   finish: async ({ urls, address, at }) => {
-    live.close();
     if (address) called(player.called = address);
     await player.fetched(urls, (traces) => traces.forEach((trace, lane) => player.finish(lane, trace)));
     stand(at);
