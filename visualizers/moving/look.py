@@ -86,7 +86,7 @@ def moments(traces: Sequence[Trace], look: Look) -> tuple[Moment, ...]:
         raise MovingError(f"{len(look.names)} names for {len(traces)} traces", "give at most one each")
     if not any(trace.steps for trace in traces):
         raise MovingError("no trace has a forward pass, so nothing moves", "give a run that was decoded")
-    counts = _by_pass(traces, look) if look.clock == "passes" else _by_time(traces, look)
+    counts = _counts(traces, look)
     last = max(look.hold, 1 / look.fps)
     return *(Moment(each, 1 / look.fps) for each in counts[:-1]), Moment(counts[-1], last)
 
@@ -137,28 +137,17 @@ def _weighed(trace: Trace) -> list[float]:
     return list(accumulate((part if step.call.role == "draft" else 1.0 for step in trace.steps), initial=0.0))
 
 
-def _by_pass(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
-    ends = [_weighed(trace) for trace in traces]
-    frames, most = 1 + ceil(max(each[-1] for each in ends) / look.every - _SLACK), _most_frames(traces, look)
-    if frames > most:
-        raise MovingError(f"{frames} frames are more than {most}", f"set every to {fitting(traces, look).every}")
-    return _counts(ends, look.every, frames)
-
-
-def _by_time(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
-    ends = [pass_ends(trace, look.machine) for trace in traces]
-    longest = max(each[-1] for each in ends)
+def _counts(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
+    """Return how many passes of every run are over in each frame, all in the last one."""
+    by_pass = look.clock == "passes"
+    ends = [_weighed(trace) if by_pass else pass_ends(trace, look.machine) for trace in traces]
+    longest, step = max(each[-1] for each in ends), look.every if by_pass else 1000 / (look.fps * look.slow)
     if longest == 0:
         raise MovingError("no pass of these runs was timed", "set clock to passes")
-    step = 1000 / (look.fps * look.slow)
     frames, most = 1 + ceil(longest / step - _SLACK), _most_frames(traces, look)
     if frames > most:
-        slow = fitting(traces, look).slow
-        raise MovingError(f"{frames} frames are more than {most}", f"show it faster, with slow {slow:.2g} or less")
-    return _counts(ends, step, frames)
-
-
-def _counts(ends: Sequence[Sequence[float]], step: float, frames: int) -> list[tuple[int, ...]]:
-    """Return how many passes of every run are over in each frame, all in the last one."""
+        fits = fitting(traces, look)
+        remedy = f"set every to {fits.every}" if by_pass else f"show it faster, with slow {fits.slow:.2g} or less"
+        raise MovingError(f"{frames} frames are more than {most}", remedy)
     counts = [tuple(bisect_right(each, frame * step + _SLACK) - 1 for each in ends) for frame in range(frames)]
     return [*counts[:-1], tuple(len(each) - 1 for each in ends)]
