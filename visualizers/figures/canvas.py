@@ -9,6 +9,7 @@ from plotly.subplots import make_subplots
 
 from traces.replay import PENDING, outcomes, state_after
 from traces.schema import FATES, Fate, Step, Trace
+from traces.stats import race
 from traces.video import frame_count, frame_names
 from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, panels_at
 from visualizers.palette import CIVIDIS, REJECTED, WHITE
@@ -24,12 +25,8 @@ FLAT: Final = (460, 390, 358)
 
 def halfway(trace: Trace) -> int:
     """Return the first step after which half of the canvas is final."""
-    decoded: set[int] = set()
-    for count, step in enumerate(trace.steps, start=1):
-        decoded.update(position for position, fate in zip(step.position, step.fate, strict=True) if fate.final)
-        if 2 * len(decoded) >= prod(trace.canvas.shape):
-            return count
-    return len(trace.steps)
+    half = prod(trace.canvas.shape) / 2
+    return next((step for step, tokens in enumerate(race(trace.steps).tokens) if tokens >= half), len(trace.steps))
 
 
 def _square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) -> None:
