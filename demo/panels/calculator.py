@@ -83,7 +83,7 @@ class CalculatorPanel:
             self.fields["context"] = gr.Number(
                 _FIRST.context, precision=0, label="Context", info="Tokens in the KV cache.", min_width=200
             )
-        self.devices = device_curves_chooser(_FIRST)
+        self.devices = component(curves_of(_FIRST), _JS, _CSS, elem_id="calculator-devices")
         self.panel = Panel(site, "calculator")
         with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
             self.rows = data_table("Speed by draft length", elem_id="calculator-rows")
@@ -273,13 +273,8 @@ small { font-size: 12px; }
 """
 
 
-def device_curves_chooser(plan: Plan) -> gr.HTML:
-    """The curves; the event `choose` carries the index of a device, in the order of `DEVICES`."""
-    return component(curves_of(plan), _JS, _CSS, elem_id="calculator-devices")
-
-
 def curves_of(plan: Plan) -> dict[str, Any]:
-    """The value of the curves: names, numbers, and both in words."""
+    """The value of the curves, in the order of `DEVICES`: names, numbers, and both in words."""
     curves = device_curves(plan)
     most = max((speed for each in curves for speed in each.speeds.values()), default=1.0)
     return {
