@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from diffusers import AutoencoderKL, VQModel
 
+from engines.config import ConfigError
 from engines.models.checkpoints.assembling import PIXELS, State, counted, load_state, on_meta
 from engines.models.checkpoints.conversion import Request, read_pickle
 from engines.models.weights import Source
@@ -95,8 +96,10 @@ def read_kl16(source: Source, channels: int, state: State | None = None) -> Any:
 
 
 def kl16_of(request: Request) -> State:
-    """The tensors of the decoder in MAR's kl16.ckpt, the second file of a conversion."""
-    return read_published(request.second_file("Give MAR's kl16.ckpt."))
+    """The tensors of the decoder in MAR's kl16.ckpt, the second file of a conversion; ConfigError without one."""
+    if request.second is None:
+        raise ConfigError("SECOND: is missing. Give MAR's kl16.ckpt.")
+    return read_published(Source(request.second.name, request.second.parent, "Give MAR's kl16.ckpt."))
 
 
 def read_published(source: Source) -> State:

@@ -62,12 +62,6 @@ class Request:
         """The file of the model."""
         return Source(self.source.name, self.source.parent, remedy)
 
-    def second_file(self, remedy: str) -> Source:
-        """The second file; raises ConfigError where there is none."""
-        if self.second is None:
-            raise ConfigError(f"SECOND: is missing. {remedy}")
-        return Source(self.second.name, self.second.parent, remedy)
-
 
 @dataclass(frozen=True, slots=True)
 class Converted:
