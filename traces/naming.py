@@ -38,6 +38,12 @@ def name_of(trace: Trace) -> str:
     return trace.variant or name_for(trace.method, trace.config)
 
 
+def title(trace: Trace) -> str:
+    """What a run is called where it stands alone: its name, its model and its seed."""
+    seed = "" if trace.seed is None else f", seed {trace.seed}"
+    return f"{name_of(trace)} on {trace.model.title or trace.model.id}{seed}"
+
+
 def name_for(method: str, config: Mapping[str, object]) -> str:
     """The name of a method under settings."""
     return _rule(method, config)[1]

@@ -156,12 +156,10 @@ class FileFigure(DataFigure):
 
 def subtitle(traces: Traces) -> str:
     """Say which runs a figure shows, ready for plotly."""
+    if len(traces) == 1:
+        return plain(naming.title(traces[0]))
     models = ", ".join(dict.fromkeys(trace.model.title or trace.model.id for trace in traces))
-    if len(traces) > 1:
-        return plain(f"{len(traces)} runs of {models}")
-    (trace,) = traces
-    seed = "" if trace.seed is None else f", seed {trace.seed}"
-    return plain(f"{naming.name_of(trace)} on {models}{seed}")
+    return plain(f"{len(traces)} runs of {models}")
 
 
 def labels(traces: Traces) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from demo.server.sessions import Shown, file_name
 from demo.site import AT_ONCE, LATEST, Site, Update, in_turn
 from traces import TraceError, loads
 from traces.describe import in_rows
-from traces.naming import labels, name_of
+from traces.naming import labels, name_of, title
 from traces.schema import Trace
 from visualizers.bundle.words import command
 from visualizers.page import standalone
@@ -111,12 +111,6 @@ class TracePanel:
             self.command: command(trace),
             self.details: details_of(trace),
         }
-
-
-def title(trace: Trace) -> str:
-    """What a page about the trace is called."""
-    seed = "" if trace.seed is None else f", seed {trace.seed}"
-    return f"{name_of(trace)} on {trace.model.title or trace.model.id}{seed}"
 
 
 def details_of(trace: Trace) -> dict[str, Any]:
