@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from statistics import correlation, fmean
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ DISTANCES: Final = (1, 2, 3)
 
 Sweep = Mapping[Any, tuple[Trace, ...]]
 """Runs by the value of a setting."""
+_forwards = attrgetter("summary.forwards")
 _of_whole_runs = partial(Figure, needs=lambda trace: trace.summary.complete, needed="complete runs")
 
 
@@ -79,10 +81,6 @@ def _draw_sweep(
     for i, (name, sweep) in enumerate(groups.items()):
         values = {value: [of(run) for run in runs] for value, runs in sweep.items()}
         _draw_means(figure, i, name, values, hover, **in_panel(panel, i))
-
-
-def _forwards(trace: Trace) -> float:
-    return trace.summary.forwards
 
 
 def drift(trace: Trace, distance: int = 1) -> float | None:

@@ -6,7 +6,8 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.breakeven import tokens_of
-from traces.schema import Fate, Step
+from traces.schema import Fate
+from traces.stats import cost
 from visualizers.figure import Figure, Traces, grouped
 from visualizers.plot import axes, curve, dots
 
@@ -42,17 +43,16 @@ def rates(traces: Traces) -> Rates | None:
         return None
     judged = [fate for step in judging for fate in step.fate if fate.judged]
     final = sum(fate.final for step in steps for fate in step.fate)
+    draft_seconds, verify_seconds, seconds = (
+        cost(some).milliseconds.total / 1000 for some in (drafting, judging, steps)
+    )
     return Rates(
-        draft_seconds=_seconds(drafting) / len(drafting),
-        verify_seconds=_seconds(judging) / len(judging),
+        draft_seconds=draft_seconds / len(drafting),
+        verify_seconds=verify_seconds / len(judging),
         acceptance=judged.count(Fate.ACCEPTED) / len(judged),
         drafts=len(drafting) / len(judging),
-        measured=final / _seconds(steps),
+        measured=final / seconds,
     )
-
-
-def _seconds(steps: list[Step]) -> float:
-    return sum(step.call.milliseconds.total for step in steps) / 1000
 
 
 @Figure(
