@@ -54,26 +54,20 @@ def preset_values(method: Method, name: str) -> dict[str, Value]:
 
 
 def build(of: tuple[Setting, ...]) -> Controls:
-    """Create the components, in the order of the settings, where the caller's layout stands."""
+    """Create the components, in the order of the settings; each shows only while it matters."""
     defaults = {setting.name: setting.default for setting in of}
     built = Controls({setting.name: control(setting, visible=setting.matters(defaults)) for setting in of})
-    _follow(of, built)
-    return built
-
-
-def _follow(of: tuple[Setting, ...], controls: Controls) -> None:
-    """Show each control only while it matters."""
     dependent = [setting for setting in of if setting.knob.when]
-    heads = {name: controls.of[name] for setting in dependent for name in setting.knob.when}
-    if not heads:
-        return
+    heads = {name: built.of[name] for setting in dependent for name in setting.knob.when}
 
     def show(*values: object) -> Update:
         now = dict(zip(heads, values, strict=True))
-        return {controls.of[setting.name]: gr.update(visible=setting.matters(now)) for setting in dependent}
+        return {built.of[setting.name]: gr.update(visible=setting.matters(now)) for setting in dependent}
 
-    shown = [controls.of[setting.name] for setting in dependent]
-    gr.on([head.change for head in heads.values()], show, list(heads.values()), shown, **AT_ONCE)  # type: ignore[attr-defined]
+    shown = [built.of[setting.name] for setting in dependent]
+    if heads:
+        gr.on([head.change for head in heads.values()], show, list(heads.values()), shown, **AT_ONCE)  # type: ignore[attr-defined]
+    return built
 
 
 def control(setting: Setting, *, visible: bool = True) -> Component:
