@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.config import ConfigError, as_values, make_config
 from engines.methods import METHODS, ordinary
-from engines.models.catalog import MODELS, at_hand, default_model
+from engines.models.catalog import MODELS, at_hand, default_model, models_for
 from engines.runtime.request import Request
 from engines.sampling.chance import read_seed
 from traces.hardware import HardwareError, Machine, read_machine
@@ -182,7 +182,7 @@ def _request(given: Mapping[str, str]) -> Request:
         raise ConfigError(f"method: {_quoted(name)} is not here, or not any more; choose one of {', '.join(METHODS)}.")
     method = METHODS[name]
     model = given.get("model") or default_model(method.family)
-    fits = [info.id for info in MODELS.values() if method.family in info.families and at_hand(info.id)]
+    fits = models_for(method.family)
     if model not in fits:
         raise ConfigError(f"model: {_quoted(model)} is not here for {name}; choose one of {', '.join(fits)}.")
     prompt = given.get("prompt", "")

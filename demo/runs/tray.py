@@ -170,8 +170,7 @@ def remark(chosen: Sequence[Entry]) -> str:
 
 def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str] | None = None) -> dict[str, Any]:
     """The value of the tray on the page: groups of chips, what is chosen, and the ticks that this answers."""
-    own = [entry for entry in tray.added if entry.source == "yours"]
-    opened = [entry for entry in tray.added if entry.source == "opened"]
+    own, opened = ([entry for entry in tray.added if entry.source == source] for source in ("yours", "opened"))
     names = {entry.id: entry.address for entries in groups.values() for entry in entries}
     named = [("Your runs", own, True), ("Opened files", opened, True)]
     named += [(title, list(entries), False) for title, entries in groups.items()]
