@@ -69,9 +69,7 @@ class Spread:
 
 def spread(values: Sequence[float]) -> Spread:
     """Median and quartiles."""
-    if len(values) == 1:
-        return Spread(values[0], values[0], values[0], 1)
-    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive") if len(values) > 1 else [*values] * 3
     return Spread(median, low, high, len(values))
 
 

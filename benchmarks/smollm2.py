@@ -37,7 +37,7 @@ PROMPTS: Final = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     chosen = Options("smollm2", __doc__, rounds=20).read(arguments)
     own: Any = load_model("smollm2", "cpu")
@@ -45,7 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     rows, claims = passes(own._network, plain, chosen.rounds)
     claims += ordinary(own, plain, max(chosen.rounds // 5, 1))
     finish(chosen, "smollm2", claims, rows)
-    return 0
 
 
 def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
