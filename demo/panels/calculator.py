@@ -59,30 +59,20 @@ class CalculatorPanel:
             self.fields["engine"] = _choice("Engine", ENGINES, _FIRST.engine.name, info="What it adds to a pass.")
         with gr.Row():
             self.pair = _choice("Acceptance rate as", (_OWN, *self.measured), _OWN, info="Measured here, or your own.")
-            self.fields["acceptance"] = gr.Slider(
-                0,
-                1,
-                _FIRST.acceptance,
-                step=0.01,
-                label="Acceptance rate",
-                info="Of a draft, where those before it were accepted.",
-                min_width=200,
-            )
-            self.fields["drafts"] = gr.Slider(
-                1,
-                MOST_DRAFTS,
-                _FIRST.drafts,
-                step=1,
-                label="Draft length γ",
-                info="Drafts to a verification.",
-                min_width=200,
-            )
-            self.fields["batch"] = gr.Number(
-                _FIRST.batch, precision=0, label="Batch", info="Sequences decoded together.", min_width=200
-            )
-            self.fields["context"] = gr.Number(
-                _FIRST.context, precision=0, label="Context", info="Tokens in the KV cache.", min_width=200
-            )
+            sliders = {
+                "acceptance": (0, 1, 0.01, "Acceptance rate", "Of a draft, where those before it were accepted."),
+                "drafts": (1, MOST_DRAFTS, 1, "Draft length γ", "Drafts to a verification."),
+            }
+            for name, (low, high, step, label, info) in sliders.items():
+                value = getattr(_FIRST, name)
+                self.fields[name] = gr.Slider(low, high, value, step=step, label=label, info=info, min_width=200)
+            numbers = {
+                "batch": ("Batch", "Sequences decoded together."),
+                "context": ("Context", "Tokens in the KV cache."),
+            }
+            for name, (label, info) in numbers.items():
+                value = getattr(_FIRST, name)
+                self.fields[name] = gr.Number(value, precision=0, label=label, info=info, min_width=200)
         self.devices = component(curves_of(_FIRST), _JS, _CSS, elem_id="calculator-devices")
         self.panel = Panel(site, "calculator")
         with gr.Accordion("The same by draft length, as a table; link, CSV, LaTeX and Markdown", open=False):
