@@ -92,23 +92,11 @@ class Enumerator:
         """See `Chance.categorical`."""
         if self.same_noise and draw.purpose in NOISED:
             return self.gumbel_argmax(weights, draw.position, where)
-        rows: list[list[float]] = weights.tolist()
-        used = [True] * len(rows) if where is None else where.tolist()
-        ids = [
-            self._drawn(tuple(accumulate(_shares(row))), draw, at) if use else 0
-            for row, at, use in zip(rows, draw.position.tolist(), used, strict=True)
-        ]
-        return torch.tensor(ids, dtype=torch.long)
+        return _ids(weights, draw.position, where, lambda probs, at: self._drawn(tuple(accumulate(probs)), draw, at))
 
     def gumbel_argmax(self, weights: Tensor, position: Tensor, where: Tensor | None = None) -> Tensor:
         """See `Chance.gumbel_argmax`, for up to three ids."""
-        rows: list[list[float]] = weights.tolist()
-        used = [True] * len(rows) if where is None else where.tolist()
-        ids = [
-            self._win(at, _shares(row)) if use else 0
-            for row, at, use in zip(rows, position.tolist(), used, strict=True)
-        ]
-        return torch.tensor(ids, dtype=torch.long)
+        return _ids(weights, position, where, self._win)
 
     def uniform(self, draw: Draw, count: int) -> Tensor:
         """See `Chance.uniform`."""
@@ -133,7 +121,7 @@ class Enumerator:
         self.intervals[key] = (edges[choice], edges[choice + 1])
         return choice
 
-    def _win(self, position: int, probs: tuple[float, ...]) -> int:
+    def _win(self, probs: tuple[float, ...], position: int) -> int:
         """The winner argmin_v E_v / p_v of the race at a position, given the winners so far."""
         if len(probs) > 3:
             raise WideRaceError(f"gumbel_argmax: {len(probs)} ids; races of more than three cannot be walked")
@@ -143,6 +131,15 @@ class Enumerator:
         winner = self.choose(shares)
         self.races[position] = parts[winner]
         return winner
+
+
+def _ids(
+    weights: Tensor, position: Tensor, where: Tensor | None, pick: Callable[[tuple[float, ...], int], int]
+) -> Tensor:
+    """The id that `pick` takes for each row by its probabilities and position; 0 where none is asked for."""
+    used = [True] * len(weights) if where is None else where.tolist()
+    rows = zip(weights.tolist(), position.tolist(), used, strict=True)
+    return torch.tensor([pick(_shares(row), at) if use else 0 for row, at, use in rows], dtype=torch.long)
 
 
 def _shares(weights: list[float]) -> tuple[float, ...]:
