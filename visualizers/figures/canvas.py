@@ -1,6 +1,6 @@
 """The canvas at a moment, with what the last pass did, and how likely drafts on it were to be accepted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Final, NamedTuple
 
@@ -124,13 +124,6 @@ def verdicts(trace: Trace, step: int | None = None) -> dict[int, tuple[float, Fa
     return last
 
 
-def unverified(trace: Trace) -> Mapping[int, Fate]:
-    """Return the fates of the positions that became final without a verdict on a draft."""
-    final = {p: left.fate for step in trace.steps for p, left in outcomes(step).items() if left.fate.final}
-    verified = verdicts(trace)
-    return {position: fate for position, fate in final.items() if position not in verified}
-
-
 class Panel(NamedTuple):
     """A canvas, or one latent frame of a video, with the row and column of its panel."""
 
@@ -206,7 +199,8 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> Non
     _square_axes(figure, (rows, columns), panel.row, panel.col)
     heat: list[list[float | None]] = [[None] * columns for _ in range(rows)]
     marked: dict[Fate, list[int]] = {Fate.RESAMPLED: []}
-    for position, (accept_prob, fate) in verdicts(trace, None if step is None else min(step, len(trace.steps))).items():
+    verified = verdicts(trace, None if step is None else min(step, len(trace.steps)))
+    for position, (accept_prob, fate) in verified.items():
         if position in place:
             row, column = place[position]
             heat[row][column] = accept_prob
@@ -214,8 +208,10 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> Non
                 marked[Fate.RESAMPLED].append(position)
     hover = "row %{y}, column %{x}<br>accept probability %{z:.3f}<extra></extra>"
     figure.add_heatmap(z=heat, x0=1, y0=1, coloraxis="coloraxis", hovertemplate=hover, **where)
-    for position, fate in unverified(trace).items() if step is None else ():
-        if position in place:
+    steps = trace.steps if step is None else ()
+    final = {p: left.fate for one in steps for p, left in outcomes(one).items() if left.fate.final}
+    for position, fate in final.items():
+        if position in place and position not in verified:
             marked.setdefault(fate, []).append(position)
     for fate in sorted(marked, key=list(FATES).index):
         name = "the draft was rejected" if fate is Fate.RESAMPLED else f"{fate.value}: {fate.meaning}"
