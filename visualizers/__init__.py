@@ -44,13 +44,11 @@ __all__ = [
 
 _SHARED = (canvas, pictures, timeline, cost, collisions, sweeps, rates)
 _TEXT = (order, routing, throughput, graph, mask)
-_EVERY = [each for module in (*_SHARED, *_TEXT, judging, timings) for each in vars(module).values()]
+_EVERY = [each for module in (*_SHARED, *_TEXT, judging, timings, sweep_results) for each in vars(module).values()]
 FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, Figure)})
 """Name -> figure, in the order a page shows them."""
 
-SWEEP_FIGURES: Final = MappingProxyType(
-    {each.name: each for each in vars(sweep_results).values() if isinstance(each, SweepFigure)}
-)
+SWEEP_FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, SweepFigure)})
 """Name -> figure of the results of many runs, see `read_results`."""
 
 TIMING_FIGURES: Final = MappingProxyType({each.name: each for each in _EVERY if isinstance(each, FileFigure)})
