@@ -80,20 +80,17 @@ def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
     }
     plain, coupled, vanilla = (here[NAMES[name]] for name in ("none", "maximal", "ar"))
     counted = f"{coupled['nfe']:.1f} ± {coupled['nfe_standard_error']:.1f} (standard error)"
-    window = f"L = {MAIN_WINDOW}"
     return [
         at_most(
-            f"MC-SJD, {window}: forward passes over SJD's",
-            coupled["nfe"] / plain["nfe"],
-            MOST_OF_SJD,
-            reason=f"{counted} against {plain['nfe']:.1f} ± {plain['nfe_standard_error']:.1f}",
-        ),
-        at_most(
-            f"MC-SJD, {window}: forward passes over ordinary decoding's",
-            coupled["nfe"] / vanilla["nfe"],
-            MOST_OF_VANILLA,
-            reason=f"{counted} against {vanilla['nfe']:.1f}",
-        ),
+            f"MC-SJD, L = {MAIN_WINDOW}: forward passes over {whose}",
+            coupled["nfe"] / other["nfe"],
+            most,
+            reason=f"{counted} against {other['nfe']:.1f}{error}",
+        )
+        for whose, other, most, error in (
+            ("SJD's", plain, MOST_OF_SJD, f" ± {plain['nfe_standard_error']:.1f}"),
+            ("ordinary decoding's", vanilla, MOST_OF_VANILLA, ""),
+        )
     ]
 
 
