@@ -351,7 +351,7 @@ function barAt({ sweep, swept }, time) {
 }
 
 /** What one token is called. */
-function unitOf({ grid, meta, latest, steps }) {
+function unitOf({ grid, steps }) {
   if (grid.kind === "text") return "word";
   return steps.some(({ token }) => Array.isArray(token[0])) ? "vector" : "patch";
 }
