@@ -77,8 +77,7 @@ class Tray:
 
     def without(self, run: str) -> "Tray":
         """Without the run of this id."""
-        keep = (tuple(entry for entry in some if entry.id != run) for some in (self.added, self.chosen))
-        return Tray(*keep)
+        return Tray(*(tuple(entry for entry in some if entry.id != run) for some in (self.added, self.chosen)))
 
     def with_run(self, entries: Sequence[Entry]) -> "Tray":
         """With runs added and chosen, as far as they fit; one that is there already takes the place of the old one."""
@@ -103,7 +102,6 @@ def entries_of(paths: Sequence[Path], source: Source) -> tuple[Entry, ...]:
 def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     """What the tray says of a run."""
     what = [trace.method, trace.model.id, trace.prompt, trace.seed, dict(trace.config), trace.output.tokens]
-    sizes = [trace.summary.complete, len(trace.steps)]
     stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
     seed = "no seed" if trace.seed is None else f"seed {trace.seed}"
     count = len(trace.steps)
@@ -114,7 +112,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     request = request_of(trace)
     own = FILE if request is None else fragment_of(request, beside=True)
     return Entry(
-        id=digest([*what, *sizes])[:16],
+        id=digest([*what, trace.summary.complete, count])[:16],
         source=source,
         path=path,
         title=", ".join([name_of(trace), *unusual[:_SETTINGS_SAID], *["..."] * (len(unusual) > _SETTINGS_SAID)]),
