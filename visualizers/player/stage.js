@@ -495,8 +495,9 @@ class Stage {
     const [first, second] = wide ? [height - strip / 2, height - strip / 2] : [height - strip + 18, height - 17];
     fillBox(context, colors.line, 0, height - strip, width, 1);
     this.write(colors.text, count, right, first, "right", -size.small);
+    const beside = Math.max(190, context.measureText(count).width + 16);
     this.write(colors.muted, title, left, first, "left", -13);
-    const [from, until] = wide ? [left + context.measureText(title).width + 18, right - 190] : [left, right];
+    const [from, until] = wide ? [left + context.measureText(title).width + 18, right - beside] : [left, right];
     const [text, next] = [passes, Math.min(passes + 1, replay.length)].map((count) => replay.textIn(replay.seek(count)).replaceAll("\n", " "));
     context.font = `${size.small + 1}px ${this.font}`;
     const caret = mixed(context.measureText(text).width, context.measureText(next).width, part);
