@@ -46,7 +46,7 @@ globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {},
 if (FIRST) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
 // What is shown is named in the address; the player adds the place.
 const called = (text, placed) => FIRST && draftscopeAddress.name('watch', text, placed);
-let race = null;
+let race = null;  // which is shown
 let live = null;  // the passes of a race as they happen
 const leave = () => {
   race = null;
@@ -85,7 +85,9 @@ const act = {
     hear('passed', ({ lane, sequence, step, ...more }) => player.push(lane, sequence, { ...step, ...more }));
     hear('over', () => live.close());
   },
-  finish: async ({ urls, address, at }) => {
+  finish: async ({ race: name, urls, address, at }) => {
+    if (race !== name) player.clear();  // another thing is shown, or it was over before its first pass was told
+    race = name;
     if (address) called(player.called = address);
     await player.fetched(urls, (traces) => traces.forEach((trace, lane) => player.finish(lane, trace)));
     stand(at);
@@ -97,8 +99,7 @@ const take = () => {
   const message = props.value;
   if (!message?.kind) return;
   Object.assign(player.answers, message.answers);
-  if (message.kind === 'finish' && message.race !== race) act.load(message);  // another thing is shown, or no pass came
-  else act[message.kind](message);
+  act[message.kind](message);
 };
 watch('value', take);
 take();

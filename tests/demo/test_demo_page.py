@@ -46,8 +46,8 @@ def test_a_run_arrives_pass_by_pass_and_can_be_taken_away_and_opened_again(page:
     expect(page.locator("#outcome")).to_contain_text("Forward passes (NFE)")
     (ordinary, _), (coupled, finals) = steps(page)
     assert (ordinary, finals) == (256, 256)
-    delivered = page.evaluate("delivered")
-    assert sorted(delivered) == [[0, k] for k in range(ordinary)] + [[1, k] for k in range(coupled)]
+    page.wait_for_function(f"delivered.length >= {ordinary + coupled}")  # the last are told while the run is opened
+    assert sorted(page.evaluate("delivered")) == [[0, k] for k in range(ordinary)] + [[1, k] for k in range(coupled)]
 
     page.locator("#trace > button").click()
     saved = tmp_path / "saved.json.gz"

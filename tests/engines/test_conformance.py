@@ -280,23 +280,20 @@ def test_sequences_that_know_of_each_other_are_caught() -> None:
     assert "beside 2 others" in unkept(mutant("ar", decode))["a batch equals single runs"]
 
 
-class Watched:
-    """A part of the record that notices when it is looked at."""
+def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_at: list[None] = []
 
-    met = False
-
-    def __call__(self) -> dict[str, Any]:
-        self.met = True
+    def details() -> dict[str, Any]:
+        looked_at.append(None)
         return {}
 
-
-def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def decode(task: Any, config: Any, chance: Chance) -> Decoder:
-        watched, inner, told = Watched(), ar.decode(task, config, chance), None
+        looked_at.clear()
+        inner, told = ar.decode(task, config, chance), None
         for _ in range(task.length):
             told = yield inner.send(told)
-            told = yield replace(cast(Decision, inner.send(told)), details=watched)
-        return torch.full((task.length,), int(watched.met))
+            told = yield replace(cast(Decision, inner.send(told)), details=details)
+        return torch.full((task.length,), len(looked_at))
 
     monkeypatch.setattr(recorder, "_MOST_HELD", -1)  # steps are made after every pass
     assert "a recorded run has other tokens" in unkept(mutant("ar", decode))["recording changes nothing"]

@@ -62,8 +62,7 @@ def visit(
     """A page of the app, once its player is there; fails on script errors, dialogs and requests to elsewhere.
 
     With `console`, whatever the browser writes as an error fails, too; `options` are `viewport`, and what
-    `Page.emulate_media` takes. Visits share a cache, from which scripts are read again in half the time, and a window,
-    whose toolbar takes as long to draw as a page; but for one that is `alone`, as where its clock is changed.
+    `Page.emulate_media` takes. Visits share a cache and a window, which halves their time, unless one is `alone`.
     """
     media = _OPTIONS | options
     size = media.pop("viewport")
