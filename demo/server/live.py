@@ -8,7 +8,6 @@ import json
 import secrets
 from collections.abc import AsyncIterator
 from typing import Any, Final
-from weakref import WeakValueDictionary
 
 from fastapi import HTTPException
 from fastapi.responses import StreamingResponse
@@ -16,6 +15,8 @@ from fastapi.responses import StreamingResponse
 ADDRESS: Final = "/live/{name}"
 _TELL_SECONDS: Final = 0.06
 """The page is told of passes this often, as to draw them takes a browser several frames' time; the first at once."""
+_MOST_KEPT: Final = 16
+"""Runs whose events can be read: a short one may be over before a busy browser asks for them."""
 
 
 class Live:
@@ -26,6 +27,8 @@ class Live:
         """A secret of whoever may read them."""
         self._events, self._over = list[bytes](), False
         _streams[self.name] = self
+        if len(_streams) > _MOST_KEPT:
+            del _streams[next(iter(_streams))]
 
     def tell(self, event: str, data: Any) -> None:
         """Tell of one more event."""
@@ -46,7 +49,7 @@ class Live:
             await asyncio.sleep(_TELL_SECONDS if told > 1 else 0.005)
 
 
-_streams: WeakValueDictionary[str, Live] = WeakValueDictionary()
+_streams: dict[str, Live] = {}
 
 
 async def answer(name: str) -> StreamingResponse:
