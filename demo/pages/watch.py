@@ -252,7 +252,8 @@ class WatchPage:
                     continue
                 tell(live, message)
                 if isinstance(message, Opened):
-                    yield {self.problem: warning}
+                    # Again, as of two updates that come together gradio shows the last.
+                    yield {self.viewer: begun(live), self.problem: warning}
 
     def _result(self, ended: Ended, shown: Shown, warning: dict[str, str]) -> Update:
         traces = ended.traces

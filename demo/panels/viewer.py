@@ -78,6 +78,7 @@ const act = {
     if (wanted) player.useClock('computed', wanted);
   },
   live: ({ race: name, url }) => {
+    if (live?.url.endsWith(url)) return;  // told twice
     live?.close();
     live = new EventSource(url);
     const hear = (event, act) => live.addEventListener(event, ({ data }) => act(JSON.parse(data)));
