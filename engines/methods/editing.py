@@ -22,7 +22,9 @@ from engines.to_device import to_device
 class Config(BlockSettings):
     """Settings of token editing."""
 
-    threshold: unmasking.Threshold = 0.95
+    threshold: Annotated[
+        float, Knob("Threshold", "Confidence from which a mask is filled in (tau_mask).", 0.0, 1.0, 0.05)
+    ] = 0.95
     edit: Annotated[
         float,
         Knob("Edit threshold", "Replace tokens where another is as sure (tau_edit). 1 is off.", 0.0, 1.0, 0.05),

@@ -25,7 +25,9 @@ class Config(LikeliestTokens):
     k: Annotated[
         int, Knob("Candidates", "Masks (k) tried side by side before one is filled in. 1 goes by confidence.", 1, 16, 1)
     ] = 3
-    tau: unmasking.Threshold = 0.9
+    tau: Annotated[
+        float, Knob("Threshold", "Confidence from which tokens are revealed without being tried out.", 0.0, 1.0, 0.05)
+    ] = 0.9
     floor: Annotated[
         float,
         Knob("Floor", "Masks below this confidence are not tried out, unless there are no others.", 0.0, 1.0, 0.05),

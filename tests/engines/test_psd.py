@@ -360,7 +360,7 @@ def chosen(rule: str, confidence: list[float], position: list[int] | None = None
 def test_local_leap_takes_what_is_nearly_sure_beside_an_anchor() -> None:
     assert chosen("localleap", [0.8, 0.95, 0.8, 0.7]) == [0, 1, 2]
     assert chosen("localleap", [0.8, 0.95, 0.8, 0.8], [0, 4, 8, 9]) == [0, 1, 2]  # 4 places away, not 5
-    assert chosen("localleap", [0.8, 0.89, 0.8]) == [1]  # without an anchor, the surest
+    assert chosen("localleap", [0.8, 0.89, 0.89]) == [1]  # without an anchor, the surest, the first of two
     assert chosen("localleap", [0.9, 0.75, 0.7499]) == [0, 1]
 
 
