@@ -5,6 +5,7 @@ Tensors have CompVis's names, and sizes are read off them; encoders lie beside t
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 import torch
@@ -31,8 +32,8 @@ _NAMES: Final = (
     *COMPVIS,
     (r"\.norm_out\.", ".conv_norm_out."),
 )
-"""Those of its pictures' autoencoders, applied in this order; levels are in `_native`."""
-_PARTS: Final = {"block": "resnets", "attn": "attentions", "upsample": "upsamplers.0"}
+"""Those of its pictures' autoencoders, applied in this order; levels are in `native_name`."""
+_PARTS: Final = {"block": "resnets", "attn": "attentions", "downsample": "downsamplers.0", "upsample": "upsamplers.0"}
 
 
 def decoder_of(source: Source, state: State) -> Any:
@@ -43,7 +44,9 @@ def decoder_of(source: Source, state: State) -> Any:
     except (KeyError, IndexError, ValueError) as error:
         raise source.incomplete(f"its tensors are not those of an autoencoder of CompVis's kind: no {error}") from None
     levels, spatial = len(network.config.block_out_channels), network.config.get("norm_type") == "spatial"
-    renamed = {_native(name, 0 if from_coarse else levels, spatial): part for name, part in own.items()}
+    norm, levels = "spatial_norm" if spatial else "group_norm", 0 if from_coarse else levels
+    names = [(published, native.replace("{norm}", norm)) for published, native in _NAMES]
+    renamed = {native_name(name, names, levels): part for name, part in own.items()}
     flat = {name: part.flatten(1) if ".to_" in name and part.dim() == 4 else part for name, part in renamed.items()}
     return load_state(source, network, flat, torch.float32)
 
@@ -75,15 +78,18 @@ def _network(state: State) -> tuple[Any, bool]:
     return network, from_coarse
 
 
-def _native(name: str, levels: int, spatial: bool) -> str:
-    """What diffusers calls a tensor; `levels` is 0 where the file counts levels as diffusers does."""
-    for published, native in _NAMES:
-        name = re.sub(published, native.replace("{norm}", "spatial_norm" if spatial else "group_norm"), name)
-    match = re.match(r"decoder\.up\.(\d+)\.(block|attn|upsample)\.", name)
+def native_name(name: str, names: Iterable[tuple[str, str]], levels: int) -> str:
+    """What diffusers calls a tensor: parts are replaced in order, and the decoder's levels counted the other way round.
+
+    `levels` is how many the decoder has, or 0 where the file counts them as diffusers does.
+    """
+    for published, native in names:
+        name = re.sub(published, native, name)
+    match = re.match(rf"(encoder\.down|decoder\.up)\.(\d+)\.({'|'.join(_PARTS)})\.", name)
     if match is None:
         return name
-    level = levels - 1 - int(match[1]) if levels else int(match[1])
-    return f"decoder.up_blocks.{level}.{_PARTS[match[2]]}.{name[match.end() :]}"
+    level = levels - 1 - int(match[2]) if levels and match[1] == "decoder.up" else int(match[2])
+    return f"{match[1]}_blocks.{level}.{_PARTS[match[3]]}.{name[match.end() :]}"
 
 
 def read_kl16(source: Source, channels: int, state: State | None = None) -> Any:

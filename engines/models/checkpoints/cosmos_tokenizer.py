@@ -6,7 +6,6 @@ levels off config.json beside them.
 """
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 
 from engines.config import shown
 from engines.models.checkpoints.assembling import State, counted, load_state
-from engines.models.checkpoints.autoencoder import COMPVIS
+from engines.models.checkpoints.autoencoder import COMPVIS, native_name
 from engines.models.checkpoints.conversion import read_archive
 from engines.models.weights import Source
 
@@ -36,8 +35,7 @@ _NAMES: Final = (
     (r"\.mid\.attn_1\.1\.", ".mid_block.temp_attentions.0."),
     *COMPVIS,
 )
-"""Parts of the release's tensor names and diffusers' for them, applied in this order; levels are in `_native`."""
-_PARTS: Final = {"block": "resnets", "downsample": "downsamplers.0", "upsample": "upsamplers.0"}
+"""Parts of the release's tensor names and diffusers' for them, applied in this order; levels are in `native_name`."""
 _NO_WEIGHTS: Final = ("encoder.patcher3d.", "decoder.unpatcher3d.", "quantizer.", "inv_quant.")
 """Wavelets and levels, which TorchScript stores beside the weights."""
 
@@ -157,7 +155,8 @@ def tokenizer_of(source: Source, size: TokenizerSize, state: State) -> CosmosTok
     except (ValueError, RuntimeError) as error:
         raise source.incomplete(f"its tensors have sizes of no tokenizer: {error}") from None
     levels = len(size.widths) - 1
-    return load_state(source, tokenizer, {_native(n, levels): part for n, part in state.items()}, torch.float32)
+    native = {native_name(name, _NAMES, levels): part for name, part in state.items()}
+    return load_state(source, tokenizer, native, torch.float32)
 
 
 def read_jit(source: Source) -> tuple[dict[str, Tensor], tuple[int, ...]]:
@@ -173,14 +172,3 @@ def read_jit(source: Source) -> tuple[dict[str, Tensor], tuple[int, ...]]:
     stored = next((part for name, part in state.items() if name.endswith("quantizer._levels")), None)
     levels = LEVELS if stored is None else tuple(int(level) for level in stored.flatten())
     return {name: part for name, part in state.items() if not name.startswith(_NO_WEIGHTS)}, levels
-
-
-def _native(name: str, levels: int) -> str:
-    """What diffusers calls a tensor; the release counts the levels of the decoder the other way round."""
-    for published, native in _NAMES:
-        name = re.sub(published, native, name)
-    match = re.match(r"(encoder\.down|decoder\.up)\.(\d+)\.(block|downsample|upsample)\.", name)
-    if match is None:
-        return name
-    level = int(match[2]) if match[1] == "encoder.down" else levels - 1 - int(match[2])
-    return f"{match[1]}_blocks.{level}.{_PARTS[match[3]]}.{name[match.end() :]}"
