@@ -110,7 +110,8 @@ class Noise:
         ends = ((rows == self.end).long().argmax(1) // BLOCK + 1) * BLOCK
         asked = (place >= lengths[:, None]) & (place < ends[:, None])
         block = place // size
-        rate = self._rates(block, size, length, generator)
+        draws = torch.rand(len(block), length + 1, generator=generator).gather(1, block)  # one for every block
+        rate = 1 / size + (1 - 1 / size) * draws  # everything is masked in blocks of one token
         if kind.full:
             return self._full(rows, lengths, place, rate, size, generator)
         hidden = (torch.rand(count, window, generator=generator) < rate) & asked
@@ -126,12 +127,6 @@ class Noise:
         ids = torch.cat([rows, noised], 1)
         positions = torch.cat([torch.arange(length).expand(count, -1), place], 1)
         return Noised(ids, positions, self._mask(positions // size, length), source, clean, weight)
-
-    def _rates(self, block: Tensor, size: Tensor, length: int, generator: torch.Generator) -> Tensor:
-        """A masking rate for every block [B, N]; everything is masked in blocks of one token."""
-        draws = torch.rand(len(block), length + 1, generator=generator).gather(1, block)
-        least = 1 / size
-        return least + (1 - least) * draws
 
     def _wrong(
         self, noised: Tensor, weight: Tensor, visible: Tensor, size: Tensor, generator: torch.Generator

@@ -222,10 +222,13 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
     manifest_path = MODELS / MANIFEST
     manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
     stride = max(1, len(run.log) // 60)
+    minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
+    family, _, member = run.name.partition("-")
+    script = f"{family} {member}" if family in ("text", "patch", "tally") else run.name.replace("-", "_")
     manifest[run.name] = {
         **about,
         "parameters": run.parameters,  # as it was made: measuring may put lean layers in place of some
-        "command": _command(run.name, options),
+        "command": f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}",
         "seed": options.seed,
         "trained": {
             "device": str(device()),
@@ -242,23 +245,11 @@ def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: ar
     print(json.dumps(metrics, indent=1))
 
 
-def other_files(folder: Path, name: str) -> list[str]:
-    """Files that belong to an entry: those in its folder, and the tokenizer of its family: text-tokenizer.json."""
+def with_reads(folder: Path, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of the manifest with the hashes of files in its folder and of the tokenizer of its family, if any."""
     files = [*(folder / name).rglob("*"), folder / f"{name.partition('-')[0]}-tokenizer.json"]
     own = [path for path in files if path.is_file() and path.suffix != ".safetensors"]
-    return sorted(path.relative_to(folder).as_posix() for path in own if not path.name.startswith("."))
-
-
-def with_reads(folder: Path, name: str, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry of the manifest with the hashes of the files beside its weights, where there are any."""
-    reads = {file: sha256(folder / file) for file in other_files(folder, name)}
+    shown = sorted(path for path in own if not path.name.startswith("."))
+    reads = {path.relative_to(folder).as_posix(): sha256(path) for path in shown}
     kept = {key: value for key, value in manifest[name].items() if key != READS}
     return {**kept, READS: reads} if reads else kept
-
-
-def _command(name: str, options: argparse.Namespace) -> str:
-    """The command that repeats a run."""
-    minutes = "" if options.minutes is None else f" --minutes {options.minutes:g}"
-    family, _, member = name.partition("-")
-    script = f"{family} {member}" if family in ("text", "patch", "tally") else name.replace("-", "_")
-    return f"python -m training.{script} --preset {options.preset}{minutes} --seed {options.seed}"

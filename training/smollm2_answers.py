@@ -30,6 +30,7 @@ from engines.models.fetching import folder_of
 from engines.models.lean import HalfLinear, Lean
 from engines.models.sessions.causal import SlotLayer, Slots
 from engines.protocol import Task
+from traces.files import whole
 
 MODEL: Final = "smollm2"
 FOLDER: Final = cache_dir() / f"{MODEL}-answers"
@@ -173,10 +174,9 @@ def store(file: Path, made: Sequence[tuple[Tensor, Tensor]], prompts: Sequence[i
     ids, states = (torch.cat(parts) for parts in zip(*made, strict=True))
     lengths = torch.tensor([len(text) for text, _ in made])
     shard = {"ids": ids.int(), "states": states, "lengths": lengths, "prompts": torch.tensor(prompts), "drawn": drawn}
-    partial = file.with_suffix(".partial")
     file.parent.mkdir(parents=True, exist_ok=True)
-    save_file(shard, partial)
-    partial.replace(file)
+    with whole(file) as part:
+        save_file(shard, part)
     print(f"{file.name}: {len(ids) - sum(prompts)} tokens of answers, {len(ids)} in all", flush=True)
 
 

@@ -146,13 +146,6 @@ def measure(model: VideoTransformer, codes: Tensor) -> dict[str, float | int]:
     }
 
 
-def ship_clips(codes: Tensor, labels: Tensor) -> dict[str, str]:
-    """Write the held-out clips to prompt with, as codes, and say in which file and what its hash is."""
-    tensors = {"codes": codes[:SHIPPED].short().contiguous(), "labels": labels[:SHIPPED].byte().contiguous()}
-    save_file(tensors, CLIPS, metadata={"licence": SCENES_LICENCE})
-    return {"file": f"{CLIPS.parent.name}/{CLIPS.name}", "sha256": sha256(CLIPS), "data": SCENES_LICENCE}
-
-
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
@@ -163,7 +156,10 @@ def main() -> None:
     run.carry_out(options, lambda: train(run, model, tokenizer, options.seed))
     codes, labels = encoded(tokenizer, 200, TEST, 0)
     title = "Autoregressive transformer over the codes of clips, frame by frame"
-    export(run, title, measure(model, codes), options, SCENES_LICENCE, clips=ship_clips(codes, labels))
+    shipped = {"codes": codes[:SHIPPED].short().contiguous(), "labels": labels[:SHIPPED].byte().contiguous()}
+    save_file(shipped, CLIPS, metadata={"licence": SCENES_LICENCE})
+    clips = {"file": f"{CLIPS.parent.name}/{CLIPS.name}", "sha256": sha256(CLIPS), "data": SCENES_LICENCE}
+    export(run, title, measure(model, codes), options, SCENES_LICENCE, clips=clips)
 
 
 if __name__ == "__main__":
