@@ -33,7 +33,7 @@ class Claim:
     measured: float | None
     """None where it could not be measured here; `reason` then says why."""
     unit: str = ""
-    bound: Literal["at most", "at least", ""] = ""
+    bound: Literal["at most", "at least"] = "at least"
     target: float | None = None
     """None for a figure that is reported without a target."""
     reason: str = ""

@@ -90,7 +90,6 @@ def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
         name=f"{name}: tokens per forward pass",
         measured=rate / usual,
         unit="×",
-        bound="" if pair.target is None else "at least",
         target=pair.target,
         reason=f"{rate:.2f} against {usual:.2f}, {problems} problems",
         numbers=numbers,

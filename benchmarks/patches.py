@@ -16,6 +16,7 @@ from torch import Tensor
 from benchmarks._pictures import as_asked, features, frechet, marks, reference, sheet
 from benchmarks._results import Claim, Options, Row, at_least, finish, same
 from benchmarks._runs import jobs, prompts
+from benchmarks.quality import LEAST_AS_ASKED_PERCENT
 from engines.models.bundled.listing import PATCHES
 from engines.models.catalog import load_model
 from engines.runtime.driver import sample_tokens
@@ -23,7 +24,6 @@ from traces.streams import piped
 
 TARGET: Final = "patch-target"
 GUIDANCE: Final = (1.0,)
-LEAST_AS_ASKED_PERCENT: Final = 90.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,12 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows = Rows(path)
             _check_rows(rows, grid, try_out(grid, options.device))
             return _sweep(grid, rows, options)
-    except (GridError, SweepError) as error:
+    except (GridError, SweepError, ModelError) as error:
         print(error, file=sys.stderr)
-        return USAGE
-    except ModelError as error:
-        print(error, file=sys.stderr)
-        return NO_MODEL
+        return NO_MODEL if isinstance(error, ModelError) else USAGE
 
 
 def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:

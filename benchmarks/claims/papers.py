@@ -100,16 +100,12 @@ def _tuned(task: str, number: str, what: str) -> Effect:
 
     As accurate is what is not worse by two standard errors of the difference, problem by problem.
     """
-    usual = [
-        label
+    more_solved = {
+        label: against(task, label, "ordinary", "solved", "").size
         for label, rows in sweep(task).items()
         if rows[min(rows)].method == "blockwise" and not label.startswith(_DRAWN)
-    ]
-    as_good = []
-    for label in usual:
-        size = against(task, label, "ordinary", "solved", "").size
-        if size.mean >= -2 * (size.error or 0):
-            as_good.append(label)
+    }
+    as_good = [label for label, size in more_solved.items() if size.mean >= -2 * (size.error or 0)]
     best = max(as_good, key=lambda label: fmean(map(NUMBERS[number], sweep(task)[label].values())))
     return against(task, _OURS, best, number, f"{what}, over {best}")
 
