@@ -125,22 +125,19 @@ class Bench:
         return [[cell(line) for cell in _COLUMNS.values()] for line in self.table()]
 
     def markdown(self) -> str:
-        """The table in Markdown, with what it suggests."""
-        return f"{as_markdown([*_COLUMNS], self._cells())}\n{self.suggested()}\n"
-
-    def latex(self) -> str:
-        """The table in LaTeX, for the package booktabs."""
-        return as_latex([*_COLUMNS], self._cells())
-
-    def suggested(self) -> str:
-        """Which draft length to use, in a sentence a drafter."""
-        return " ".join(
+        """The table in Markdown, and which draft length to use, in a sentence a drafter."""
+        which = (
             f"With {drafter}, use gamma={gamma}: reckoned from acceptance and the cost of passes, that is {speed:.2f} "
             "times as fast as ordinary decoding."
             if gamma
             else f"With {drafter}, no draft length pays."
             for drafter, (gamma, speed) in self.suggestions.items()
         )
+        return f"{as_markdown([*_COLUMNS], self._cells())}\n{' '.join(which)}\n"
+
+    def latex(self) -> str:
+        """The table in LaTeX, for the package booktabs."""
+        return as_latex([*_COLUMNS], self._cells())
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Write everything as JSON, which the app opens under Choose.
@@ -196,32 +193,23 @@ def bench(
     model = ways[0].job(first, 0).model
     total = sum(1 if isinstance(text, str) else len(text) for text in texts) * len(ways)
     with tqdm(total=total, disable=not progress, unit="run") as bar:
-
-        def measure(asked: Asked) -> Sequence[Any]:
-            number = len(rows) // len(ways)
-            turn = number % len(ways)
-            made = _measure([*ways[turn:], *ways[:turn]], asked, number, repeats, bar)
-            for way in ways:
-                tokens, row, trace = made[way.label]
-                rows.append(row)
-                same[way.label] += list(tokens) == list(made[ways[0].label][0])
-                watched.setdefault(way.label, []).extend([trace] if trace else [])
-            return made[ways[0].label][0]
-
         for text in texts:
-            _converse([text] if isinstance(text, str) else text, measure, model)
+            said: list[Mapping[str, str]] = []
+            for turn in [text] if isinstance(text, str) else text:
+                said.append({"role": "user", "content": turn})
+                number = len(rows) // len(ways)
+                k = number % len(ways)
+                made = _measure([*ways[k:], *ways[:k]], said if len(said) > 1 else turn, number, repeats, bar)
+                ordinary = made[ways[0].label][0]
+                for way in ways:
+                    tokens, row, trace = made[way.label]
+                    rows.append(row)
+                    same[way.label] += list(tokens) == list(ordinary)
+                    watched.setdefault(way.label, []).extend([trace] if trace else [])
+                said.append({"role": "assistant", "content": model.output(ordinary).text or ""})
     created = datetime.now(UTC).isoformat(timespec="seconds")
     about = {"created": created, **asdict(environment(model.device, model.dtype))}
     return Bench(tuple(rows), same if ways[0].settings["top_k"] == 1 else {}, _suggestions(ways, watched), about)
-
-
-def _converse(turns: Sequence[str], measure: Callable[[Asked], Sequence[Any]], model: Model) -> None:
-    """Ask turn by turn, each behind the earlier ones and their answers."""
-    said: list[Mapping[str, str]] = []
-    for turn in turns:
-        said.append({"role": "user", "content": turn})
-        tokens = measure(said if len(said) > 1 else turn)
-        said.append({"role": "assistant", "content": model.output(tokens).text or ""})
 
 
 def _measure(

@@ -118,7 +118,12 @@ class Generation:
 
     def trace(self, target: CausalLM, draft: CausalLM | None, output: Sequence[int] | None) -> Trace:
         """The trace of these passes; raises ValueError for a batch, embeddings or no cache, as they look alike."""
-        self._check()
+        for one in self.passes:
+            if one.batch != 1:
+                problem = f"hold {one.batch} texts" if one.batch else "are missing, embeddings were fed"
+                raise ValueError(f"input_ids: {problem}; only generate with one text of ids can be recorded.")
+            if one.start < 0:
+                raise ValueError("past_key_values: there is no cache to tell accepted drafts by; set use_cache=True.")
         finals = [one.start + 1 for one in self.passes[1:]] + [self._length + 1]
         first = self._first(finals[0])
         lookup = any(len(one.best) > 1 for one in self.passes)
@@ -142,14 +147,6 @@ class Generation:
         complete = (self.complete or output is not None) and last
         built = builder.trace(text=target.output(tokens).text, complete=complete, legend=replace(legend, ends=()))
         return replace(built, note=note)
-
-    def _check(self) -> None:
-        for one in self.passes:
-            if one.batch != 1:
-                problem = f"hold {one.batch} texts" if one.batch else "are missing, embeddings were fed"
-                raise ValueError(f"input_ids: {problem}; only generate with one text of ids can be recorded.")
-            if one.start < 0:
-                raise ValueError("past_key_values: there is no cache to tell accepted drafts by; set use_cache=True.")
 
     def _first(self, behind: int) -> int:
         """Tokens of the prompt."""
