@@ -131,7 +131,11 @@ def replays(subject: Subject) -> None:
         trace, result = finish(replace(job, model=noting)), decoded([job])[0]
         expect(_reads_back(trace), "the trace does not read back as it was written")
         ends_as_returned(trace, result)
-        pictures_hold(trace, canvases)
+        expect(sorted(canvases) == list(range(1, len(trace.steps) + 1)), "not every step has its picture")
+        for state in islice(states(trace), 1, None):
+            cells = canvases[state.step]
+            wrong = [i for i, (cell, token) in enumerate(zip(cells, state.tokens, strict=True)) if cell != token]
+            expect(not wrong, f"the picture of step {state.step} shows what is not there, at positions {wrong}")
 
 
 def ends_as_returned(trace: Trace, result: Tensor) -> None:
@@ -144,15 +148,6 @@ def ends_as_returned(trace: Trace, result: Tensor) -> None:
             expect(close, f"the steps leave {token} at {position}, and the decoder returns {result[position].tolist()}")
     expect(trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True)),
            "the output is not what the steps leave behind")  # fmt: skip
-
-
-def pictures_hold(trace: Trace, canvases: Mapping[int, Sequence[Token | None]]) -> None:
-    """What pictures were made of is the replayed canvas, cell by cell."""
-    expect(sorted(canvases) == list(range(1, len(trace.steps) + 1)), "not every step has its picture")
-    for state in islice(states(trace), 1, None):
-        step, cells = state.step, canvases[state.step]
-        wrong = [i for i, (cell, token) in enumerate(zip(cells, state.tokens, strict=True)) if cell != token]
-        expect(not wrong, f"the picture of step {step} shows what is not there, at positions {wrong}")
 
 
 def counted(subject: Subject) -> None:

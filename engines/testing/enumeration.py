@@ -157,7 +157,9 @@ def _race(polygon: Polygon, probs: tuple[float, float, float]) -> tuple[tuple[fl
             if v != i:
                 part = _clip(part, i, v, probs)
         parts.append(part)
-    return _shares([_area(part) for part in parts]), tuple(parts)
+    sides = [zip(part, part[1:] + part[:1], strict=True) for part in parts]
+    areas = [0.5 * abs(sum(a[0] * b[1] - b[0] * a[1] for a, b in some)) for some in sides]
+    return _shares(areas), tuple(parts)
 
 
 def _clip(polygon: Polygon, i: int, v: int, probs: tuple[float, float, float]) -> Polygon:
@@ -171,10 +173,6 @@ def _clip(polygon: Polygon, i: int, v: int, probs: tuple[float, float, float]) -
             t = here / (here - there)
             kept.append((a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1]), a[2] + t * (b[2] - a[2])))
     return tuple(kept)
-
-
-def _area(polygon: Polygon) -> float:
-    return 0.5 * abs(sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(polygon, polygon[1:] + polygon[:1], strict=True)))
 
 
 Answer: TypeAlias = Callable[[Any], Tensor]

@@ -59,7 +59,11 @@ def subject(method: Method, given: Mapping[str, object] | None = None) -> Subjec
         raise ConfigError(f"family: {method.family!r} is none; use {', '.join(get_args(Family))}.")
     given = {} if given is None else given
     wanted = {name: value for name, value in SHORT[method.family].items() if name not in given}
-    short = _allowed(method, wanted)
+    short: dict[str, Value] = {}
+    for setting in settings(method.config):
+        if setting.name in wanted:
+            with suppress(ConfigError):
+                short[setting.name] = setting.parse(wanted[setting.name])
     config = make_config(method.config, {**short, **given})
     model, small = _models(method.family)
     if getattr(config, "drafter", "") == "mixture":
@@ -109,16 +113,6 @@ def decoded(jobs: Sequence[Job], session: Session | None = None) -> list[Tensor]
 def same(a: Tensor, b: Tensor) -> bool:
     """Whether two sequences are equal: ids exactly, vectors up to the rounding of sums in another order."""
     return a.shape == b.shape and bool(torch.allclose(a.double(), b.double(), rtol=1e-9, atol=1e-9))
-
-
-def _allowed(method: Method, wanted: Mapping[str, Value]) -> dict[str, Value]:
-    """Those of the settings that the method has and allows."""
-    allowed: dict[str, Value] = {}
-    for setting in settings(method.config):
-        if setting.name in wanted:
-            with suppress(ConfigError):
-                allowed[setting.name] = setting.parse(wanted[setting.name])
-    return allowed
 
 
 def _models(family: Family) -> tuple[Model, Model]:

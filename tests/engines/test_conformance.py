@@ -13,7 +13,6 @@ from torch import Tensor
 
 from engines.ar.request import Forward
 from engines.config import ConfigError, Setting, settings
-from engines.continuous.request import PathForward
 from engines.methods import METHODS, ar, blockwise, continuous, scd
 from engines.methods.method import Method, lossless
 from engines.methods.speculative import EAGLES
@@ -94,11 +93,6 @@ def test_replacements_drawn_from_the_target_are_caught_in_a_text_method(monkeypa
     result = proof(subject(METHODS["s2d2"], values))
     assert not result.holds
     assert result.said.startswith("TV 0.")
-
-
-@pytest.mark.slow
-def test_a_bias_that_needs_a_vocabulary_is_seen() -> None:
-    assert list(broken(mutant("gsd", METHODS["gsd"].decode))) == [CLAIM]
 
 
 def candidates(setting: Setting) -> Sequence[object]:
@@ -215,17 +209,20 @@ def test_cheats_are_caught(name: str) -> None:
     assert not proof(subject(mutant("speculative", decode))).holds
 
 
-@pytest.mark.slow
-def test_vectors_of_another_model_are_caught() -> None:
-    def ask_the_small_one(request: PathForward) -> PathForward:
-        return replace(request, role="draft")
-
-    stranger = mutant("continuous", altered(continuous.decode, ask_the_small_one), drafter=lambda _: "small")
-    assert list(broken(stranger)) == [CLAIM]
+STRANGER = altered(continuous.decode, lambda request: replace(request, role="draft"))
 
 
-def test_texts_of_likeliest_tokens_that_differ_are_caught() -> None:
-    assert list(broken(mutant("blockwise", blockwise.decode))) == [CLAIM]
+@pytest.mark.one_quick
+@pytest.mark.parametrize(
+    "biased",
+    [
+        pytest.param(mutant("blockwise", blockwise.decode), id="likeliest tokens that differ"),
+        pytest.param(mutant("gsd", METHODS["gsd"].decode), id="what needs a vocabulary to be seen"),
+        pytest.param(mutant("continuous", STRANGER, drafter=lambda _: "small"), id="vectors of another model"),
+    ],
+)
+def test_another_distribution_is_caught(biased: Method) -> None:
+    assert list(broken(biased)) == [CLAIM]
 
 
 @pytest.mark.slow

@@ -2,8 +2,8 @@
 
 import math
 import re
-import shutil
 from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 import imageio.v3 as iio
@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from support import drawing
-from support.broken import Change, Evil, configured, copied, refused, removed, weighted
+from support.broken import Change, Evil, configured, refused, removed, weighted
 from support.drawing import CODES, SIDE
 from torch import Tensor
 from torch.nn import functional as F
@@ -157,18 +157,18 @@ def test_a_prompt_that_cannot_be_read_is_refused(home: Path) -> None:
 
 
 def test_a_config_without_room_for_a_picture_is_told_so(home: Path, tmp_path: Path) -> None:
-    folder = copied(home / "emu3", tmp_path / "emu3")
+    folder = copytree(home / "emu3", tmp_path / "emu3")
     configured(text_config={"max_position_embeddings": 4})(folder)
     with pytest.raises(ValueError, match=r"has room for 4 tokens, and a picture alone takes \d+; correct the size of"):
         loading.load(folder).make_task("a boot", GuidedSampling())
 
 
 def test_emu3s_newer_names_and_chameleons_shared_norms_are_read(home: Path, tmp_path: Path) -> None:
-    newer = copied(home / "emu3", tmp_path / "newer")
+    newer = copytree(home / "emu3", tmp_path / "newer")
     names = ((r"^text_model\.lm_head", "lm_head"), (r"^text_model\.model", "model.text_model"), (r"^vq", "model.vq"))
     save_file(drawing.replaced(load_file(newer / "model.safetensors"), *names), newer / "model.safetensors")
-    shared, state = copied(home / "anole", tmp_path / "shared"), load_file(home / "anole/model.safetensors")
-    norms, whole = {n: part for n, part in state.items() if "_norm." in n}, copied(home / "anole", tmp_path / "whole")
+    shared, state = copytree(home / "anole", tmp_path / "shared"), load_file(home / "anole/model.safetensors")
+    norms, whole = {n: part for n, part in state.items() if "_norm." in n}, copytree(home / "anole", tmp_path / "whole")
     save_file(state | {n: part[:1].clone() for n, part in norms.items()}, shared / "model.safetensors")
     save_file(state | {n: part[:1].repeat(4, 1) for n, part in norms.items()}, whole / "model.safetensors")
     ids = torch.arange(8)[None]
@@ -180,8 +180,8 @@ def test_emu3s_newer_names_and_chameleons_shared_norms_are_read(home: Path, tmp_
 def test_a_vqgan_inside_a_checkpoint_is_anoles(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its levels are counted from the coarse one on."""
     monkeypatch.setitem(chameleon.VARIANTS, "anole", chameleon.Variant("Anole", SIDE))
-    folder = copied(home / "anole", tmp_path / "whole")
-    shutil.rmtree(folder / "pixels")
+    folder = copytree(home / "anole", tmp_path / "whole")
+    rmtree(folder / "pixels")
     state = load_file(folder / "model.safetensors")
     state = {name: part for name, part in state.items() if "vqmodel" not in name}
     for name, part in drawing.compvis(drawing.vqgan()).items():
@@ -281,7 +281,7 @@ def test_a_cell_of_xar_behind_stored_ones_is_that_of_one_pass_over_all(home: Pat
 
 
 def test_xar_draws_cells_or_tokens_and_takes_no_settings_of_diffusion_heads(home: Path, tmp_path: Path) -> None:
-    configured(cell=1)(copied(home / "xar", tmp_path / "single"))
+    configured(cell=1)(copytree(home / "xar", tmp_path / "single"))
     single, cells = loading.load(tmp_path / "single"), loading.load(home / "xar")
     assert single.make_task("1", None).canvas.order[:6] == (0, 1, 4, 5, 2, 3)
     assert cells.make_task("1", None).canvas.shape == (2, 2) and single.tokens != cells.tokens
@@ -392,7 +392,7 @@ _Q = "model.language_model.layers.0.self_attn.q_proj.weight"
 def test_an_incomplete_checkpoint_is_refused_by_name(
     home: Path, tmp_path: Path, family: str, change: Change, problem: str
 ) -> None:
-    assert refused(copied(home / family, tmp_path / family), change, problem).startswith(family)
+    assert refused(copytree(home / family, tmp_path / family), change, problem).startswith(family)
 
 
 @pytest.mark.one_quick

@@ -1,7 +1,6 @@
 """Folders with something wrong: changes of a sound checkpoint, each a function of its folder."""
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,11 +20,6 @@ class Evil:
 
     def __reduce__(self) -> tuple[object, ...]:
         return print, ("run",)
-
-
-def copied(folder: Path, target: Path) -> Path:
-    shutil.copytree(folder, target)
-    return target
 
 
 def refused(folder: Path, change: Change, problem: str) -> str:

@@ -19,6 +19,7 @@ from transformers.cache_utils import Cache, DynamicLayer
 
 from engines.config import make_config
 from engines.methods import METHODS
+from engines.models.checkpoints.assembling import renamed
 from engines.runtime.driver import Job
 from engines.testing.conformance import finish
 
@@ -185,7 +186,7 @@ def tensors_of(family: str, tied: bool = False, seed: int = SEED) -> dict[str, T
     if tied:
         state.pop("lm_head.weight", None)
     if family == "llada":
-        return {_renamed(name, _LLADA_NAMES): part for name, part in state.items()}
+        return {renamed(name, _LLADA_NAMES): part for name, part in state.items()}
     if family != "llada2_moe":
         return state
     tensors: dict[str, Tensor] = {}
@@ -201,14 +202,8 @@ def tensors_of(family: str, tied: bool = False, seed: int = SEED) -> dict[str, T
             fused = torch.cat([state[name.replace(".q_", f".{letter}_")] for letter in "qkv"])
             tensors[name.replace("self_attn.q_proj", "attention.query_key_value")] = fused
         elif ".k_proj." not in name and ".v_proj." not in name:
-            tensors[_renamed(name, _LLADA2_NAMES)] = part
+            tensors[renamed(name, _LLADA2_NAMES)] = part
     return tensors
-
-
-def _renamed(name: str, names: tuple[tuple[str, str], ...]) -> str:
-    for native, published in names:
-        name = name.replace(native, published)
-    return name
 
 
 def settings_of(family: str, tied: bool = False) -> dict[str, Any]:

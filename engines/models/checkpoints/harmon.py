@@ -73,16 +73,13 @@ class Harmon(nn.Module):
         inside = self.proj_in(encoded)
         text, there = (part[row] for part in prompts)
         there = torch.cat([there, visible, there.new_ones(len(tokens), buffer)], 1)
-        out = self._read(torch.cat([text, inside[:, buffer:], inside[:, :buffer]], 1), there)[:, text.shape[1] :]
-        return self.mar.decode(encoded + self.proj_out(torch.cat([out[:, -buffer:], out[:, :-buffer]], 1)), visible)
-
-    def _read(self, x: Float[Tensor, "B L E"], there: Bool[Tensor, "B L"]) -> Float[Tensor, "B L E"]:
-        """The Qwen2 over rows of which only some places are there."""
+        x = torch.cat([text, inside[:, buffer:], inside[:, :buffer]], 1)
         places = torch.arange(x.shape[1], device=x.device)
         seen = there[:, None] & (places <= places[:, None]) | torch.eye(len(places), dtype=torch.bool, device=x.device)
         mask = torch.zeros(seen.shape, device=x.device).masked_fill_(~seen, torch.finfo(torch.float32).min)
         positions = (there.cumsum(1) - 1).clamp(min=0)
-        return hidden_states(self.qwen, positions, None, mask[:, None], inputs_embeds=x)
+        out = hidden_states(self.qwen, positions, None, mask[:, None], inputs_embeds=x)[:, text.shape[1] :]
+        return self.mar.decode(encoded + self.proj_out(torch.cat([out[:, -buffer:], out[:, :-buffer]], 1)), visible)
 
 
 @dataclass(frozen=True, slots=True)
