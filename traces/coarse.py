@@ -58,7 +58,10 @@ def _filled(steps: Sequence[Step], canvas: Canvas, output: Output) -> Iterator[S
             if len(positions) < count:
                 problem = f"make {quote(count)} tokens final where {len(positions)} positions are open"
                 raise TraceError(f"steps[{index}].signals", problem, "give canvas.shape room for every token")
-            step = replace(step, position=positions, fate=_fates(step, count))
+            accepted, window = (int(step.signals.get(name, 0)) for name in ("accepted", "window"))
+            after = Fate.RESAMPLED if accepted < window else Fate.BONUS if window or accepted else Fate.SAMPLED
+            fates = [*[Fate.ACCEPTED] * min(accepted, count), after, *[Fate.SAMPLED] * count]
+            step = replace(step, position=positions, fate=tuple(fates[:count]))
         if step.position and not step.token and all(fate.final and fate is not Fate.EDITED for fate in step.fate):
             known = [output.tokens[at] if 0 <= at < len(output.tokens) else None for at in step.position]
             step = replace(step, token=tuple(token for token in known if token is not None))
@@ -67,11 +70,3 @@ def _filled(steps: Sequence[Step], canvas: Canvas, output: Output) -> Iterator[S
         if len(step.position) == len(step.fate) and all(0 <= at < size for at in step.position):
             replay.apply(step)
         yield step
-
-
-def _fates(step: Step, count: int) -> tuple[Fate, ...]:
-    accepted, window = (int(step.signals.get(name, 0)) for name in ("accepted", "window"))
-    after = Fate.RESAMPLED if accepted < window else Fate.BONUS if window or accepted else Fate.SAMPLED
-    fates = [Fate.ACCEPTED] * min(accepted, count)
-    fates += [after] * (len(fates) < count)
-    return tuple(fates + [Fate.SAMPLED] * (count - len(fates)))

@@ -147,7 +147,12 @@ def read_results(data: bytes) -> Results:
 
     A last line that was cut off is left out: the sweep may be under way. Raises SweepError for what cannot be read.
     """
-    text = _unpacked(data)
+    try:
+        text = unpacked(data, limits.JSON_BYTES)
+    except ValueError as error:
+        raise SweepError(f"results: {error}; compress them again") from None
+    if len(text) > limits.JSON_BYTES:
+        raise SweepError(f"results: more than {limits.JSON_BYTES // 2**20} MB; give fewer rows")
     try:
         first = read_json(next((line for line in io.BytesIO(text) if line.strip()), b""), "results", limits.PART_VALUES)
     except SweepError:
@@ -262,16 +267,6 @@ def _of_lines(text: bytes, about: list[Mapping[str, object]]) -> Iterator[Result
             yield row
         else:
             about.append(row)
-
-
-def _unpacked(data: bytes) -> bytes:
-    try:
-        data = unpacked(data, limits.JSON_BYTES)
-    except ValueError as error:
-        raise SweepError(f"results: {error}; compress them again") from None
-    if len(data) > limits.JSON_BYTES:
-        raise SweepError(f"results: more than {limits.JSON_BYTES // 2**20} MB; give fewer rows")
-    return data
 
 
 def _column(about: Sequence[Any], name: str) -> list[str]:

@@ -275,18 +275,13 @@ def _windows(steps: Sequence[Step]) -> list[dict[int, Token]]:
     windows: list[dict[int, Token]] = []
     for step in steps:
         for position, flag in zip(step.position, step.numbers.get("initial", ()), strict=False):
-            if flag:
-                _forget(windows, position)
+            if flag:  # the draft just judged leaves the windows that hold it: it was only a draft
+                for window in reversed(windows):
+                    if window.pop(position, None) is None:
+                        break
         left = outcomes(step).items()
         windows.append({at: token for at, (token, fate, _) in left if fate in PENDING and token is not None})
     return windows
-
-
-def _forget(windows: list[dict[int, Token]], position: int) -> None:
-    """Drop the draft just judged at `position` from the windows that hold it: it was only a draft."""
-    for window in reversed(windows):
-        if window.pop(position, None) is None:
-            return
 
 
 def _measured(steps: Sequence[Step], *names: str) -> Iterator[tuple[int, tuple[float, ...]]]:
