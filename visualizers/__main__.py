@@ -75,21 +75,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = _parser()
     options = parser.parse_args(arguments)
     if options.list:
-        print(_listing())
+        every: list[FigureText] = [*FIGURES.values(), *SWEEP_FIGURES.values(), *TIMING_FIGURES.values()]
+        width = max(len(figure.name) for figure in every)
+        for figure in every:
+            print(f"{figure.name:{width}}  {figure.title}{f' [{figure.paper}]' if figure.paper else ''}")
         return 0
     path = options.output
     try:
         source, kind = _source(options), _kind(options)
         with output_file(path, f".{kind}") as options.output:
             (_draw_traces if source == "traces" else _draw_results)(options, kind)
-    except (TraceError, SweepError) as error:
+    except (TraceError, SweepError, BrowserMissing) as error:
         print(error, file=sys.stderr)
-        return BROKEN_TRACE
+        return NO_BROWSER if isinstance(error, BrowserMissing) else BROKEN_TRACE
     except (_UsageError, BundleError, FigureError, MovingError) as error:
         parser.error(str(error))
-    except BrowserMissing as error:
-        print(error, file=sys.stderr)
-        return NO_BROWSER
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -231,14 +231,6 @@ def _save(figure: FigureText, drawn: go.Figure, options: argparse.Namespace, kin
         write_whole(options.output, page_of([(figure, drawn)]).encode())
     else:
         write_image(themed(drawn, options.theme), options.output, **size)
-
-
-def _listing() -> str:
-    every: list[FigureText] = [*FIGURES.values(), *SWEEP_FIGURES.values(), *TIMING_FIGURES.values()]
-    width = max(len(figure.name) for figure in every)
-    return "\n".join(
-        f"{figure.name:{width}}  {figure.title}{f' [{figure.paper}]' if figure.paper else ''}" for figure in every
-    )
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -96,7 +96,11 @@ def write_zip(
     again = _again(runs, figures or (), step, options, path.name)
     files["commands.sh"] = commands(traces, runs, again).encode()
     _check(files, options, "choose fewer figures or leave the traces out")
-    _write(path, files)
+    with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as target:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(f"{path.stem}/{name}", _EPOCH)
+            info.external_attr = (0o755 if name.endswith(".sh") else 0o644) << 16
+            target.writestr(info, files[name], zipfile.ZIP_DEFLATED)
 
 
 def _printed(figures: Mapping[str, go.Figure], preset: Preset, theme: Theme, report: Report) -> dict[str, bytes]:
@@ -118,15 +122,6 @@ def _check(files: Mapping[str, bytes], options: Options, remedy: str) -> None:
     if size > most:
         problem = f"its files come to {size:.1f} MB, more than the {most:.0f} MB that a zip may have"
         raise BundleError(f"zip: {problem}; {remedy}")
-
-
-def _write(path: Path, files: Mapping[str, bytes]) -> None:
-    """Write the zip whole or not at all."""
-    with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as target:
-        for name in sorted(files):
-            info = zipfile.ZipInfo(f"{path.stem}/{name}", _EPOCH)
-            info.external_attr = (0o755 if name.endswith(".sh") else 0o644) << 16
-            target.writestr(info, files[name], zipfile.ZIP_DEFLATED)
 
 
 def _again(runs: Sequence[str], figures: Sequence[str], step: int | None, options: Options, name: str) -> str:

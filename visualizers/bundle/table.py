@@ -47,8 +47,10 @@ def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
         for row in _cells(trace) if trace.type in ("heatmap", "contour") else _points(trace):
             told = {name: ticks[k].get(row[at], row[at]) for k, (name, at) in enumerate(zip(names, "xy", strict=True))}
             told |= {f"{name} ±": row.get(f"{at}_error") for name, at in zip(names, "xy", strict=True)}
-            shade = {_shade(figure, trace): row["z"]} if "z" in row and not row["text"] else {}
-            yield head | told | shade | {"text": row.get("text")}
+            if "z" in row and not row["text"]:
+                bar = figure.layout[trace.coloraxis].colorbar if trace.coloraxis else trace.colorbar
+                told[worded(bar.title.text) or "value"] = row["z"]
+            yield head | told | {"text": row.get("text")}
 
 
 def _axis(figure: go.Figure, name: str) -> Any:
@@ -60,12 +62,6 @@ def _title(figure: go.Figure, name: str) -> str | None:
     every = figure.select_xaxes() if name[0] == "x" else figure.select_yaxes()
     titles = {worded(axis.title.text) for axis in every if axis.title.text}
     return worded(_axis(figure, name).title.text) or (titles.pop() if len(titles) == 1 else None)
-
-
-def _shade(figure: go.Figure, trace: Any) -> str:
-    """What the colours of a heat map stand for."""
-    bar = figure.layout[trace.coloraxis].colorbar if trace.coloraxis else trace.colorbar
-    return worded(bar.title.text) or "value"
 
 
 def _place(trace: Any) -> tuple[str, str]:

@@ -106,7 +106,13 @@ def laid_out(figure: go.Figure, preset: Preset) -> go.Figure:
     columns = min(preset.per_row, len(panels(figure)) or 1)
     labels = any(note.yref == "paper" for note in figure.layout.annotations)
     top = _TITLE * preset.with_title + (_LABELS if labels else _BARE * (not preset.with_title))
-    _shorten(figure, preset.laid_out, columns)
+    for trace in figure.data:  # of an entry that is too long the word before its meaning stays
+        if trace.name and len(trace.name) * _LETTER + _SYMBOL > preset.laid_out:
+            trace.name = trace.name.partition(": ")[0]
+    for note in figure.layout.annotations:
+        longest = max(map(len, (note.text or "").split("<br>")), default=0)
+        if note.yref == "paper" and longest * _LETTER > (preset.laid_out - 88) / columns:
+            note.text = note.text.replace(": ", ":<br>")
     legend = _legend(figure, preset.laid_out)
     square = any(y.scaleanchor for _, y in panels(figure)) or figure.layout.yaxis.scaleanchor
     wide = (preset.laid_out - 88) / columns
@@ -118,17 +124,6 @@ def laid_out(figure: go.Figure, preset: Preset) -> go.Figure:
         height=min(round(top + high + _FOOT + legend), preset.laid_out * 9 // 16 if preset.name == "slide" else 2400),
         margin={"t": top, "b": _FOOT + legend, "r": 12},
     )
-
-
-def _shorten(figure: go.Figure, wide: int, columns: int) -> None:
-    """Keep of a legend's entry the word before its meaning, and break titles of panels, where they would not fit."""
-    for trace in figure.data:
-        if trace.name and len(trace.name) * _LETTER + _SYMBOL > wide:
-            trace.name = trace.name.partition(": ")[0]
-    for note in figure.layout.annotations:
-        longest = max(map(len, (note.text or "").split("<br>")), default=0)
-        if note.yref == "paper" and longest * _LETTER > (wide - 88) / columns:
-            note.text = note.text.replace(": ", ":<br>")
 
 
 def _legend(figure: go.Figure, wide: int) -> int:

@@ -67,7 +67,13 @@ def calculator_figure(calculation: Calculation) -> go.Figure:
     """Curves by draft length and by batch, and the balance of a verification."""
     plan, measured = calculation.plan, calculation.measured
     figure = side_by_side(["By draft length", "By batch", "A verification"], horizontal_spacing=0.09)
-    _balance(figure, plan)
+    its_pass, drafts = (seconds / plan.ordinary.seconds for seconds in (plan.verification.seconds, plan.drafting))
+    parts = (("yield", 0.0, plan.tokens), ("its pass", 0.0, its_pass), ("drafts", its_pass, drafts))
+    for index, (name, base, passes) in enumerate(parts):
+        hover = f"{name}: {passes:.2f} passes<extra></extra>"
+        look: Look = {"orientation": "h", "base": [base], "row": 1, "col": 3, "showlegend": False}
+        bars(figure, index, name, ([passes], [name]), hover, **look)
+    figure.update_yaxes(autorange="reversed", rangemode="normal", row=1, col=3)
     _devices(figure, plan)
     for panel, (field, values, name) in enumerate((("drafts", DRAFTS, "γ"), ("batch", BATCHES, "batch")), 1):
         plans = plan.with_each(field, values)
@@ -116,17 +122,6 @@ def _devices(figure: go.Figure, plan: Plan) -> None:
         hover = f"{each.device}, γ %{{x}}: %{{y:.2f}} × as fast<extra></extra>"
         look: Look = {"mode": "lines", "line": thin, "opacity": 0.5, "showlegend": False}
         curve(figure, 0, each.device, ([*speeds], [*speeds.values()]), hover, row=1, col=1, **look)
-
-
-def _balance(figure: go.Figure, plan: Plan) -> None:
-    """What a verification yields above what it and its drafts take, in passes of ordinary decoding."""
-    its_pass, drafts = (seconds / plan.ordinary.seconds for seconds in (plan.verification.seconds, plan.drafting))
-    parts = (("yield", 0.0, plan.tokens), ("its pass", 0.0, its_pass), ("drafts", its_pass, drafts))
-    for index, (name, base, passes) in enumerate(parts):
-        hover = f"{name}: {passes:.2f} passes<extra></extra>"
-        look: Look = {"orientation": "h", "base": [base], "row": 1, "col": 3, "showlegend": False}
-        bars(figure, index, name, ([passes], [name]), hover, **look)
-    figure.update_yaxes(autorange="reversed", rangemode="normal", row=1, col=3)
 
 
 def _measured(figure: go.Figure, pair: MeasuredSpeeds, drafts: int) -> None:

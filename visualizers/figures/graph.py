@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from traces.foresight import MECHANISMS, STAGES, contributions, forecasts, foresight
 from traces.replay import state_after
-from traces.schema import Fate, Node, Step, Token, Trace
+from traces.schema import Fate, Node, Token, Trace
 from visualizers.figure import Figure, Traces, panels_at, pass_to_show
 from visualizers.palette import BLUE
 from visualizers.plot import axes, curve, in_panel, plain, side_by_side
@@ -42,15 +42,6 @@ def _name(trace: Trace, token: Token | None) -> str:
     if not isinstance(token, int):
         return "?"
     return plain((trace.legend.vocabulary or {}).get(token, f"#{token}").replace("\n", "↵"))
-
-
-def _words(trace: Trace, step: Step) -> dict[int, str]:
-    """Return the drafted token at every position."""
-    drafts = step.draft or (None,) * len(step.position)
-    words: dict[int, str] = {}
-    for position, draft, token in zip(step.position, drafts, step.token or drafts, strict=True):
-        words.setdefault(position, _name(trace, token if draft is None else draft))
-    return words
 
 
 def _labels(trace: Trace, number: int, words: dict[int, str]) -> list[str]:
@@ -97,7 +88,13 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
         drafting = trace.steps[number - 1]
         graph = drafting.graph or ()
         at = places(graph)
-        _draw_edges(figure, graph, at, panel)
+        parents = [(p, k) for k, node in enumerate(graph) for p in node.parents if at[p][0] + 1 == at[k][0]]
+        accepted = [(p, k) for k, node in enumerate(graph) for p in node.vouched_by]
+        dotted, thick = {"color": NEUTRAL, "width": 1, "dash": "dot"}, {"color": BLUE, "width": 2.5, "dash": "solid"}
+        for name, pairs, line in (("parent", parents, dotted), ("accepted under", accepted, thick)):
+            x, y = ([value for p, k in pairs for value in (at[p][i], at[k][i], None)] for i in (0, 1))
+            look: Look = {"mode": "lines", "line": line, "hoverinfo": "skip", "legendgroup": name}
+            figure.add_scatter(x=x, y=y, name=name, showlegend=panel == 1, row=1, col=panel, **look)
         _draw_nodes(figure, at, trace, number, panel)
         # Room for the labels below the outermost marks.
         levels = [-0.6, max((level for level, _ in at), default=0) + 0.6]
@@ -110,21 +107,13 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     return figure.update_layout(height=460, title_text=title, showlegend=True)
 
 
-def _draw_edges(figure: go.Figure, graph: Sequence[Node], at: Sequence[Place], panel: int) -> None:
-    """Join nodes with those one level below, and with those under whose distributions they were accepted."""
-    parents = [(p, k) for k, node in enumerate(graph) for p in node.parents if at[p][0] + 1 == at[k][0]]
-    accepted = [(p, k) for k, node in enumerate(graph) for p in node.vouched_by]
-    dotted, thick = {"color": NEUTRAL, "width": 1, "dash": "dot"}, {"color": BLUE, "width": 2.5, "dash": "solid"}
-    for name, pairs, line in (("parent", parents, dotted), ("accepted under", accepted, thick)):
-        x, y = ([value for p, k in pairs for value in (at[p][i], at[k][i], None)] for i in (0, 1))
-        look: Look = {"mode": "lines", "line": line, "hoverinfo": "skip", "legendgroup": name}
-        figure.add_scatter(x=x, y=y, name=name, showlegend=panel == 1, row=1, col=panel, **look)
-
-
 def _draw_nodes(figure: go.Figure, at: Sequence[Place], trace: Trace, number: int, panel: int) -> None:
     """Mark the nodes by what became of them; each is labelled with what it adds, the least confident token."""
     step = trace.steps[number - 1]
-    graph, words, winner = step.graph or (), _words(trace, step), step.signals.get("winner")
+    graph, words, winner = step.graph or (), dict[int, str](), step.signals.get("winner")
+    drafts = step.draft or (None,) * len(step.position)
+    for position, draft, token in zip(step.position, drafts, step.token or drafts, strict=True):
+        words.setdefault(position, _name(trace, token if draft is None else draft))
     fates = ["kept" if k == winner else "accepted" if node.accepted else "rejected" for k, node in enumerate(graph)]
     texts = [[words.get(position, "?").strip() or "␣" for position in node.positions] for node in graph]
     labels = _labels(trace, number, words)

@@ -62,7 +62,13 @@ def _order(traces: Traces) -> go.Figure:
     figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
     for panel, trace in enumerate(traces, start=1):
         order = decode_order(trace.steps)
-        for mark in _final_tokens(trace, max(4.0, min(9.0, 2080 / (len(order) * len(traces))))):
+        size = max(4.0, min(9.0, 2080 / (len(order) * len(traces))))
+        points: dict[Fate, list[tuple[float, float]]] = {}
+        for number, step in enumerate(trace.steps, start=1):
+            for position, outcome in outcomes(step).items():
+                points.setdefault(outcome.fate, []).append((number, position + 1))
+        for fate in (fate for fate in FATES if fate.final and fate in points):
+            mark = fate_mark(fate, points[fate], size, "position %{y}, forward pass %{x}")
             add_once(figure, mark, row=1, col=panel)
         if block := trace.canvas.block:
             line = {"color": NEUTRAL, "dash": "dot", "width": 1}
@@ -70,16 +76,6 @@ def _order(traces: Traces) -> go.Figure:
                 figure.add_hline(y=border + 0.5, line=line, layer="below", row=1, col=panel)
     axes(figure, "Forward pass", "Position in the text", height=520)
     return figure.update_xaxes(rangemode="tozero").update_yaxes(rangemode="normal")
-
-
-def _final_tokens(trace: Trace, size: float) -> list[go.Scatter]:
-    """Return a mark for every token where and when it became final, fate by fate."""
-    points: dict[Fate, list[tuple[float, float]]] = {}
-    for number, step in enumerate(trace.steps, start=1):
-        for position, outcome in outcomes(step).items():
-            points.setdefault(outcome.fate, []).append((number, position + 1))
-    final = [fate for fate in FATES if fate.final and fate in points]
-    return [fate_mark(fate, points[fate], size, "position %{y}, forward pass %{x}") for fate in final]
 
 
 def along(trace: Trace) -> tuple[list[tuple[float, float]], list[tuple[float, float]]]:

@@ -42,16 +42,13 @@ class SweepFigure(FigureText):
         if not rows:
             raise SweepError("rows: there are none; give at least one result")
         view = view or SweepView()
-        return themed(with_title(self.drawing(rows, view), self.title, _subtitle(rows, view)), "light")
-
-
-def _subtitle(rows: Sequence[ResultRow], view: SweepView) -> str:
-    problems = len({row.problem for row in rows})
-    relative = view.baseline is not None and view.speed in SPEEDS and SPEEDS[view.speed].relative
-    against = f", speed-up against {view.baseline}" if relative else ""
-    models = ", ".join(dict.fromkeys(row.model for row in rows if row.model))
-    where = f" of {models}" if models else ""
-    return plain(f"{len(rows)} runs{where} on {problems} problems in {len(gathered(rows))} settings{against}")
+        problems = len({row.problem for row in rows})
+        relative = view.baseline is not None and view.speed in SPEEDS and SPEEDS[view.speed].relative
+        against = f", speed-up against {view.baseline}" if relative else ""
+        models = ", ".join(dict.fromkeys(row.model for row in rows if row.model))
+        where = f" of {models}" if models else ""
+        subtitle = plain(f"{len(rows)} runs{where} on {problems} problems in {len(gathered(rows))} settings{against}")
+        return themed(with_title(self.drawing(rows, view), self.title, subtitle), "light")
 
 
 @SweepFigure(
@@ -212,7 +209,8 @@ def _setting(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     for i, (name, each) in enumerate(every.items()):
         ordered = sorted(each, key=lambda group: _number(group.config[setting]) or 0.0) if numeric else each
         values = [group.config[setting] for group in ordered]
-        x = [_number(value) if numeric else plain(_text(value)) for value in values]
+        words = [", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for value in values]
+        x = [_number(value) for value in values] if numeric else [plain(word) for word in words]
         hover = f"{plain(setting)} %{{x}}: %{{y:.3~g}}"
         points = x, [100 * group.accuracy for group in ordered]
         curve(figure, i, plain(name), points, f"{hover} % right", error_y=_errors(ordered), **in_panel(1, i))
@@ -231,7 +229,3 @@ def _number(value: object) -> float | None:
     except ValueError:
         return None
     return number if isfinite(number) else None
-
-
-def _text(value: object) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from traces.replay import canvas_size, outcomes
-from traces.schema import FATES, Fate, Trace
+from traces.schema import FATES, Trace
 from traces.video import frame_ends
 from visualizers.figure import MOST_FRAMES, Figure, Traces, labels
 from visualizers.palette import BLACK, REJECTED, WHITE
@@ -46,8 +46,11 @@ def _draw(traces: Traces) -> go.Figure:
         codes = churn(trace)
         occurring |= set(np.unique(codes).tolist()) - {0}
         _panel(figure, trace, codes, panel, len(traces))
-    for code in sorted(occurring):
-        figure.add_trace(_legend_entry(FATE_ORDER[code - 1]), row=1, col=1)
+    for fate in (FATE_ORDER[code - 1] for code in sorted(occurring)):
+        symbol, color, width = ("square-x", BLACK, 1) if fate in REJECTED else ("square", WHITE, 0)
+        marker = {"color": fate_color(fate), "symbol": symbol, "size": 11, "line": {"color": color, "width": width}}
+        look: Look = {"mode": "markers", "marker": marker, "row": 1, "col": 1}
+        figure.add_scatter(x=[None], y=[None], name=f"{fate.value}: {fate.meaning}", **look)
     figure.update_xaxes(title_text="Position, in decoding order", showgrid=False, zeroline=False)
     longest = max(len(trace.steps) for trace in traces)  # one scale, so that fewer passes are less tall
     figure.update_yaxes(showgrid=False, zeroline=False, range=[longest + 0.5, 0.5])
@@ -71,11 +74,3 @@ def _panel(figure: go.Figure, trace: Trace, codes: np.ndarray, panel: int, panel
     cross["hovertemplate"] = "position %{x}, forward pass %{y}: rejected<extra></extra>"
     figure.add_scatter(x=position + 1, y=row + 1, **cross, **where)
     figure.update_xaxes(range=[0.5, canvas_size(trace.canvas) + 0.5], **where)
-
-
-def _legend_entry(fate: Fate) -> go.Scatter:
-    rejected = fate in REJECTED
-    line = {"color": BLACK if rejected else WHITE, "width": 1 if rejected else 0}
-    symbol = "square-x" if rejected else "square"
-    marker = {"color": fate_color(fate), "symbol": symbol, "size": 11, "line": line}
-    return go.Scatter(x=[None], y=[None], mode="markers", name=f"{fate.value}: {fate.meaning}", marker=marker)

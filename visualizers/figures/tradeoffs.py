@@ -63,7 +63,12 @@ def tradeoffs_figure(view: TradeoffView) -> go.Figure:
         look: Look = {"mode": "markers", "marker": ring, "name": "the answer", "hoverinfo": "skip"}
         figure.add_scatter(x=[view.best.speed], y=[view.best.height], **look)
     _reported(figure, view.reported, rows)
-    _reference_lines(figure, view, ends)  # plotly draws none where a panel is still empty
+    # Behind the points, as plotly draws no line in a panel that is still empty: where nothing, or no more than is
+    # allowed, is lost; and where a method is as fast as ordinary decoding.
+    free = translucent(series(2).color, 0.13)
+    figure.add_hrect(y0=-view.most_lost, y1=ends.top, fillcolor=free, line_width=0, layer="below", row=1, col=1)
+    figure.add_hline(y=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.2}, row=1, col=1)
+    figure.add_vline(x=1, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
     edge = {"row": 2 if rows else 1, "col": 1}
     figure.update_xaxes(type="log", range=[log10(ends.left), log10(ends.right)], tickvals=_TICKS)
     figure.update_xaxes(title_text="Times as fast as ordinary decoding", **edge)
@@ -86,14 +91,6 @@ def _ends(view: TradeoffView) -> Box:
         bottom=min(*heights, -4.0) - 2.5,
         top=min(max(*spread, 4.0), 20.0) + 2.5,
     )
-
-
-def _reference_lines(figure: go.Figure, view: TradeoffView, ends: Box) -> None:
-    """Where nothing, or no more than is allowed, is lost; and where a method is as fast as ordinary decoding."""
-    free = translucent(series(2).color, 0.13)
-    figure.add_hrect(y0=-view.most_lost, y1=ends.top, fillcolor=free, line_width=0, layer="below", row=1, col=1)
-    figure.add_hline(y=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.2}, row=1, col=1)
-    figure.add_vline(x=1, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
 
 
 def _points(figure: go.Figure, view: TradeoffView, kind: str, predicted: bool, ends: Box) -> None:

@@ -136,7 +136,11 @@ def _write_by_pillow(
 ) -> None:
     options: dict[str, Any] = {"quality": 82, "method": 3}
     if kind == "gif":
-        palette = _palette(list(sample))
+        images = list(sample)
+        sheet = Image.new("RGB", (images[0].width, sum(image.height for image in images)))
+        for row, image in enumerate(images):
+            sheet.paste(image, (0, row * image.height))
+        palette = sheet.quantize(255, Image.Quantize.MEDIANCUT)  # of 256: one is for pixels that stay as they are
         frames = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in _steady(frames))
         options = {"optimize": True, "disposal": 1}
     every = iter(frames)
@@ -145,13 +149,6 @@ def _write_by_pillow(
     options |= {"save_all": True, "append_images": every, "duration": times, "loop": 0}
     with path.open("wb") as file:
         first.save(file, kind.upper(), **options)
-
-
-def _palette(sample: Sequence[Image.Image]) -> Image.Image:
-    sheet = Image.new("RGB", (sample[0].width, sum(image.height for image in sample)))
-    for row, image in enumerate(sample):
-        sheet.paste(image, (0, row * image.height))
-    return sheet.quantize(255, Image.Quantize.MEDIANCUT)  # Pillow needs one more, for pixels that stay as they are
 
 
 def _steady(frames: Iterable[Image.Image]) -> Iterator[Image.Image]:

@@ -1,14 +1,5 @@
 // What if the coin had been another: this verdict turned, and where the next pass would have begun. The trace stays as it is.
 
-/** Whether drafts of a pass are judged apart, so that a rejection does not end those behind it: some pass shows it. */
-function judgedApart(replay) {
-  return replay.steps.some(({ fate, coin }) => {
-    const names = fate.map((code) => replay.fates[code]?.name);
-    const first = names.findIndex((name, entry) => name === "resampled" && Number.isFinite(coin?.[entry]));
-    return first >= 0 && names.some((name, entry) => entry > first && name === "accepted");
-  });
-}
-
 /** What a step would have left behind had the coin of one of its verdicts been `coin`. */
 function hadCoinBeen(moment, coin) {
   const { replay, step, index, entry } = moment;
@@ -17,7 +8,13 @@ function hadCoinBeen(moment, coin) {
   const before = (position) => replay.fateOf(replay.entryAt(position, index))?.final;
   const made = new Set(step.deciding.filter((each) => replay.fates[step.fate[each]].final).map((each) => step.position[each]));
   const actual = { count: made.size, start: firstOpen(replay, made, before) };
-  if (stays === own < acceptProb || judgedApart(replay)) return { stays, turned: stays !== own < acceptProb, actual, other: actual, known: true };
+  // Where drafts of a pass are judged apart, a rejection does not end those behind it: some pass shows it.
+  const apart = replay.steps.some(({ fate, coin: coins }) => {
+    const names = fate.map((code) => replay.fates[code]?.name);
+    const first = names.findIndex((name, at) => name === "resampled" && Number.isFinite(coins?.[at]));
+    return first >= 0 && names.some((name, at) => at > first && name === "accepted");
+  });
+  if (stays === own < acceptProb || apart) return { stays, turned: stays !== own < acceptProb, actual, other: actual, known: true };
   const order = step.deciding.filter((each) => each > entry && !(step.position[each] === moment.position));
   let known = true;
   if (stays) known = goOn(moment, order, made);
