@@ -115,7 +115,7 @@ def test_bits_per_token_are_those_of_the_joint_distribution() -> None:
     assert bits == pytest.approx([-math.log2(model.joint()[tuple(row)]) / 4 for row in codes.tolist()])
 
 
-def test_the_distance_of_pictures_is_that_of_their_moments() -> None:
+def test_the_distance_of_pictures_and_of_clips_is_that_of_their_moments() -> None:
     real = Reference(torch.zeros(3, dtype=torch.float64), torch.diag(torch.tensor([4.0, 1.0, 0.25]).double()))
     corners = torch.cat([torch.eye(3), -torch.eye(3)]).double() * (2.5**0.5)
     alike = corners * torch.tensor([2.0, 1.0, 0.5]).double()  # the same covariance
@@ -124,6 +124,9 @@ def test_the_distance_of_pictures_is_that_of_their_moments() -> None:
     assert _pictures.frechet(2 * alike, real) == pytest.approx(4 + 1 + 0.25)
     shipped = _pictures.reference()
     assert shipped.mean.shape == (128,) and shipped.floors[128] < shipped.floors[32]
+    clips = torch.randn(6, 24, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    assert video.distance(clips, clips) == pytest.approx(0, abs=1e-9)
+    assert video.distance(clips + 2, clips) == pytest.approx(5 * 2**2)
 
 
 def test_the_error_of_a_distance_is_how_far_it_varies_between_sets_of_pictures() -> None:
@@ -327,12 +330,6 @@ def test_the_jackknife_gives_the_standard_error_of_a_mean() -> None:
     values = torch.tensor([1.0, 4.0, 2.0, 8.0, 5.0], dtype=torch.float64)
     error = video.jackknife(lambda some: float(some.mean()), values)
     assert error == pytest.approx(standard_error(values.tolist()))
-
-
-def test_the_distance_is_that_of_means_and_spreads() -> None:
-    real = torch.randn(6, 24, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert video.distance(real, real) == pytest.approx(0, abs=1e-9)
-    assert video.distance(real + 2, real) == pytest.approx(5 * 2**2)
 
 
 @pytest.mark.slow

@@ -74,14 +74,13 @@ WRONG = (
 OTHER = (("12,00", "1200"), ("1,2000", "12000"), ("1,200", "1"), ("5", "-5"), ("9007199254740993", "9007199254740992"))
 
 
-class TestProblems:
-    def test_the_number_behind_the_last_mark_decides_by_its_value(self) -> None:
-        assert [pair for pair in RIGHT if not solved(*pair)] == []
-        assert [text for text in WRONG if solved(text, "15")] == []
-        assert [pair for pair in OTHER if solved(f"#### {pair[0]}", pair[1])] == []
-        assert len(held_out()) >= 200
-        assert all(solved(f"so it is\n#### {problem.answer}", problem.answer) for problem in held_out())
-        assert given("#### 1\n#### 2 \n") == "2"
+def test_the_number_behind_the_last_mark_decides_by_its_value() -> None:
+    assert [pair for pair in RIGHT if not solved(*pair)] == []
+    assert [text for text in WRONG if solved(text, "15")] == []
+    assert [pair for pair in OTHER if solved(f"#### {pair[0]}", pair[1])] == []
+    assert len(held_out()) >= 200
+    assert all(solved(f"so it is\n#### {problem.answer}", problem.answer) for problem in held_out())
+    assert given("#### 1\n#### 2 \n") == "2"
 
 
 class TestGrids:

@@ -74,7 +74,7 @@ def test_the_learning_rate_can_fall_linearly_at_the_end() -> None:
     model = nn.Linear(1, 1)
     optimizer = torch.optim.SGD(model.parameters(), 1.0)
     run = Run("line", model, [optimizer], Preset(steps=1_000, batch=1, lr=1.0, linear=0.5))
-    run.resume(Namespace(at=None, fresh=True))
+    run.resume(Namespace(fresh=True))
     rates = [optimizer.param_groups[0]["lr"] for _ in run.steps()]
     assert rates[200] == rates[500] == 1 and rates[750] == pytest.approx(0.5) and rates[-1] < 0.01
 
@@ -274,17 +274,12 @@ def test_prompts_differ_and_those_held_out_have_words_of_their_own() -> None:
 def test_it_learns_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(smollm2_eagle, "FOLDER", tmp_path)
     monkeypatch.setattr(smollm2_eagle, "LIKELIEST", 16)
-    monkeypatch.setenv("DRAFTSCOPE_CACHE", str(tmp_path))
     with pytest.raises(SystemExit, match=r"no answers to learn from; run: python -m training\.smollm2_answers"):
         Answers.of("held")
     for name, seeds in (("held-0000", (9,)), ("train-0000", (0, 1)), ("train-0001", (2, 3))):
         made = [text for seed in seeds for text in written((), seed=seed)]
-        store(
-            tmp_path / f"{name}.safetensors",
-            made,
-            [len(asked) for asked in ASKED] * len(seeds),
-            torch.arange(len(made)) % 2 == 1,
-        )
+        lengths = [len(asked) for asked in ASKED] * len(seeds)
+        store(tmp_path / f"{name}.safetensors", made, lengths, torch.arange(len(made)) % 2 == 1)
     answers, held = Answers.of("train"), Answers.of("held")
     batches = list(answers.batches(100, 0))
     assert sorted(number for batch in batches for number in batch) == list(range(24)) and len(batches) > 5
@@ -306,7 +301,7 @@ def test_it_learns_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert after[f"acceptance_{name}"] > before[f"acceptance_{name}"] + 0.1, (before, after)
     again = drafter(network)
     more = Run("tiny-eagle", again, muon(again, again, 5e-3), Preset(steps=150, batch=100, lr=5e-3))
-    more.resume(Namespace(at=None, fresh=False, from_exported=False))
+    more.resume(Namespace(fresh=False))
     assert more.step == 150 and torch.equal(again.ids, made.ids)
     assert acceptance(again.eval(), embedding, answers, range(24)) == after
 

@@ -38,18 +38,7 @@ def sweep(problems: int = 60, seed: int = 0) -> list[dict[str, Any]]:
     for method, label, config, skill, forwards in settings:
         for problem in range(problems):
             spent = forwards + chance.randrange(-3, 4)
-            rows.append(
-                row(
-                    method,
-                    label,
-                    config,
-                    problem,
-                    correct=chance.random() < skill,
-                    forwards=spent,
-                    forwards_by_mode={"prefill": 1, "draft": spent - 5, "commit": 4},
-                    query_tokens=spent * 8,
-                    tokens=80,
-                    seconds=0.01 * spent,
-                )
-            )
+            modes, correct = {"prefill": 1, "draft": spent - 5, "commit": 4}, chance.random() < skill
+            costs = {"forwards": spent, "forwards_by_mode": modes, "query_tokens": spent * 8, "seconds": 0.01 * spent}
+            rows.append(row(method, label, config, problem, correct=correct, **costs))
     return rows

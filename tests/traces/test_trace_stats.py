@@ -50,15 +50,8 @@ def test_costs_by_role_and_mode_add_up_to_the_whole() -> None:
 
 
 def test_latency_per_stage() -> None:
-    times = [(1.0, 10.0), (1.0, 2.0), (4.0, 6.0)]
-    steps = [
-        Step(
-            call=Call(
-                role="self", mode="x", query_tokens=1, milliseconds=Milliseconds(prepare=prepare, forward=forward)
-            )
-        )
-        for prepare, forward in times
-    ]
+    times = [Milliseconds(prepare=first, forward=then) for first, then in ((1.0, 10.0), (1.0, 2.0), (4.0, 6.0))]
+    steps = [Step(call=Call(role="self", mode="x", query_tokens=1, milliseconds=spent)) for spent in times]
     stages = {stage.name: stage for stage in stats.latency_breakdown(steps)}
     assert list(stages) == ["prepare", "forward", "logits", "decide"]
     one = stages["prepare"]
@@ -92,10 +85,8 @@ def test_differences_between_successive_windows_leave_out_initial_guesses() -> N
     ]
     assert stats.token_difference(steps) == ((1, 1, 0), (2, 2, 1))
     assert stats.token_difference(steps, 2) == (stats.Difference(step=2, compared=1, changed=0),)
-    mean = stats.mean_difference(
-        [stats.Difference(step=1, compared=4, changed=1), stats.Difference(step=2, compared=1, changed=1)]
-    )
-    assert mean == 0.625
+    differences = [stats.Difference(step=1, compared=4, changed=1), stats.Difference(step=2, compared=1, changed=1)]
+    assert stats.mean_difference(differences) == 0.625
     assert stats.mean_difference([]) is None
 
 
@@ -206,24 +197,22 @@ class TestRouting:
         (error,) = text_stats.estimator_errors([ALL["s2d2"]().steps])
         assert (error.name, error.count, error.deviation) == ("router", 1, 0)
         assert error.mean == pytest.approx(1.2)
-        names = [
-            error.name for error in text_stats.estimator_errors([s2d2(Blocks(seed=seed)).steps for seed in range(3)])
-        ]
-        assert names == ["random", "entropy", "power", "renyi", "hard_entropy", "margin"]
+        errors = text_stats.estimator_errors([s2d2(Blocks(seed=seed)).steps for seed in range(3)])
+        names = ["random", "entropy", "power", "renyi", "hard_entropy", "margin"]
+        assert [error.name for error in errors] == names
 
 
-class TestDecoded:
-    def test_confidence_is_the_measure_or_the_drafts_own(self) -> None:
-        steps = [
-            step("0:1=drafted 1:2=drafted 2:3=drafted", numbers={"confidence": (0.9, 0.5, 0.3)}),
-            step("0:1=accepted 1:4=resampled 2:3=discarded"),
-            step("2:5=unmasked 3:5=unmasked", numbers={"confidence": (0.6, 0.8)}),
-            step("3:6=edited", numbers={"confidence": (1.0,)}),
-            step("4:1=accepted", q=(0.25,), draft=(1,), p=(0.5,)),
-        ]
-        by_step = text_stats.decoded_by_step(steps)
-        assert [(one.step, one.tokens) for one in by_step] == [(1, 2), (2, 2), (4, 1)]
-        assert [one.confidence for one in by_step] == [0.9, pytest.approx(0.7), 0.25]
+def test_confidence_is_the_measure_or_the_drafts_own() -> None:
+    steps = [
+        step("0:1=drafted 1:2=drafted 2:3=drafted", numbers={"confidence": (0.9, 0.5, 0.3)}),
+        step("0:1=accepted 1:4=resampled 2:3=discarded"),
+        step("2:5=unmasked 3:5=unmasked", numbers={"confidence": (0.6, 0.8)}),
+        step("3:6=edited", numbers={"confidence": (1.0,)}),
+        step("4:1=accepted", q=(0.25,), draft=(1,), p=(0.5,)),
+    ]
+    by_step = text_stats.decoded_by_step(steps)
+    assert [(one.step, one.tokens) for one in by_step] == [(1, 2), (2, 2), (4, 1)]
+    assert [one.confidence for one in by_step] == [0.9, pytest.approx(0.7), 0.25]
 
 
 class TestJudged:

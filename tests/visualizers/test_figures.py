@@ -47,7 +47,7 @@ EXAMPLES: dict[str, Callable[[], list[Trace]]] = {
     "redundancy": lambda: [film(3, 6), film(3, 6, seed=1), replace(film(3, 6), config={"window": 4})],
     "difference": lambda: [run(coupling, seed=seed) for coupling in ("none", "gumbel") for seed in range(4)],
     "seeds": lambda: [each(seed=seed) for each in (plain_run, run) for seed in range(3)],
-    "strength": lambda: [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
+    **dict.fromkeys(("strength", "by-setting"), lambda: [run(alpha=k / 2, seed=i) for k in range(3) for i in range(2)]),
     "window": lambda: [plain_run(), *(run(window=window, seed=seed) for window in (4, 8) for seed in range(2))],
     "order": lambda: [block_run("diffusion"), block_run("s2d2"), block_run("simsd")],
     "routing": lambda: [block_run("s2d2"), block_run("s2d2", seed=1)],
@@ -58,16 +58,11 @@ EXAMPLES: dict[str, Callable[[], list[Trace]]] = {
     "ar-ness": lambda: [block_run(method, seed=seed) for method in ("s2d2", "diffusion", "simsd") for seed in range(2)],
     "confidence": lambda: [block_run(method) for method in ("s2d2", "diffusion", "simsd")],
     "mask": lambda: [block_run("s2d2"), block_run("simsd")],
-    "ratios": lambda: [ALL["cspd"]()],
-    "distances": lambda: [ALL["cspd"]()],
+    **dict.fromkeys(("ratios", "distances", "divergence", "ratio-means"), lambda: [ALL["cspd"]()]),
     "trajectories": lambda: [ALL["cspd"](), ALL["cspd"]()],
-    "divergence": lambda: [ALL["cspd"]()],
-    "by-setting": lambda: [run(alpha=alpha, seed=seed) for alpha in (0.0, 0.5, 1.0) for seed in range(2)],
     "along": lambda: [run(seed=seed) for seed in range(2)],
-    "ratio-means": lambda: [ALL["cspd"]()],
     "graph": lambda: [speculated(), speculated(Plan(depth=5))],
-    "foresight": lambda: [speculated(), speculated(seed=1)],
-    "contributions": lambda: [speculated(), speculated(seed=1)],
+    **dict.fromkeys(("foresight", "contributions"), lambda: [speculated(), speculated(seed=1)]),
     "depth": lambda: [speculated(Plan(depth=depth), seed=seed) for depth in (1, 2, 3) for seed in range(2)],
 }
 
@@ -171,10 +166,9 @@ def test_codes_are_the_fates() -> None:
     trace = run()
     codes = churn(trace)
     assert codes.shape == (len(trace.steps), 36)
-    for row, step in enumerate(trace.steps):
-        assert {p: FATE_ORDER[c - 1] for p, c in enumerate(codes[row]) if c} == dict(
-            zip(step.position, step.fate, strict=True)
-        )
+    for row, step in zip(codes, trace.steps, strict=True):
+        fates = dict(zip(step.position, step.fate, strict=True))
+        assert {position: FATE_ORDER[code - 1] for position, code in enumerate(row) if code} == fates
     drawn = FIGURES["churn"].draw([trace, run("none")])
     assert np.array_equal(drawn.data[0].z, codes)
     assert drawn.layout.yaxis.range == drawn.layout.yaxis2.range  # what takes fewer passes is less tall

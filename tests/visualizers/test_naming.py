@@ -88,20 +88,13 @@ def test_terms_are_said_in_sentences_and_a_word_belongs_to_one() -> None:
     assert "</" not in script and json.dumps(player.glossary()["draft"]["says"]) in script
 
 
-def test_terms_in_labels_and_titles_are_in_the_glossary() -> None:
-    labels = {setting.knob.label for method in METHODS.values() for setting in settings(method.config)}
-    texts = labels | {figure.title for figure in FIGURES.values()}
-    used = {word.lower() for text in texts for word in _SAID.findall(text)}
-    assert len(used) > 8
-    assert used <= known()
-
-
-def test_no_abbreviation_stands_in_a_label_or_a_caption_without_a_meaning() -> None:
+def test_terms_of_labels_and_titles_and_abbreviations_of_help_and_captions_too_are_in_the_glossary() -> None:
     knobs = [setting.knob for method in METHODS.values() for setting in settings(method.config)]
-    texts = [knob.label for knob in knobs] + [knob.help for knob in knobs]
-    texts += [
-        words for figure in (*FIGURES.values(), *SWEEP_FIGURES.values()) for words in (figure.title, figure.caption)
-    ]
-    abbreviations = {word for text in texts for word in re.findall(r"(?<![\w-])[A-Z]{2,}(?![\w-])", text)}
+    figures = [*FIGURES.values(), *SWEEP_FIGURES.values()]
+    short = [*(knob.label for knob in knobs), *(figure.title for figure in figures)]
+    used = {word.lower() for text in short for word in _SAID.findall(text)}
+    assert len(used) > 8 and used <= known()
+    long = [*(knob.help for knob in knobs), *(figure.caption for figure in figures)]
+    abbreviations = {word for text in short + long for word in re.findall(r"(?<![\w-])[A-Z]{2,}(?![\w-])", text)}
     assert "NFE" in abbreviations and "TV" in abbreviations
     assert {word.lower() for word in abbreviations - NAMES} <= known()

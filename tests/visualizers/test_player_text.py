@@ -142,17 +142,13 @@ def test_a_stopped_run_says_how_far_it_came_of_what_was_asked_for(page: Page) ->
     assert counts(page) == ["1 token in 1 pass"]
 
 
-def test_a_mask_in_which_all_see_all_is_not_shown(page: Page) -> None:
-    for runs, shown in ((((0, 2), (0, 2)), False), (((0, 2), (0, 1, 1)), True)):
-        mask = Mask(queries=("x0", "x1"), keys=("x0", "x1"), runs=runs)
-        show(page, make("psd", Canvas(kind="text", shape=(2,)), [step("0:1=unmasked 1:2=unmasked", mask=mask)]))
-        expect(page.locator(".ds-mask")).to_be_visible(visible=shown)
-
-
-def test_a_pass_without_a_mask_keeps_the_last_one_faint(page: Page) -> None:
-    mask = Mask(queries=("x0", "x1"), keys=("x0", "x1"), runs=((0, 2), (0, 1, 1)))
+def test_a_mask_in_which_all_see_all_is_not_shown_and_a_pass_without_one_keeps_the_last_one_faint(page: Page) -> None:
+    whole, mask = (Mask(queries=("x0", "x1"), keys=("x0", "x1"), runs=((0, 2), row)) for row in ((0, 2), (0, 1, 1)))
+    show(page, make("psd", Canvas(kind="text", shape=(2,)), [step("0:1=unmasked 1:2=unmasked", mask=whole)]))
+    expect(page.locator(".ds-mask")).to_be_hidden()
     passes = [step("0:1=unmasked"), step("1:2=unmasked", mask=mask), step("2:2=unmasked")]
     show(page, make("psd", Canvas(kind="text", shape=(3,)), passes))
+    expect(page.locator(".ds-mask")).to_be_visible()
     words, canvas = page.locator(".ds-mask .ds-words"), page.locator(".ds-mask canvas")
     for count, told, opacity in ((1, "No mask so far.", "0.3"), (2, "2 queries by 2 keys", "1")):
         go(page, count)

@@ -150,9 +150,8 @@ def test_latent_frames_are_pointed_at_and_parted_in_the_timeline_and_the_clip_pl
 
 
 def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> None:
-    trace = RUN
-    show(page, trace)
-    done = list(states(trace))
+    show(page, RUN)
+    done = list(states(RUN))
     first = next(state.step for state in done if all(state.final[: SIDE * SIDE]))
     canvas, slider = page.locator(".ds-clip canvas"), page.locator(".ds-scrubber")
     go(page, first - 1)
@@ -160,14 +159,14 @@ def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> No
     assert pixels(canvas).getpixel((8, 8)) == (0xF4, 0xF5, 0xF7)
     go(page, first)
     assert note(page) == "frame 1 of 24"
-    assert pixels(canvas).getpixel((8, 8)) == pytest.approx(tile_color(trace.output.tokens[0]), abs=1)
+    assert pixels(canvas).getpixel((8, 8)) == pytest.approx(tile_color(RUN.output.tokens[0]), abs=1)
     slider.focus()
     for _ in range(EACH):
         page.keyboard.press("ArrowRight")
     settle(page)
     assert note(page) == "frame 9 of 24, not decided yet"
     assert snapshot(page)["now"] == first  # The arrow moved the clip, not the run.
-    go(page, len(trace.steps))
+    go(page, len(RUN.steps))
     before = pixels(canvas)
     hover(page, SIDE * SIDE + 7)
     marked = pixels(canvas)

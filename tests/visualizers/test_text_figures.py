@@ -94,19 +94,18 @@ class TestOrder:
         assert tuple(counts.y) == tuple(binned(tokens)[1])
 
 
-class TestVerdicts:
-    def test_bars_and_draft_steps_are_the_statistics(self) -> None:
-        (bars,) = FIGURES["accepted-drafts"].draw([RUN, OTHER]).data
-        judging = [step for step in (*RUN.steps, *OTHER.steps) if any(fate.judged for fate in step.fate)]
-        counts = Counter(step.fate.count(Fate.ACCEPTED) for step in judging)
-        assert {x: count for x, count in zip(bars.x, bars.customdata, strict=True) if count} == dict(counts)
-        assert sum(bars.y) == pytest.approx(100)
-        runs = [simsd(Blocks(block=4, seed=seed)) for seed in range(2)]
-        divergence, _, agreement = FIGURES["draft-steps"].draw(runs).data
-        rows = by_draft_step([run.steps for run in runs])
-        assert list(divergence.y) == [row.means["kl"] for row in rows]
-        assert list(agreement.y) == [pytest.approx(100 * row.means["agrees"]) for row in rows]
-        assert list(divergence.error_y.array) == [row.errors["kl"] for row in rows]
+def test_bars_and_draft_steps_are_the_statistics() -> None:
+    (bars,) = FIGURES["accepted-drafts"].draw([RUN, OTHER]).data
+    judging = [step for step in (*RUN.steps, *OTHER.steps) if any(fate.judged for fate in step.fate)]
+    counts = Counter(step.fate.count(Fate.ACCEPTED) for step in judging)
+    assert {x: count for x, count in zip(bars.x, bars.customdata, strict=True) if count} == dict(counts)
+    assert sum(bars.y) == pytest.approx(100)
+    runs = [simsd(Blocks(block=4, seed=seed)) for seed in range(2)]
+    divergence, _, agreement = FIGURES["draft-steps"].draw(runs).data
+    rows = by_draft_step([run.steps for run in runs])
+    assert list(divergence.y) == [row.means["kl"] for row in rows]
+    assert list(agreement.y) == [pytest.approx(100 * row.means["agrees"]) for row in rows]
+    assert list(divergence.error_y.array) == [row.errors["kl"] for row in rows]
 
 
 class TestSpeculation:
@@ -147,19 +146,18 @@ class TestSpeculation:
         assert "depth" in str(FIGURES["depth"].supports(runs[:1]))
 
 
-class TestThroughput:
-    def test_the_line_is_a_geometric_sum_and_the_mark_is_measured(self) -> None:
-        trace = simsd()
-        pair = rates([trace])
-        assert pair is not None and rates([s2d2()]) is None
-        drafting = [step.call.milliseconds.total for step in trace.steps if step.call.role == "draft"]
-        assert pair.draft_seconds == pytest.approx(fmean(drafting) / 1000)
-        judged = [fate for step in trace.steps for fate in step.fate if fate.judged]
-        assert pair.acceptance == judged.count(Fate.ACCEPTED) / len(judged)
-        line, mark = FIGURES["throughput"].draw([trace]).data
-        assert list(line.y) == pytest.approx([pair.per_second(count) for count in line.x])
-        assert (mark.x[0], mark.y[0]) == (pair.drafts, pair.measured)
-        rate = Rates(draft_seconds=0.01, verify_seconds=0.05, acceptance=0.5, drafts=3, measured=10)
-        rising = [1 / 0.06, 1.5 / 0.07, 1.75 / 0.08]
-        assert [rate.per_second(count) for count in (1, 2, 3)] == pytest.approx(rising)
-        assert replace(rate, acceptance=1.0).per_second(5) == pytest.approx(5 / 0.1)
+def test_the_line_is_a_geometric_sum_and_the_mark_is_measured() -> None:
+    trace = simsd()
+    pair = rates([trace])
+    assert pair is not None and rates([s2d2()]) is None
+    drafting = [step.call.milliseconds.total for step in trace.steps if step.call.role == "draft"]
+    assert pair.draft_seconds == pytest.approx(fmean(drafting) / 1000)
+    judged = [fate for step in trace.steps for fate in step.fate if fate.judged]
+    assert pair.acceptance == judged.count(Fate.ACCEPTED) / len(judged)
+    line, mark = FIGURES["throughput"].draw([trace]).data
+    assert list(line.y) == pytest.approx([pair.per_second(count) for count in line.x])
+    assert (mark.x[0], mark.y[0]) == (pair.drafts, pair.measured)
+    rate = Rates(draft_seconds=0.01, verify_seconds=0.05, acceptance=0.5, drafts=3, measured=10)
+    rising = [1 / 0.06, 1.5 / 0.07, 1.75 / 0.08]
+    assert [rate.per_second(count) for count in (1, 2, 3)] == pytest.approx(rising)
+    assert replace(rate, acceptance=1.0).per_second(5) == pytest.approx(5 / 0.1)
