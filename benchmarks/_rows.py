@@ -97,7 +97,7 @@ class Rows:
         return [line for line in lines if line.endswith(b"\n")]
 
     def _locked(self) -> IO[bytes]:
-        """The file to append to, which nobody else may now."""
+        """The file to append to, locked against other processes."""
         file = self.path.open("ab")
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

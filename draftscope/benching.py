@@ -78,9 +78,9 @@ class Way:
     job: Callable[[Asked, int], Job]
     """The run of a prompt, with its number."""
     decode: Callable[[Job], Sequence[Any]]
-    """The tokens of a run that nobody watches, to be timed."""
+    """The tokens of a run that is not recorded, to be timed."""
     watch: Callable[[Job], tuple[Sequence[Any], Mapping[str, Any], Trace | None]]
-    """The tokens, fields of a `ResultRow` and the trace, where there is one, of a run that is watched."""
+    """The tokens, fields of a `ResultRow` and the trace, where there is one, of a run that is recorded."""
 
 
 @dataclass(frozen=True, slots=True)

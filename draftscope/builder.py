@@ -69,7 +69,7 @@ class TraceBuilder:
         """Add a forward pass.
 
         Args:
-            position: Positions that it speaks of, from 0 in the order of decoding.
+            position: Positions that it changes, from 0 in the order of decoding.
             fate: What became of each; names as in docs/trace.md.
             token: What each holds now; empty where ids are unknown.
             call: Who ran and what it cost: role, mode, query_tokens, milliseconds; a target's verification by default.

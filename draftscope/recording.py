@@ -194,7 +194,7 @@ def _add(builder: TraceBuilder, one: Verified, before: int, behind: int, tokens:
         if one.draft_best:
             top = (one.draft_best[index],)
             builder.step([before + index], [Fate.DRAFTED], [drafts[index]], call=call, top=top)
-        else:  # The drafter speaks of other tokens, or of tokens that no one judged.
+        else:  # The drafter has another vocabulary, or its drafts were not judged.
             builder.step([], [], call=call)
     gained = behind - before
     accepted = max(0, min(gained - 1, len(drafts)))

@@ -63,7 +63,7 @@ class ResultRow:
     config: Annotated[Mapping[Name, Value], Field(max_length=limits.RESULT_SETTINGS)]
     problem: Count
     correct: bool | None
-    """None where no one knows the answer."""
+    """None where the right answer is not known."""
     forwards: Count
     forwards_by_mode: Annotated[Mapping[Name, Count], Field(max_length=limits.RESULT_SETTINGS)]
     row_forwards: Count

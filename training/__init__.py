@@ -1,4 +1,4 @@
-"""How every embedded model was made, one command each. Imported by nobody."""
+"""How every embedded model was made, one command each. No other package imports it."""
 
 import os
 

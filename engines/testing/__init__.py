@@ -1,1 +1,1 @@
-"""The tools by which a method proves itself: models small enough to know by heart, and checks of what it promises."""
+"""Tools to test methods: models small enough to enumerate, and checks of what a method promises."""

@@ -39,7 +39,7 @@ class Subject:
     small: Model
     """Drafts, for methods that have another model draft."""
     shortened: frozenset[str] = frozenset()
-    """Settings that nobody gave and that are small here."""
+    """Settings that were not given and are small here."""
 
     def job(self, seed: int = 0) -> Job:
         """A run; seeds differ in their prompts, too, where the family has prompts."""

@@ -1,4 +1,4 @@
-"""Models small enough to know by heart, for the driver and for proofs.
+"""Models small enough to enumerate, for the driver and for proofs.
 
 `Table` has a random distribution for every prefix, `Field` has vectors in closed form. Every output of `Depth` is a
 digest of exactly what it sees, layer by layer, as in a transformer: equal inputs give equal distributions to the last

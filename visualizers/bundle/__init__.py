@@ -30,7 +30,7 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """Of every file: the same runs give the same zip, but for what the printing browser writes."""
 
 Report = Callable[[int, int], None]
-"""Hears how many files are printed, of how many."""
+"""Is called with how many files are printed, and of how many."""
 
 
 class BundleError(ValueError):
@@ -68,7 +68,7 @@ def write_zip(
         figures: Names of `visualizers.FIGURES`; by default all that the traces support.
         step: After how many passes, for figures that show one moment.
         options: How they are printed.
-        report: Hears how far it is.
+        report: Is called for every printed file.
 
     Raises:
         BundleError: For a name, a width or a size that cannot be; nothing is written.

@@ -14,7 +14,7 @@ from visualizers.plot import dots, plain
 from visualizers.style import NEUTRAL, Look, series, translucent
 
 LOWEST: Final = -25.0
-"""Percentage points below which a loss is told, not drawn: nobody asks by how much useless output is useless."""
+"""Percentage points of loss beyond which a point is named in words, not drawn."""
 _LOOKS: Final = {"picture": 0, "text": 1, "continuous": 2, "video": 3}
 _TICKS: Final = (0.05, 0.1, 0.2, 0.5, 1, 2, 3, 5, 10)
 _ROW: Final = 26

@@ -43,7 +43,7 @@ class Variant:
 
     title: str
     side: int
-    """Codes to a side of its pictures, where nobody says."""
+    """Codes to a side of its pictures, by default."""
     grid: int = 0
     """Codes to a side of the squares in which it is told the size of a picture; 0 where it is not told."""
     first: int = 0

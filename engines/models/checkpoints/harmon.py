@@ -2,8 +2,8 @@
 
 What MAR's encoder makes of the visible tokens is projected into the Qwen2 and read there behind the prompt, causally:
 visible tokens in raster order, then the places that held a class in MAR. What comes out is projected back and added,
-and MAR's decoder and head go on from it. Who is not visible, and the padding of a shorter prompt, is masked out and not
-counted, which equals leaving it out. A folder is as on the hub: `llm.` is the Qwen2, `mar.` the MAR, `vae.` KL-16.
+and MAR's decoder and head go on from it. What is not visible, and the padding of a shorter prompt, is masked out and
+not counted, which equals leaving it out. A folder is as on the hub: `llm.` is the Qwen2, `mar.` the MAR, `vae.` KL-16.
 """
 
 from collections.abc import Mapping, Sequence

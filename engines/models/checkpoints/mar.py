@@ -1,6 +1,6 @@
 """MAR-B, -L and -H (arXiv 2406.11838): a class to a picture of 256x256 pixels, token by token in a random order.
 
-The network is our own, of torch's layers. Who is not visible is masked out of the encoder's attention, which equals
+The network is our own, of torch's layers. What is not visible is masked out of the encoder's attention, which equals
 leaving it out. Every position sees all visible ones, so what follows a prefix cannot be read off a longer one: gamma
 drafts take gamma + 1 rows, one per prefix, and there is no KV cache.
 """
