@@ -61,8 +61,6 @@ DARK: Final = Surface(
     accent=SKY_BLUE,
     emphasis=ORANGE,
 )
-
-
 _CIRCLE: Final = "M8 3a5 5 0 1 0 0 10a5 5 0 1 0 0-10z"
 _SQUARE: Final = "M3.5 3.5h9v9h-9z"
 _DIAMOND: Final = "M8 2l6 6-6 6-6-6z"

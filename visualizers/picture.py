@@ -20,8 +20,6 @@ PENDING_ALPHA: Final = 110
 """Of 255: drafts let the page shine through."""
 PIXELS: Final = 960
 """About the longest side of a composed picture: small tiles are enlarged so that they stay sharp, large ones shrunk."""
-
-
 _MOVING_MS: Final = 5000
 _CLIP_MS: Final = 2400
 """How long a clip takes, where its frames can stay for a time within `_FRAME_MS`."""

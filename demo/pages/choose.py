@@ -102,12 +102,7 @@ class ChoosePage:
         self.answer = gr.Markdown(elem_id="choose-answer")
         with gr.Row():
             with gr.Column(scale=1, min_width=250):
-                self.kind = gr.Radio(
-                    [("Everything", _ALL)],
-                    value=_ALL,
-                    label="What is decoded",
-                    elem_id="choose-kind",
-                )
+                self.kind = gr.Radio([("Everything", _ALL)], value=_ALL, label="What is decoded", elem_id="choose-kind")
                 self.lost = gr.Slider(
                     0,
                     _MOST_LOST,

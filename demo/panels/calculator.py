@@ -26,8 +26,6 @@ _BOUNDS: Final = {
     "memory": "reading weights and KV cache, so verifying more drafts costs almost nothing",
     "compute": "arithmetic, so every draft costs its share",
 }
-
-
 _DRAFTER: Final = SIZES["Llama 3.2 1B"]
 _FIRST: Final = Plan(
     device=DEVICES["H100"],

@@ -96,12 +96,7 @@ class FigureChooser:
     """A list of figures, a choice of the moment where the figure has one, and the figure of the traces at hand."""
 
     def __init__(
-        self,
-        site: Site,
-        name: str,
-        shown: gr.State,
-        extra: Extra = lambda values: {},
-        first: str = "",
+        self, site: Site, name: str, shown: gr.State, extra: Extra = lambda values: {}, first: str = ""
     ) -> None:
         """Lay them out; `name` sets their ids on the page apart from others.
 

@@ -56,10 +56,7 @@ class FolderPanel:
             self.add = gr.Button("Add it to the models", scale=0, min_width=180, size="sm", elem_id="own-folder-add")
 
     def connect(
-        self,
-        method: gr.Dropdown,
-        follows: Sequence[Any],
-        offered: Callable[[ModelInfo, Method], Update],
+        self, method: gr.Dropdown, follows: Sequence[Any], offered: Callable[[ModelInfo, Method], Update]
     ) -> None:
         """Put the folder among the models; `offered` chooses it, which changes what `follows`."""
         self.method, self.offered = method, offered

@@ -17,15 +17,11 @@ from visualizers.tables import as_csv, table_files
 Number: TypeAlias = Callable[[Trace], float | None]
 Columns: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Number], str]
 """Numbers of a run, those of which the baseline's is over the run's, and what is said of computed ones."""
-
-
 _SAVED: Final = "Saved at best (%)"
 _BEST: Final = (
     f" {_SAVED[:-4]}: passes, drafts or rows that the best choice of every pass, as it is known afterwards, would not "
     "have taken (figure hindsight)."
 )
-
-
 _NUMBERS: Final[Mapping[str, Number]] = {
     "Tokens": lambda trace: float(trace.summary.tokens),
     "Target passes": target_forwards,

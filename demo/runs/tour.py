@@ -1,7 +1,7 @@
 """The tour: scenes that the player shows one after the other, with a sentence or two each; tour.toml has them."""
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,21 +39,10 @@ def scenes(recordings: Sequence[Recording], pairs: Sequence[Pair] = (), path: Pa
             shown = [named[name] for name in entry["files"]] if named.keys() >= {*entry["files"]} else []
         if shown:
             files = tuple(file for file, _ in shown)
-            scenes_there.append(_scene(entry, files, shown[-1][1]) | {"called": called.get(files, "")})
+            passes = {name: _pass(entry[name], shown[-1][1]) for name in ("from", "to") if name in entry}
+            played = {"urls": [url(file) for file in files], "called": called.get(files, "")}
+            scenes_there.append(entry | passes | played)
     return scenes_there
-
-
-def _scene(entry: Mapping[str, Any], files: Sequence[Path], last: Trace) -> Scene:
-    return {
-        "title": entry["title"],
-        "text": entry["text"],
-        "urls": [url(file) for file in files],
-        "from": _pass(entry["from"], last) if "from" in entry else 0,
-        "since": entry.get("since"),
-        "to": _pass(entry["to"], last) if "to" in entry else None,
-        "until": entry.get("until"),
-        "fates": entry.get("fates", False),
-    }
 
 
 def _pass(number: int | str, trace: Trace) -> int:

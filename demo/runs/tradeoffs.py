@@ -159,9 +159,7 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
         tokens = row["tokens_per_verification"] * (row["target_calls"] - 1)  # the first call judges nothing
         network = row["share_draft"] * row["seconds"] / row["draft_calls"]
         drafting = Drafting(
-            ordinary_passes=tokens,
-            draft_passes=row["draft_calls"],
-            cost=network / (row["seconds_ordinary"] / tokens),
+            ordinary_passes=tokens, draft_passes=row["draft_calls"], cost=network / (row["seconds_ordinary"] / tokens)
         )
         chosen = {name: row[name] for name in ("gamma", "drafter", "verdict") if row.get(name)}
         setting = ", ".join(f"{name} {value}" for name, value in chosen.items())

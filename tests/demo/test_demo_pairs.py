@@ -125,6 +125,6 @@ def test_a_scene_without_its_recording_is_left_out(tmp_path: Path, shipped: tupl
     assert told(tmp_path, text + 'files = ["ar-picture", "not-there"]\n', shipped) == []
     assert told(tmp_path, text + 'kind = "picture"\n', shipped) == []
     (one,) = told(tmp_path, text + 'kind = "text"\nsince = "swept"\n', shipped, pairs(shipped))
-    assert (one["from"], one["since"], one["to"], one["until"]) == (0, "swept", None, None)
+    assert one["since"] == "swept" and one.keys().isdisjoint({"from", "to", "until"})
     with pytest.raises(ValueError, match="pass 'soon' is not known"):
         told(tmp_path, text + 'to = "soon"\nfiles = ["ar-picture"]\n', shipped)

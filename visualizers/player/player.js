@@ -363,9 +363,7 @@ class Player {
     this.speed = USUAL_SPEED[clock];
     this.controls.useClock(clock, this.speed);
     this.now = atEnd ? this.extent() : (leader?.replay.ends[clock][count] ?? 0);
-    this.moment = null;
-    this.schedule();
-    this.settleSoon();
+    this.cursorMoved();
   }
 
   /** Put the traces that are there on the clock of other hardware, where that is shown. */
