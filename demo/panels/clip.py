@@ -111,7 +111,7 @@ def drawn(model_id: str) -> Sequence[Card]:
 
 def moving(model: ClipModel, prompt: str) -> str:
     """The given frames of a clip as a data URI of a moving WebP."""
-    frames = np.asarray(model.given(prompt))
+    frames = np.asarray(model.continued(prompt))
     size = (_EDGE * frames.shape[2] // frames.shape[1], _EDGE)
     pictures = [Image.fromarray(frame).resize(size, Image.Resampling.BICUBIC) for frame in frames]
     return moving_url(pictures)

@@ -46,12 +46,9 @@ def frames(
     steps = sorted(canvases)
     if limits.most is not None and len(steps) > limits.most:
         steps = [steps[round(i)] for i in np.linspace(0, len(steps) - 1, limits.most)]
-    made = []
-    for i in range(0, len(steps), limits.together):
-        chunk = steps[i : i + limits.together]
-        pictures = [shrunk(picture, limits) for picture in draw([canvases[step] for step in chunk])]
-        made += [Frame(step=step, image=as_uri(one, limits.kind)) for step, one in zip(chunk, pictures, strict=True)]
-    return tuple(made)
+    chunks = [steps[i : i + limits.together] for i in range(0, len(steps), limits.together)]
+    pictures = (shrunk(one, limits) for chunk in chunks for one in draw([canvases[step] for step in chunk]))
+    return tuple(Frame(step=step, image=as_uri(one, limits.kind)) for step, one in zip(steps, pictures, strict=True))
 
 
 def shrunk(picture: Image.Image, limits: Pictures) -> Image.Image:

@@ -63,7 +63,7 @@ def test_a_file_of_ones_own_becomes_the_prompt(panel: ClipPanel) -> None:
     assert told[panel.prompt].startswith("codes ") and told[panel.problem] == {}
     assert len(told[panel.cards]) == OFFERED + 1
     model: Any = load_model(MODEL)
-    given = model.given(told[panel.prompt]).float().mean((1, 2, 3))
+    given = model.continued(told[panel.prompt]).float().mean((1, 2, 3))
     assert (given.diff() > 0).all()  # the shades of the file, from dark to light
 
 

@@ -96,6 +96,7 @@ class StudioVideo(ClipModel):
         super().__init__(transformer, card, torch.device(device), SHAPE, Pictures(MOST_PICTURES, together=16))
         self.held_out = held_out
         self._tokenizer = tokenizer.to(device).eval()
+        self._drawn = dict[tuple[int, ...], Tensor]()
         transformer.backbone = lean(transformer.backbone)
         self.layers = len(transformer.backbone.layers)
         self.tokens = card.weights.get("image-tokenizer.safetensors", "")
@@ -126,12 +127,16 @@ class StudioVideo(ClipModel):
         return codes.flatten()
 
     def decode(self, codes: Int[Tensor, "B N"]) -> UInt8[Tensor, "B F H W 3"]:
-        """See `ClipModel.decode`: 1296 codes to [9, 96, 96, 3]. Equal frames are drawn once."""
-        planes, place = codes.reshape(-1, PLANE).to(self.device).unique(dim=0, return_inverse=True)
-        with torch.inference_mode():
-            drawn: Tensor = self._tokenizer.decode(planes.unflatten(1, (GRID, GRID)))
-        pixels = ((drawn + 1) * 127.5).round().clamp(0, 255).byte().permute(0, 2, 3, 1)[place]
-        return cast(Tensor, pixels.unflatten(0, (len(codes), -1)).cpu())
+        """See `ClipModel.decode`: 1296 codes to [9, 96, 96, 3]. Equal frames are drawn once, also for later clips."""
+        planes, kept = [tuple(plane) for plane in codes.reshape(-1, PLANE).tolist()], self._drawn
+        if new := [plane for plane in dict.fromkeys(planes) if plane not in kept]:
+            with torch.inference_mode():
+                drawn = self._tokenizer.decode(torch.tensor(new, device=self.device).unflatten(1, (GRID, GRID)))
+            pixels = ((drawn + 1) * 127.5).round().clamp(0, 255).byte().permute(0, 2, 3, 1)
+            kept = kept | dict(zip(new, pixels.cpu(), strict=True))
+        self._drawn = dict(list(kept.items())[-MOST_PICTURES:])
+        clips: Tensor = torch.stack([kept[plane] for plane in planes]).unflatten(0, (len(codes), -1))
+        return clips
 
 
 @cache

@@ -148,12 +148,8 @@ class ClipModel(Networked, ABC):
         """Prompts to begin with, at most `count`, each with what it shows; none where no clip ships."""
         return ()
 
-    def given(self, prompt: str) -> UInt8[Tensor, "F H W 3"]:
-        """The frames that a prompt gives, as they come out of their codes."""
-        return self.decode(torch.tensor([self.given_by(prompt)]))[0]
-
-    def continued(self, prompt: str, tokens: Sequence[int]) -> UInt8[Tensor, "F H W 3"]:
-        """The whole clip: what the prompt gives, and its continuation by `tokens`."""
+    def continued(self, prompt: str, tokens: Sequence[int] = ()) -> UInt8[Tensor, "F H W 3"]:
+        """The frames that a prompt gives and their continuation by `tokens`, as they come out of their codes."""
         return self.decode(torch.tensor([[*self.given_by(prompt), *tokens]]))[0]
 
 
