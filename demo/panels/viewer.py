@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.runs.decoding import Advance, Opened, plain
+from demo.runs.decoding import LiveRuns, Opened
 from demo.runs.recordings import Pair, Recording, answers_to
 from demo.server.live import ADDRESS, Live
 from demo.server.sessions import url
@@ -83,7 +83,10 @@ const act = {
     live = new EventSource(url);
     const hear = (event, act) => live.addEventListener(event, ({ data }) => act(JSON.parse(data)));
     hear('opened', (opened) => begin(name, opened));
-    hear('passed', ({ lane, sequence, step, ...more }) => player.push(lane, sequence, { ...step, ...more }));
+    hear('passed', ({ lane, first, steps, frame, words }) => {
+      Object.assign(steps.at(-1), { frame, words });
+      steps.forEach((step, number) => player.push(lane, first + number, step));
+    });
     hear('over', () => live.close());
   },
   finish: async ({ race: name, urls, address, at }) => {
@@ -116,11 +119,7 @@ def trace_viewer(name: str, value: Message | None = None, *, first: bool = False
         first: Whether it is the one of the first screen: it starts with what one screen holds, and the place in its
             trace shows in the page's address. Others show once they have something to play.
     """
-    known = {
-        "DATA": json.dumps(json.dumps(player.data())),
-        "FIRST": json.dumps(first),
-        "NAME": json.dumps(name),
-    }
+    known = {"DATA": json.dumps(json.dumps(player.data())), "FIRST": json.dumps(first), "NAME": json.dumps(name)}
     bridge = re.sub(r"\b(DATA|FIRST|NAME)\b", lambda match: known[match.group()], _BRIDGE)
     # Not a subclass: gradio would write a stub file beside this module.
     return gr.HTML(
@@ -139,13 +138,14 @@ def begun(live: Live) -> Message:
     return {"kind": "live", "race": live.name, "url": ADDRESS.removeprefix("/").format(name=live.name)}
 
 
-def tell(live: Live, message: Opened | Advance) -> None:
-    """Tell a page of a race: what it is, or one more pass."""
+def tell(live: Live, message: Opened | LiveRuns) -> None:
+    """Tell a page of a race: what it is, or what is new."""
     if isinstance(message, Opened):
         answers = answers_to(head.get("prompt") for head in message.heads)
         live.tell("opened", {"heads": message.heads, "answers": answers})
         return
-    live.tell("passed", plain(message._asdict()))
+    for news in message.news():
+        live.tell("passed", news._asdict())
 
 
 def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:

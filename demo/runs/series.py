@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from demo.runs.decoding import LiveRuns, first_of
+from demo.runs.decoding import LiveRuns
 from demo.server.limits import Deadline, current
 from demo.server.log import for_visitors, refused
 from engines.config import ConfigError, shown
@@ -54,7 +54,7 @@ def decode_all(groups: Sequence[Sequence[Request]], what: str, stopped: Callable
         except ValueError as error:
             prompt = f" (the prompt {shown(run.prompt)})" if run.prompt else ""
             raise ConfigError(f"{error}{prompt}") from error
-    expected = {_setting(run): tried(run) for run in groups[0]}
+    expected = {_setting(run): LiveRuns([run.job()]).tried() for run in groups[0]}
     seconds = [expected[_setting(run)] for run in runs]
     most = current().repeat_seconds
     if most is not None and sum(seconds) > most:
@@ -96,13 +96,6 @@ def _decode(runs: Sequence[Request], seconds: Sequence[float], stopped: Deadline
 
 def _setting(run: Request) -> Request:
     return replace(run, prompt="", seed=0)
-
-
-def tried(run: Request) -> float:
-    """About how many seconds a run takes, from its first passes."""
-    live = LiveRuns([run.job()])
-    first_of(live.passes())
-    return live.runs[0].expected()
 
 
 def duration(amount: float) -> str:

@@ -23,7 +23,7 @@ import gradio as gr
 from gradio.context import LocalContext
 
 from demo.panels.widgets import notice
-from demo.runs.decoding import Advance, Ended, Opened, race
+from demo.runs.decoding import Ended, LiveRuns, Opened, race
 from demo.server import log
 from demo.server.limits import TELL_SECONDS, Limits, current
 from demo.server.requests import address_of
@@ -268,7 +268,7 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
     return handle
 
 
-def decoded(requests: Sequence[Request], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | Advance | Ended]:
+def decoded(requests: Sequence[Request], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | LiveRuns | Ended]:
     """`race` within the time that this server gives, with its lines in the log."""
     run = requests[-1]
     about: dict[str, Any] = {"kind": kind, "method": run.method, "model": run.model, "seed": run.seed}
@@ -279,7 +279,8 @@ def decoded(requests: Sequence[Request], stopped: Callable[[], bool], kind: str)
         for message in race(requests, stopped, current().run_seconds):
             if isinstance(message, Ended):
                 ended = message.ended or "done"
-            passes += isinstance(message, Advance)
+            elif isinstance(message, LiveRuns):
+                passes = message.taken
             yield message
     except Exception as error:
         ended = type(error).__name__

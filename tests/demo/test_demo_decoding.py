@@ -5,13 +5,13 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate, islice
 from threading import Event, active_count
 from typing import Any
 
-import orjson
 import pytest
 import torch
+from pydantic_core import to_json
 from support.raster import MODEL, decoded, job
 
 from demo.panels.export import reports
@@ -37,25 +37,22 @@ from visualizers.moving import MovingError, Report
 @pytest.mark.slow
 def test_turns_interleave_the_decoders_and_change_no_token() -> None:
     live = LiveRuns([job("ar"), job("scd", window=16)])
-    made = list(live.passes())
-    assert [advance.lane for advance in made[:4]] == [0, 1, 0, 1]
-    assert [advance.lane for advance in made[-2:]] == [0, 0]  # the slower one ends alone
+    made = [news for _ in live.passes() for news in live.news()]
+    assert [news.lane for news in made[:4]] == [0, 1, 0, 1]
+    assert [news.lane for news in made[-2:]] == [0, 0]  # the slower one ends alone
     for lane, expected in enumerate((decoded("ar"), decoded("scd", window=16))):
-        trace = live.traces()[lane]
-        assert trace.output == expected.output
-        assert trace.summary.complete
-        passes = [advance for advance in made if advance.lane == lane]
-        assert [advance.sequence for advance in passes] == list(range(trace.summary.forwards))
-        assert tuple(advance.step for advance in passes) == trace.steps
+        trace = live.runs[lane].trace()
+        assert trace.output == expected.output and trace.summary.complete
+        passes = [news for news in made if news.lane == lane]
+        assert [news.first for news in passes] == list(range(trace.summary.forwards))
+        assert tuple(step for news in passes for step in news.steps) == trace.steps
 
 
 def test_what_a_viewer_is_told_of_a_text_is_json() -> None:
-    model = load_model("text-target")
-    method = METHODS["psd"]
+    model, method = load_model("text-target"), METHODS["psd"]
     config = make_config(method.config, {"length": 8, **method.preset("Spiffy")})
     live = LiveRuns([Job(method, model, "How many books?", config)])
-    heads = [run.head() for run in live.runs]
-    told = orjson.loads(orjson.dumps(heads))  # as gradio writes it
+    told = json.loads(to_json([run.head() for run in live.runs]))
     assert len(told[0]["legend"]["vocabulary"]) > 500
     assert "prompt" in told[0]
     assert told[0]["variant"] == "Spiffy"
@@ -65,20 +62,19 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
     method, model = METHODS["s2d2"], load_model("text-target")
     whole = model.legend({}).vocabulary
     monkeypatch.setattr(language_model, "_WHOLE_VOCABULARY", 10)
-    live = LiveRuns([Job(method, model, "How many books?", make_config(method.config, {"length": 16}))])
-    assert live.runs[0].head()["legend"]["vocabulary"] == {}
-    passes = list(live.passes())
-    told: dict[int, str] = {}
-    for advance in passes:
-        assert told.keys().isdisjoint(advance.words or {})
-        told |= advance.words or {}
-        assert mentioned([advance.step]) <= told.keys()
-        assert advance.frame is None
-    assert told == {token: whole[token] for token in told}
+    runs = LiveRuns([Job(method, model, "How many books?", make_config(method.config, {"length": 16}))])
+    assert runs.runs[0].head()["legend"].vocabulary == {}
     with closing(Live()) as live:
-        for advance in passes:
-            tell(live, advance)
-    assert {token for one in passed(live) for token in one["words"] or ()} == set(map(str, told))
+        for _ in runs.passes():
+            tell(live, runs)
+    told: dict[int, str] = {}
+    for news, step in zip(passed(live), runs.runs[0].trace().steps, strict=True):
+        words = {int(token): text for token, text in (news["words"] or {}).items()}
+        assert told.keys().isdisjoint(words)
+        told |= words
+        assert mentioned([step]) <= told.keys()
+        assert news["frame"] is None
+    assert told == {token: whole[token] for token in told}
 
 
 def passed(live: Live) -> list[Any]:
@@ -93,14 +89,19 @@ def passed(live: Live) -> list[Any]:
 
 
 def test_whoever_reads_the_stream_of_a_run_is_told_all_of_it_until_it_is_over() -> None:
-    made = list(LiveRuns([job("ar"), job("scd")]).passes())
+    runs = LiveRuns([job("ar"), job("scd")])
     with ThreadPoolExecutor() as pool, closing(Live()) as live:
         early = pool.submit(passed, live)
-        for advance in made:
-            tell(live, advance)
+        for taken, _ in enumerate(runs.passes()):
+            if not taken % 3:
+                tell(live, runs)
+        tell(live, runs)
         assert asyncio.run(answer(live.name)).media_type == "text/event-stream" and not early.done()
     assert early.result() == passed(live)
-    assert [(one["lane"], one["sequence"]) for one in early.result()] == [(one.lane, one.sequence) for one in made]
+    for lane, trace in enumerate(run.trace() for run in runs.runs):
+        news = [one for one in early.result() if one["lane"] == lane]
+        assert [one["first"] for one in news] == [0, *accumulate(len(one["steps"]) for one in news[:-1])]
+        assert [step for one in news for step in one["steps"]] == json.loads(to_json(trace.steps))
 
 
 def test_experiments_fit_the_limit_and_name_a_figure() -> None:
@@ -145,10 +146,8 @@ def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pyte
     def first(share: float) -> tuple[list[str | None], Trace]:
         monkeypatch.setattr(decoding, "DRAWING", share)
         live = LiveRuns([ordinary])
-        passes = live.passes()
-        pictures = [next(passes).frame for _ in range(3)]
-        passes.close()
-        return pictures, live.traces()[0]
+        pictures = [live.news()[0].frame for _ in islice(live.passes(), 3)]
+        return pictures, live.runs[0].trace()
 
     pictures, trace = first(1e9)
     assert all(picture and picture.startswith("data:image/webp;base64,") for picture in pictures)

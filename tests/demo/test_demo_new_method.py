@@ -33,7 +33,7 @@ def example() -> ModuleType:
 def test_the_example_runs_live_and_has_figures(example: ModuleType) -> None:
     race = LiveRuns([Request(example.METHOD, MODEL, "", seed=1, settings={"match": 1}).job()])
     assert sum(1 for _ in race.passes()) < 256
-    (trace,) = race.traces()
+    trace = race.runs[0].trace()
     check(trace)
     assert (trace.summary.accepted or 0) > 0
     drawn = [figure.name for figure in supported([trace])]

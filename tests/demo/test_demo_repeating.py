@@ -16,8 +16,8 @@ from support.raster import MODEL, decoded
 from demo.addresses import request_of
 from demo.panels.again import MOST, AtHand, variations
 from demo.panels.repeat import repeat, repeated, rows_of, whole_seeds
-from demo.runs import series
 from demo.runs.beside import beside
+from demo.runs.decoding import LiveRuns
 from demo.runs.recordings import Recording
 from demo.runs.series import duration
 from demo.runs.tray import Tray, entry_of
@@ -87,10 +87,10 @@ def test_stop_and_time_that_runs_out_keep_whole_seeds(monkeypatch: pytest.Monkey
 
 
 def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "tried", lambda job: 40.0)
+    monkeypatch.setattr(LiveRuns, "tried", lambda runs: 40.0)
     with pytest.raises(ConfigError, match=r"32 would take about 21 min here, .* gives 10 min; use at most 15"):
         next(repeat(asked("scd"), 32, lambda: False))
-    monkeypatch.setattr(series, "tried", lambda job: 1000.0)
+    monkeypatch.setattr(LiveRuns, "tried", lambda runs: 1000.0)
     with pytest.raises(ConfigError, match="choose a shorter text, a smaller model"):
         next(repeat(asked("scd"), 2, lambda: False))
     assert [duration(amount) for amount in (0.2, 42, 150, 1200)] == ["1 s", "42 s", "2.5 min", "20 min"]
