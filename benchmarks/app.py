@@ -4,19 +4,24 @@ Starts app.py in a process of its own, decodes through its API, then opens it in
 passes over 2,400 tokens has to be scrubbed without stutter. Without Chromium the page is left out.
 """
 
+import shlex
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from gradio_client import Client
 
 from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, spread
+from demo.runs.recordings import pairs, recordings
+from engines.__main__ import main as command_line
 from tests.support.apps import served
 from traces.streams import piped
+from visualizers.bundle.words import command
 
 MODEL: Final = "studio-image"
 LEAST_FRAMES_A_SECOND: Final = 50.0
@@ -29,6 +34,7 @@ MOST_GROWTH: Final = 1.1
 LONG_RUN: Final[dict[str, Any]] = {"rows": 50, "columns": 48, "window": 64, "seed": 1}
 """A run of a little over 700 forward passes and 2,400 tokens, 64 of them drafted."""
 SWEEPS: Final = 5
+TIMES_THE_COMMAND_LINE: Final = 1.3
 CHROMIUM: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 # Three passes on with every frame, as when the slider is dragged; the milliseconds between frames.
@@ -87,6 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
             with chromium() as browser:
                 claims += [opening(browser, address), clicking(browser.new_page(), address)]
+                claims += [racing(browser.new_page(), address, kind) for kind in ("picture", "video")]
                 claims.append(scrubbing(browser.new_page()))
     finish(chosen, "The app", claims, rows)
 
@@ -162,9 +169,7 @@ def clicking(page: Any, address: str) -> Claim:
     page.goto(address)
     page.wait_for_function("globalThis.draftscopePlayers?.viewer")
     page.evaluate(LISTEN)
-    page.locator("#run").click()
-    page.locator("#stop").wait_for(state="visible")
-    page.locator("#stop").wait_for(state="hidden", timeout=300_000)
+    run_once(page)
     if problem := page.locator("#problem").inner_text().strip():
         raise RuntimeError(f"the run did not succeed: {problem}")
     milliseconds = []
@@ -182,6 +187,39 @@ def clicking(page: Any, address: str) -> Claim:
         "ms",
         f"one request, and the model's first pass; {took}",
     )
+
+
+def racing(page: Any, address: str, kind: str) -> Claim:
+    """Decode a recorded pair anew, in turns on the page and by its command lines; first once, to load the models."""
+    (traces,) = (pair.recording.traces for pair in pairs(recordings()) if pair.kind == kind)
+    page.goto(address)
+    page.get_by_role("button", name=kind, exact=True).click()
+    page.wait_for_function("text => document.querySelector('#prompt textarea').value === text", arg=traces[-1].prompt)
+    live, alone = [], []
+    with TemporaryDirectory() as folder:
+        commands = [shlex.split(command(trace, f"{folder}/{trace.method}.json.gz")) for trace in traces]
+        for _ in range(1 + SWEEPS):
+            live.append(run_once(page))
+            start = time.monotonic()
+            assert not any(command_line(words[3:]) for words in commands)
+            alone.append(time.monotonic() - start)
+    took, usual = spread(live[1:]), spread(alone[1:])
+    return at_most(
+        f"Seconds of a race on the page until it is over and kept, over those of the same command lines: {kind}",
+        took.median / usual.median,
+        TIMES_THE_COMMAND_LINE,
+        reason=f"{took.median:.2f} s, {took}; {usual.median:.2f} s, {usual}",
+    )
+
+
+def run_once(page: Any) -> float:
+    """Press Run and wait until the run is over; the seconds that it took."""
+    page.wait_for_function("!document.querySelector('#run').disabled")
+    start = time.monotonic()
+    page.evaluate("document.querySelector('#run').click()")
+    page.locator("#stop").wait_for(state="visible")
+    page.locator("#stop").wait_for(state="hidden", timeout=300_000)
+    return time.monotonic() - start
 
 
 def scrubbing(page: Any) -> Claim:
