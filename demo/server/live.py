@@ -13,7 +13,7 @@ from fastapi.responses import StreamingResponse
 from pydantic_core import to_json
 
 ADDRESS: Final = "/live/{name}"
-_LOOK_SECONDS: Final = 0.02
+_LOOK_SECONDS: Final = 0.005
 """It is looked this often whether anything happened."""
 _MOST_KEPT: Final = 16
 """Runs whose events can be read: a short one may be over before a busy browser asks for them."""
