@@ -54,8 +54,7 @@ def test_what_a_viewer_is_told_of_a_text_is_json() -> None:
     live = LiveRuns([Job(method, model, "How many books?", config)])
     told = json.loads(to_json([run.head() for run in live.runs]))
     assert len(told[0]["legend"]["vocabulary"]) > 500
-    assert "prompt" in told[0]
-    assert told[0]["variant"] == "Spiffy"
+    assert "prompt" in told[0] and told[0]["variant"] == "Spiffy"
 
 
 def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,8 +145,7 @@ def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pyte
     def first(share: float) -> tuple[list[str | None], Trace]:
         monkeypatch.setattr(decoding, "DRAWING", share)
         live = LiveRuns([ordinary])
-        pictures = [live.news()[0].frame for _ in islice(live.passes(), 3)]
-        return pictures, live.runs[0].trace()
+        return [live.news()[0].frame for _ in islice(live.passes(), 3)], live.runs[0].trace()
 
     pictures, trace = first(1e9)
     assert all(picture and picture.startswith("data:image/webp;base64,") for picture in pictures)

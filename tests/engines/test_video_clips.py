@@ -133,6 +133,8 @@ def test_equal_frames_are_drawn_alike_and_others_are_not() -> None:
     clips = model.decode(torch.cat([codes, codes.flip(1)])[[0, 1, 0]])
     assert clips.shape == (3, FRAMES, SIZE, SIZE, 3)
     assert torch.equal(clips[0], clips[2]) and not torch.equal(clips[0], clips[1])
+    drawn = model._tokenizer.decode(codes[1].reshape(FRAMES, 12, 12)).detach().movedim(1, -1)
+    assert (127.5 * (drawn + 1) - clips[1]).abs().max() <= 1
     alone = model.decode(codes[1:, GIVEN:])
     assert (alone[0].int() - clips[1, GIVEN_FRAMES:].int()).abs().max() <= 1
 
