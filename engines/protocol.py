@@ -120,8 +120,8 @@ class Decision:
     token: Int[Tensor, " E"] | Float[Tensor, "E D"]
     fate: Int[Tensor, " E"] = _NONE
     """Codes of FATE_CODES, or NO_ENTRY; none where they are among the details."""
-    readback: Int[Tensor, " R"] = field(kw_only=True)
-    """What the decoder wants to know on the host; it is sent back as a tuple."""
+    readback: Int[Tensor, " R"] | Bool[Tensor, " R"] = field(kw_only=True)
+    """What the decoder wants to know on the host; it is sent back as a tuple of integers."""
     draft: Int[Tensor, " W"] | Float[Tensor, "W D"] | None = None
     """Columns that speak of drafts cover the first W <= E entries."""
     p: Float[Tensor, "W V"] | None = None

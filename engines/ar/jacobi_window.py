@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.ar.prefix import cut_at_end, fates_up_to
+from engines.ar.prefix import cut_at_end, ends_text, fates_up_to
 from engines.ar.request import Forward
 from engines.config import Knob
-from engines.protocol import FATE_CODES, Decision, Task
+from engines.protocol import FATE_CODES, Decision, Part, Task
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import Verdicts
 from engines.to_device import to_device
@@ -57,42 +57,43 @@ class Window:
         n = done.shape[0]
         return Forward(torch.cat([done, self.x]), done=n, cached=max(n - 1, 0))
 
-    def decision(
+    def decided(
         self,
         task: Task,
         position: Int[Tensor, " E"],
         after: Int[Tensor, " E"],
-        probs: Float[Tensor, "E V"],
+        p: Float[Tensor, "W V"],
         verdict: Verdicts,
         numbers: Mapping[str, Tensor] | None = None,
-    ) -> Decision:
-        """What an iteration made of the window, in columns [W]; read back: how many are final, and if a text ended."""
-        gain = (verdict.rejection + 1).clamp(max=position.shape[0])
-        readback = gain[None]
-        if task.ends:
-            gain, ended = cut_at_end(task, after, gain)
-            readback = torch.stack([gain, ended])
-        return Decision(
+    ) -> Part[tuple[int, bool]]:
+        """What an iteration made of the window, in columns [W]; gives how many tokens are final, and if a text ended.
+
+        Read back: which drafts were kept, and of a text which tokens end it.
+        """
+        W, E = len(self), position.shape[0]
+        told = yield Decision(
             position,
             after,
-            readback=readback,
+            readback=torch.cat([verdict.kept, ends_text(task, after)]) if task.ends else verdict.kept,
             draft=self.x,
-            p=probs[: len(self)],
+            p=p,
             q=self.q,
             successive=True,
             accept_prob=verdict.accept_prob,
             coin=verdict.coin,
             details=lambda: {
-                "fate": self._fates(after, verdict.rejection, gain),
+                "fate": self._fates(task, after, verdict.rejection),
                 "numbers": {"age": self.age, "initial": self.age == 0, **(numbers or {})},
             },
         )
+        gained = min((*told[:W], 0).index(0) + 1, E)
+        ends = told[W : W + gained]
+        return (ends.index(1) + 1, True) if 1 in ends else (gained, False)
 
-    def _fates(self, after: Int[Tensor, " E"], r: Int[Tensor, ""], gain: Int[Tensor, ""]) -> Int[Tensor, " E"]:
+    def _fates(self, task: Task, after: Int[Tensor, " E"], r: Int[Tensor, ""]) -> Int[Tensor, " E"]:
         """Accepted left of r, resampled at r or a bonus behind all drafts, and what became of the drafts to the right.
 
-        Where an initial draft was redrawn, and behind the drafts, the model places its first draft. None but the first
-        `gain` are final.
+        Where an initial draft was redrawn, and behind the drafts, the model places its first draft.
         """
         W, age, code = len(self), self.age, FATE_CODES
         slot = torch.arange(after.shape[0], device=after.device)
@@ -101,6 +102,7 @@ class Window:
         old.masked_fill_((after[:W] == self.x) & (age > 0), code[Fate.KEPT])
         old.masked_fill_(slot[:W] < r, code[Fate.ACCEPTED]).masked_fill_(slot[:W] == r, code[Fate.RESAMPLED])
         fate[W:].masked_fill_(r == W, code[Fate.BONUS])
+        gain, _ = cut_at_end(task, after, (r + 1).clamp(max=after.shape[0]))
         return fates_up_to(gain, fate)
 
     def moved(self, after: Int[Tensor, " E"], probs: Float[Tensor, "E V"], gained: int) -> "Window":

@@ -16,9 +16,14 @@ def cut_at_end(task: Task, after: Int[Tensor, " E"], gain: Int[Tensor, ""]) -> t
     if not task.ends:
         return gain, torch.zeros_like(gain)
     slot = torch.arange(len(after), device=after.device)
-    ends: Bool[Tensor, " E"] = torch.isin(after, to_device(torch.tensor(task.ends), after.device)) & (slot < gain)
+    ends = ends_text(task, after) & (slot < gain)
     first = torch.where(ends, slot, len(after)).min()
     return torch.minimum(gain, first + 1), ends.any().long()
+
+
+def ends_text(task: Task, tokens: Int[Tensor, " E"]) -> Bool[Tensor, " E"]:
+    """Which tokens end a text."""
+    return torch.isin(tokens, to_device(torch.tensor(task.ends), tokens.device))
 
 
 def fates_up_to(gain: Int[Tensor, ""], fate: Int[Tensor, " E"]) -> Int[Tensor, " E"]:

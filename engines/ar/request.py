@@ -18,4 +18,4 @@ class Forward(CausalForward):
 
     def cut(self, all_probs: Tensor) -> Tensor:
         """The distributions that were asked for, out of padded ones [T, V]."""
-        return all_probs[: self.wanted]
+        return all_probs if all_probs.shape[0] == self.wanted else all_probs[: self.wanted]

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 
 from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window
 from engines.config import ConfigError, Knob
-from engines.protocol import Decoder, Task, ask_numbers, ask_probs
+from engines.protocol import Decoder, Task, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import Verdicts, redraw
 from engines.sampling.distributions import GuidedSampling
@@ -87,16 +87,15 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         verdict = Verdicts(kept, accept_prob, coin)
         r = verdict.rejection
         rejected = slot[:W] == r
-        replacement = redraw(q, p, chance, Draw("residual", iteration, drafts), rejected)
-        after = pad(torch.where(rejected, replacement, x), (0, E - W))
+        after = pad(redraw(x, q, p, chance, Draw("residual", iteration, drafts), rejected), (0, E - W))
 
         # Redraft what lies to the right, and draw what is behind the window: a bonus, or the next draft.
         free = (slot > r) | (slot == W)
         after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
         numbers = {"group_p": group_p, "group_q": group_q, "group_size": group_size}
-        gained, *over = ask_numbers((yield window.decision(task, position, after, probs, verdict, numbers)))
-        done, ended = torch.cat([done, after[:gained]]), any(over)
+        gained, ended = yield from window.decided(task, position, after, p, verdict, numbers)
+        done = torch.cat([done, after[:gained]])
         window = window.moved(after, probs, gained)
         iteration += 1
     return done

@@ -19,7 +19,7 @@ from torch.nn.functional import pad
 
 from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window
 from engines.config import Knob
-from engines.protocol import Decoder, Task, ask_numbers, ask_probs
+from engines.protocol import Decoder, Task, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import redraw, verify
 from engines.sampling.distributions import GuidedSampling
@@ -84,47 +84,46 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
         x, q, W = window.x, window.q, len(window)
         position = place[n : n + W + 1]  # [E]: W drafts, and the one behind unless the canvas ends there
         E = position.shape[0]
-        probs = ask_probs((yield window.forward(done)))[:E]
-        p, drafts, slot = probs[:W], position[:W], place[:E]
+        probs = ask_probs((yield window.forward(done)))
+        p, drafts, probs = probs[:W], position[:W], probs[:E] if E == W else probs
 
         # Verify (Alg. 2, line 10): r is the first rejection.
         verdict = verify(x, q, p, chance, Draw("verify", iteration, drafts), until_rejection=not maximal)
-        kept, r = verdict.kept, verdict.rejection
-        loose = _loose(slot, r, position, config, chance, iteration)
-        redrawn = ~kept if maximal else slot[:W] == r
-        if maximal and loose is not None:
-            redrawn = redrawn & ~loose[:W]
-        replacement = redraw(q, p, chance, Draw("residual", iteration, drafts), redrawn)
-        after = torch.where(kept, x, replacement)
+        kept, residual = verdict.kept, Draw("residual", iteration, drafts)
 
         # Redraft what lies to the right (lines 4, 5); under maximal coupling the MRS output is the draft. What is
         # behind the window is drawn from the model, too: a bonus, or a draft for the next iteration.
-        if maximal and loose is None:
-            after = torch.cat([after, chance.categorical(probs[W:], Draw("sample", iteration, position[W:]))])
+        if maximal and config.alpha == 1:
+            after = redraw(x, q, p, chance, residual, ~kept)
+            if E > W:
+                after = torch.cat([after, chance.categorical(probs[W:], Draw("sample", iteration, position[W:]))])
         else:
-            after, free = pad(after, (0, E - W)), slot == W
+            slot, r = place[:E], verdict.rejection
+            loose = _loose(slot, r, position, config, chance, iteration)
+            redrawn = ~(kept | loose[:W]) if maximal else slot[:W] == r
+            after, free = pad(redraw(x, q, p, chance, residual, redrawn), (0, E - W)), slot == W
             if config.coupling == "gumbel":
-                tied = slot > r if loose is None else (slot > r) & ~loose
+                tied = (slot > r) & ~loose
                 after = torch.where(tied, chance.gumbel_argmax(probs, position, where=tied), after)
                 free = free & (slot == r)
-            free = free if loose is None else free | loose
+            free = free | loose
             after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
 
-        gained, *over = ask_numbers((yield window.decision(task, position, after, probs, verdict)))
-        done, ended = torch.cat([done, after[:gained]]), any(over)
+        gained, ended = yield from window.decided(task, position, after, p, verdict)
+        done = torch.cat([done, after[:gained]])
         if maximal and config.stale:  # as released: drafts that were kept, not redrawn, keep the distribution they had
-            stays = kept if loose is None else kept & ~loose[:W]
+            stays = kept if config.alpha == 1 else kept & ~loose[:W]
             probs = torch.cat([torch.where(stays[:, None], q, p), probs[W:]])
         window = window.moved(after, probs, gained)
         iteration += 1
     return done
 
 
-def _loose(slot: Tensor, r: Tensor, position: Tensor, config: Config, chance: Chance, iteration: int) -> Tensor | None:
-    """Which positions right of the first rejection are not redrafted by the coupling; None where all are."""
+def _loose(slot: Tensor, r: Tensor, position: Tensor, config: Config, chance: Chance, iteration: int) -> Tensor:
+    """Which positions right of the first rejection are not redrafted by the coupling."""
     if config.coupling == "none":
         return slot > r
     if config.alpha == 1:
-        return None
+        return slot < 0
     prob = torch.where(slot > r, config.alpha, 0.0).to(torch.float64)
     return (slot > r) & ~chance.keep(prob, Draw("alpha", iteration, position))[0]

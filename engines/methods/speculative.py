@@ -115,7 +115,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         # The token behind the accepted drafts.
         slot = torch.arange(W + 1, device=task.device)
         behind = Draw("residual", iteration, position)
-        drawn = redraw(q, p[:W], chance, behind.at(slot[:W]), slot[:W] == r)
+        drawn = redraw(torch.zeros_like(x), q, p[:W], chance, behind.at(slot[:W]), slot[:W] == r)
         bonus = chance.categorical(p[W:], behind.at(slot[W:]), where=slot[W:] == r)
         after = torch.cat([torch.where(slot[:W] < r, x, drawn), bonus])
 

@@ -4,7 +4,7 @@
 and the coupled redraft of SCD (arXiv 2510.24211, Alg. 3).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.sampling.chance import Chance, Draw, in_parts
+from engines.sampling.chance import AT_ONCE, Chance, Draw
 
 _SCARCELY: Final = 1e-200
 
@@ -24,11 +24,11 @@ class Verdicts:
     kept: Bool[Tensor, " W"]
     accept_prob: Float[Tensor, " W"]
     coin: Float[Tensor, " W"] | None = None
-    rejection: Int[Tensor, ""] = field(init=False)
-    """See `first_rejection`."""
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "rejection", first_rejection(self.kept))
+    @property
+    def rejection(self) -> Int[Tensor, ""]:
+        """See `first_rejection`."""
+        return first_rejection(self.kept)
 
 
 def verify(
@@ -70,21 +70,27 @@ def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, 
 
 
 def redraw(
-    q: Float[Tensor, "W V"], p: Float[Tensor, "W V"], chance: Chance, draw: Draw, where: Bool[Tensor, " W"]
+    x: Int[Tensor, " W"],
+    q: Float[Tensor, "W V"],
+    p: Float[Tensor, "W V"],
+    chance: Chance,
+    draw: Draw,
+    where: Bool[Tensor, " W"],
 ) -> Int[Tensor, " W"]:
-    """A draw from the residual in rows `where`; what stands in the others is not used by the caller.
+    """The drafts, with a draw from the residual in rows `where`.
 
     With the same noise for all draws of a position, what p picks.
     """
     if chance.same_noise:
-        return chance.gumbel_argmax(p, draw.position, where)
+        return torch.where(where, chance.gumbel_argmax(p, draw.position, where), x)
     if p.device.type != "cpu":
-        return chance.categorical(residual(q, p), draw, where=where)
-
-    def some(rows: Tensor) -> Tensor:
-        return chance.categorical(residual(q.index_select(0, rows), p.index_select(0, rows)), draw.at(rows))
-
-    return in_parts(where, p.shape[-1], some)
+        return torch.where(where, chance.categorical(residual(q, p), draw, where=where), x)
+    rows, step = where.nonzero().squeeze(1), max(1, AT_ONCE // p.shape[-1])
+    for first in range(0, rows.shape[0], step):  # a few rows at a time, whose numbers stay in the processor's cache
+        some = rows[first : first + step]
+        rest = residual(q.index_select(0, some), p.index_select(0, some))
+        x = x.index_copy(0, some, chance.categorical(rest, draw.at(some)))
+    return x
 
 
 def collision_independent(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:

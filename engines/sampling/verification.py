@@ -55,7 +55,7 @@ def verify(
     if rule != "match":
         at = Draw("residual", draw.iteration, draw.position)
         lost = slot == r
-        best = redraw(q, p, chance, at, lost) if rule == "ratio" else chance.categorical(p, at, where=lost)
+        best = redraw(x, q, p, chance, at, lost) if rule == "ratio" else chance.categorical(p, at, where=lost)
     return Verdict(torch.where(slot == r, best, x), fates(r, len(x)), r, accept_prob, coin)
 
 

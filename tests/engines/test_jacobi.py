@@ -104,8 +104,7 @@ def filled(window: Window, done: Sequence[int], initial: Initial, row: int) -> l
 
 
 def placed(*likeliest: int) -> Window:
-    """A window whose drafts are all token 0, each from a distribution with its own likeliest token; the first is left
-    of the window."""
+    """A window whose drafts are all token 0, by their distributions' likeliest tokens; the first is left of it."""
     probs = torch.nn.functional.one_hot(torch.tensor(likeliest), 16).double() * 0.5 + 0.5 / 16
     none = torch.zeros(len(likeliest) - 1, dtype=torch.long)
     return Window(none, probs[1:], (0,) * len(none), probs[:1])
