@@ -6,11 +6,13 @@ The sequences of a pass have the first rows of the buffer: when one has ended, t
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
 from jaxtyping import Shaped
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache, DynamicLayer
 
 from engines.ar.request import Forward
@@ -136,8 +138,7 @@ class CausalSession(DiscreteSession):
         sequences = seat(self._holders, requests, self._layers, self.rows)
         ordered = [requests[sequence] for sequence in sequences]
         starts = [min(self._fed[i], self.prefix + r.cached) for i, r in zip(sequences, ordered, strict=True)]
-        inputs = [self._inputs(i, r, start) for i, r, start in zip(sequences, ordered, starts, strict=True)]
-        ids, positions = self._aim(inputs, starts)
+        ids, positions = self._aim([*map(self._inputs, sequences, ordered, starts)], starts)
         logits = self._slice(self._forward(ids, positions, self._mask(positions)), starts, ordered)
         if sequences != [*requests]:
             order = [sequences.index(sequence) for sequence in requests]
@@ -157,25 +158,24 @@ class CausalSession(DiscreteSession):
         """The network's logits."""
         return self._network(ids, positions, self._cache, mask)
 
-    def _inputs(self, sequence: int, request: Forward | PathForward, start: int) -> Tensor:
-        """Input ids [rows, T] of a sequence from position `start` of prefix and canvas on."""
-        canvas = request.tokens[max(start - self.prefix, 0) :].to(self._prefixes.dtype)
-        canvas = canvas.expand(self.rows, *canvas.shape)
-        return canvas if start >= self.prefix else torch.cat([self._prefixes[sequence, :, start:], canvas], 1)
+    def _inputs(self, sequence: int, request: Forward | PathForward, start: int) -> list[Tensor]:
+        """Input ids [T] of every row of a sequence from position `start` of prefix and canvas on."""
+        canvas = request.tokens[max(start - self.prefix, 0) :]
+        if start >= self.prefix:
+            return [canvas] * self.rows
+        return [torch.cat([before, canvas]) for before in self._prefixes[sequence, :, start:]]
 
-    def _aim(self, inputs: Sequence[Tensor], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    def _aim(self, inputs: Sequence[list[Tensor]], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Ids and positions [sequences * rows, T], and where the cache writes; padding sits in the spare slot."""
-        slots, widths = self._slots, [i.shape[1] for i in inputs]
-        width, slots.used = max(widths), len(inputs) * self.rows
-        slots.end = max(start + own for start, own in zip(starts, widths, strict=True))
+        slots, widths, rows = self._slots, [own[0].shape[0] for own in inputs], [*chain.from_iterable(inputs)]
+        slots.used, slots.end = len(rows), max(start + own for start, own in zip(starts, widths, strict=True))
         if len(set(starts)) == len(set(widths)) == 1:
             slots.contiguous = slice(starts[0], slots.end)
-            ids = inputs[0] if len(inputs) == 1 else torch.cat([*inputs])
+            ids = torch.stack(rows).to(self._prefixes.dtype)
             return ids, self._numbers[slots.contiguous].expand(len(ids), -1)
-        inner, device = (0, 0) * (inputs[0].ndim - 2), inputs[0].device
-        ids = torch.cat([torch.nn.functional.pad(i, (*inner, 0, width - i.shape[1])) for i in inputs])
+        ids, device = pad_sequence(rows, batch_first=True).to(self._prefixes.dtype), rows[0].device
         both = torch.tensor([starts, widths], device=device).repeat_interleave(self.rows, 1)[..., None]
-        offset = self._numbers[:width]
+        offset = self._numbers[: ids.shape[1]]
         index = torch.where(offset < both[1], both[0] + offset, slots.count - 1)
         slots.contiguous, slots.row, slots.index = None, torch.arange(slots.used, device=device)[:, None], index
         return ids, index.clamp(max=slots.count - 2)
