@@ -61,6 +61,13 @@ SLOTS: Final = {
     slot: {name: (name.lower(), *(said for said, meant in _PAIRS if meant == name)) for name in table}
     for slot, table in (("thing", THINGS), ("scene", SCENES))
 }
+_PHRASES: Final = {
+    tuple(phrase.split()): (slot, index)
+    for slot, table in SLOTS.items()
+    for index, said in enumerate(table.values())
+    for phrase in said
+}
+_LONGEST: Final = max(map(len, _PHRASES))
 _FILLER: Final = ("a", "an", "the", "in", "on", "at", "by", "over", "under", "of", "and", "something")
 
 
@@ -92,24 +99,17 @@ PROMPTS: Final = [
 
 def parse_prompt(text: str) -> Prompt:
     """Read a prompt such as "an owl in the forest"; raises PromptError for words that cannot be drawn."""
-    phrases = {
-        tuple(phrase.split()): (slot, index)
-        for slot, table in SLOTS.items()
-        for index, said in enumerate(table.values())
-        for phrase in said
-    }
-    longest = max(map(len, phrases))
     words = re.findall(r"[a-z]+(?:-[a-z]+)*", text.lower())
     found: dict[str, int] = {}
     unknown: list[str] = []
     while words:
-        starts = (tuple(words[:count]) for count in range(longest, 0, -1))
-        phrase = next((start for start in starts if start in phrases), None)
+        starts = (tuple(words[:count]) for count in range(_LONGEST, 0, -1))
+        phrase = next((start for start in starts if start in _PHRASES), None)
         if phrase is None:
             word = words.pop(0)
             unknown += [] if word in _FILLER else [word]
             continue
-        slot, index = phrases[phrase]
+        slot, index = _PHRASES[phrase]
         if found.setdefault(slot, index) != index:
             names = [list(SLOTS[slot])[k] for k in (found[slot], index)]
             raise PromptError(f"prompt: it names two {slot}s, {names[0]!r} and {names[1]!r}; keep one.")
