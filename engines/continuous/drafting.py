@@ -1,7 +1,7 @@
 """Drafting continuous tokens: what methods with a small model share, up to the verification of a block."""
 
-from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, Literal
 
 import torch
 import torch.nn.functional as F
@@ -11,15 +11,7 @@ from torch import Tensor
 from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, noise_at
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.request import (
-    Continuation,
-    DenoiseRequest,
-    PathForward,
-    Paths,
-    PathVerification,
-    ask_paths,
-    join,
-)
+from engines.continuous.request import PathForward, Paths, PathVerification, anew, ask_paths, join, whole_paths
 from engines.protocol import FATE_CODES, Decision, Part
 from engines.sampling.chance import Chance, Draw
 from traces.schema import Fate
@@ -76,12 +68,11 @@ class Block:
     pick: Float[Tensor, " E"] | None = None
     """Where a mixture drafts, by what it chooses the Gaussians of its paths."""
 
-    def __getitem__(self, index: slice) -> "Block":
-        """Some of the positions."""
-        pick = None if self.pick is None else self.pick[index]
-        return Block(
-            self.done, 1, self.position[index], self.noise[index], self.guidance[index], self.iteration, pick=pick
-        )
+    def at(self, index: slice, **changes: Any) -> "Block":
+        """Some of the positions, with changes of other fields."""
+        pick, noise = None if self.pick is None else self.pick[index], self.noise[index]
+        position, guidance = self.position[index], self.guidance[index]
+        return replace(self, position=position, noise=noise, guidance=guidance, pick=pick, **changes)
 
     def draw(self, purpose: str) -> Draw:
         """The name of a draw at the drafted positions."""
@@ -89,9 +80,13 @@ class Block:
 
     def placed(self, token: Float[Tensor, "E D"], fate: Fate, distribution: Gaussians) -> Decision:
         """Tokens drawn from their own distributions."""
-        code = torch.full_like(self.position, FATE_CODES[fate])
-        numbers = {"last_std": distribution.std.mean((-1, -2)), "noise_norm": self.noise.last.norm(dim=-1)}
-        return Decision(self.position, token, code, readback=code[:0], numbers=numbers | {"guidance": self.guidance})
+
+        def details() -> dict[str, Any]:
+            numbers = {"last_std": distribution.std.mean((-1, -2)), "noise_norm": self.noise.last.norm(dim=-1)}
+            fates = torch.full_like(self.position, FATE_CODES[fate])
+            return {"fate": fates, "numbers": numbers | {"guidance": self.guidance}}
+
+        return Decision(self.position, token, readback=self.position[:0], details=details)
 
 
 def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:
@@ -103,17 +98,22 @@ def check_steps(task: ContinuousTask, config: DraftedSampling) -> None:
         )
 
 
-def next_block(
-    task: ContinuousTask, config: DraftedSampling, chance: Chance, done: Tensor, iteration: int, *, bonus: bool = True
-) -> Block:
+def whole_canvas(task: ContinuousTask, config: ContinuousSampling, chance: Chance) -> Block:
+    """All positions, none of them final."""
+    position = torch.arange(task.length, device=task.device)
+    noise, mixes = noise_at(position, task, config.steps, chance), getattr(config, "drafter", "") == "mixture"
+    pick = chance.uniform(Draw("pick of the path", 0, position), 1)[:, 0] if mixes else None
+    none = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
+    return Block(none, 0, position, noise, config.guidance_at(position, task), 0, pick=pick)
+
+
+def next_block(canvas: Block, config: DraftedSampling, done: Tensor, iteration: int, *, bonus: bool = True) -> Block:
     """The positions behind the final tokens: up to gamma drafts and, with `bonus`, one of the target's behind them."""
-    n = len(done)
-    prefilled = n < round(config.prefill * task.length)
-    W = 0 if prefilled else min(config.gamma, task.length - n - bonus)
-    position = torch.arange(n, n + max(W + bonus, 1), device=task.device)
-    noise = noise_at(position, task, config.steps, chance)
-    pick = chance.uniform(Draw("pick of the path", 0, position), 1)[:, 0] if config.drafter == "mixture" else None
-    return Block(done, W, position, noise, config.guidance_at(position, task), iteration, prefilled, pick)
+    n, length = len(done), len(canvas.position)
+    prefilled = n < round(config.prefill * length)
+    W = 0 if prefilled else min(config.gamma, length - n - bonus)
+    own = slice(n, n + max(W + bonus, 1))
+    return canvas.at(own, done=done, W=W, iteration=iteration, prefilled=prefilled)
 
 
 def alone(block: Block, cached: int) -> Part[Tensor]:
@@ -122,7 +122,7 @@ def alone(block: Block, cached: int) -> Part[Tensor]:
     Several do not see each other.
     """
     unseen = len(block.position) - 1
-    tokens = F.pad(block.done, (0, 0, 0, unseen))
+    tokens = F.pad(block.done, (0, 0, 0, unseen)) if unseen else block.done
     request = PathForward(tokens, len(block.done), cached, block.noise.path, block.guidance, unseen=unseen)
     distribution = ask_paths((yield request)).last
     token = block.noise.draw(distribution)
@@ -132,11 +132,9 @@ def alone(block: Block, cached: int) -> Part[Tensor]:
 
 def own_path(block: Block) -> PathVerification:
     """The target's own path at the position behind the drafts, with the noise of that position."""
-    row = torch.full((1,), block.W, device=block.position.device)
     noise = torch.cat([block.noise.path[-1], block.noise.last[-1:]])[None]
-    left = torch.full_like(row, noise.shape[1] - 1)
-    denoised = yield DenoiseRequest(row, left, noise[:, 0], noise)
-    return Continuation(row, left, denoised.states, noise.new_zeros(1), torch.zeros_like(row, dtype=torch.bool))
+    denoised = yield whole_paths(block.W, noise)
+    return anew(block.W, denoised.states, 0)
 
 
 def draft(block: Block, cached: int, *, mean: bool = False) -> Part[tuple[Tensor, Paths]]:
@@ -146,7 +144,7 @@ def draft(block: Block, cached: int, *, mean: bool = False) -> Part[tuple[Tensor
     """
     tokens, paths = block.done, []
     for i in range(block.W):
-        one = block[i : i + 1]
+        one = block.at(slice(i, i + 1))
         request = PathForward(
             tokens, len(tokens), cached, one.noise.path, one.guidance, role="draft", mode="draft", pick=one.pick
         )

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from engines.continuous.drafting import Block, own_path
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.rejection import accept
-from engines.continuous.request import Continuation, DenoiseRequest, Follow, PathDensity, Paths, PathVerification
+from engines.continuous.request import Follow, PathDensity, Paths, PathVerification, anew, whole_paths
 from engines.sampling.chance import Chance, Draw
 
 _FIRST_ROUND: Final = 4
@@ -67,26 +67,14 @@ def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: 
         noise = chance.normal(at.part(f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
         coins = chance.uniform(at.part(f"coins {made}"), count)[0]
         for half, coin in zip(noise.chunk(2), coins.chunk(2), strict=True):  # mostly the first two do
-            denoised = yield _proposals(row, half)
+            denoised = yield whole_paths(row, half)
             log_p = denoised.whole.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
             taken = coin < -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
             if bool(taken.any()):
                 first = int(taken.long().argmax())
-                return _continuation(row, denoised.states[first : first + 1], made + first + 1, taken.new_zeros(1))
+                return anew(row, denoised.states[first : first + 1], made + first + 1)
             made += len(half)
         count = min(2 * count, _LARGEST_ROUND, most - made)
     spare = chance.normal(at.part("spare"), width).unflatten(1, shape)
-    denoised = yield _proposals(row, spare)
-    return _continuation(row, denoised.states, most, torch.ones(1, dtype=torch.bool, device=spare.device))
-
-
-def _proposals(row: int, noise: Float[Tensor, "N S D"]) -> DenoiseRequest:
-    """Whole paths of the target."""
-    steps = torch.full((len(noise),), noise.shape[1] - 1, device=noise.device)
-    return DenoiseRequest(torch.full((1,), row, device=noise.device), steps, noise[:, 0], noise)
-
-
-def _continuation(row: int, states: Float[Tensor, "1 S D"], tries: int, capped: Bool[Tensor, "1"]) -> Continuation:
-    place = torch.full((1,), row, device=states.device)
-    left = torch.full_like(place, states.shape[1] - 1)
-    return Continuation(place, left, states, states.new_full((1,), tries), capped)
+    denoised = yield whole_paths(row, spare)
+    return anew(row, denoised.states, most, capped=True)

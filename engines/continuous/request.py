@@ -59,6 +59,19 @@ class Continuation:
         return self.states[:, -1]
 
 
+def whole_paths(row: int, noise: Float[Tensor, "N S D"]) -> DenoiseRequest:
+    """Ask for whole paths of the target."""
+    steps = torch.full((len(noise),), noise.shape[1] - 1, device=noise.device)
+    return DenoiseRequest(torch.full((1,), row, device=noise.device), steps, noise[:, 0], noise)
+
+
+def anew(row: int, states: Float[Tensor, "1 S D"], tries: int, *, capped: bool = False) -> Continuation:
+    """A whole path of the target's own, which took so many tries to find, as the continuation at a position."""
+    place = torch.full((1,), row, device=states.device)
+    left, plain = torch.full_like(place, states.shape[1] - 1), torch.full_like(place, capped, dtype=torch.bool)
+    return Continuation(place, left, states, states.new_full((1,), tries), plain)
+
+
 PathVerification: TypeAlias = Generator[DenoiseRequest, Denoised, Continuation]
 """Decides where paths are left, and asks for as much denoising as that takes."""
 

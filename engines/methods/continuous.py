@@ -10,8 +10,8 @@ from typing import Annotated
 import torch
 
 from engines.config import ConfigError, Knob
-from engines.continuous.denoising import ContinuousSampling, ContinuousTask, noise_at
-from engines.continuous.drafting import Block, alone
+from engines.continuous.denoising import ContinuousSampling, ContinuousTask
+from engines.continuous.drafting import alone, whole_canvas
 from engines.protocol import Decoder
 from engines.sampling.chance import Chance
 
@@ -44,11 +44,9 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             f"parallel: {config.parallel} tokens per step need a model that decodes in any order, such as "
             "patch-masked, and this one is causal; use 1."
         )
-    done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
-    iteration = 0
+    done, iteration = (canvas := whole_canvas(task, config, chance)).done, 0
     while (n := len(done)) < task.length:
-        position = torch.arange(n, min(n + config.parallel, task.length), device=task.device)
-        noise, guidance = noise_at(position, task, config.steps, chance), config.guidance_at(position, task)
-        token = yield from alone(Block(done, 0, position, noise, guidance, iteration), max(n - 1, 0))
+        block = canvas.at(slice(n, n + config.parallel), done=done, iteration=iteration)
+        token = yield from alone(block, max(n - 1, 0))
         done, iteration = torch.cat([done, token]), iteration + 1
     return done

@@ -17,7 +17,7 @@ import torch
 
 from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousTask, noise_at
-from engines.continuous.drafting import DraftedSampling, alone, draft, few_tries, next_block
+from engines.continuous.drafting import DraftedSampling, alone, draft, few_tries, next_block, whole_canvas
 from engines.continuous.rejection import accept, draw_replacements, tying
 from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, search
@@ -70,11 +70,12 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             f"mode: {config.mode!r} measures drafts by one bell curve a denoising step; drafter=mixture mixes several, "
             "use exact."
         )
-    done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
+    done = (canvas := whole_canvas(task, config, chance)).done
+    own = canvas.noise if config.align else noise_at(canvas.position, task, config.steps, chance, " of the target")
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
     tied = config.tied if config.mode == "exact" else 0
     while (start := len(done)) < task.length:
-        block, iteration = next_block(task, config, chance, done, iteration), iteration + 1
+        block, iteration = next_block(canvas, config, done, iteration), iteration + 1
         if not (W := block.W):
             token = yield from alone(block, settled)
             done, settled = torch.cat([done, token]), start
@@ -83,7 +84,7 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         x, drawn = yield from draft(block, min(settled, fed))
         drawn = replace(drawn, densities=())  # a record is not to hold what the drafter's head computed
         # Denoise gamma + 1 positions by the target in one pass, along Y_p.
-        noise = block.noise if config.align else noise_at(block.position, task, config.steps, chance, " of the target")
+        noise = own[start : start + W + 1]
         request = PathForward(
             torch.cat([done, x]),
             done=start,

@@ -16,7 +16,7 @@ import torch
 from engines.config import Knob
 from engines.continuous import block_verification, maximal
 from engines.continuous.denoising import ContinuousTask
-from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, next_block
+from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, next_block, whole_canvas
 from engines.continuous.request import PathForward, ask_paths
 from engines.continuous.verified import Verified, search
 from engines.protocol import Decoder, ask_numbers
@@ -45,10 +45,10 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
     """Decode with drafts of a small model; raises ConfigError for drafts of a model that has no path to judge."""
     check_steps(task, config)
     following, measured = VERDICTS[config.verdict]
-    done = torch.empty(0, task.width, dtype=torch.float64, device=task.device)
+    done = (canvas := whole_canvas(task, config, chance)).done
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
     while (start := len(done)) < task.length:
-        block, iteration = next_block(task, config, chance, done, iteration), iteration + 1
+        block, iteration = next_block(canvas, config, done, iteration), iteration + 1
         if not (W := block.W):
             token = yield from alone(block, settled)
             done, settled = torch.cat([done, token]), start

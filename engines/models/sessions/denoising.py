@@ -219,15 +219,10 @@ def _steering(asked: Sequence[PathForward]) -> Steer | None:
     if all(request.steer is None for request in asked):
         return None
 
+    steers = [request.steer or (lambda i, distribution, x: x) for request in asked]
+    own = _slices([request.wanted for request in asked])
+
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
-        parts, start = [], 0
-        for request in asked:
-            own = slice(start, start + request.wanted)
-            start = own.stop
-            if request.steer is None:
-                parts.append(x[own])
-            else:
-                parts.append(request.steer(i, distribution[own], x[own]))
-        return torch.cat(parts)
+        return torch.cat([one(i, distribution[o], x[o]) for one, o in zip(steers, own, strict=True)])
 
     return steer
