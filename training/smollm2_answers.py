@@ -149,7 +149,7 @@ class Writer:
                 live, last, states = live[~done], last[~done], [whole[~done]]
                 for layer in layers:
                     layer.keys, layer.values = layer.keys[~done], layer.values[~done]  # type: ignore[index]
-                slots.used = len(live)
+                slots.used = slice(len(live))
             if not len(live):
                 return made
             probs = self._head(last[:, -1]).softmax(-1)

@@ -119,13 +119,13 @@ class DiffusionLM(Networked):
 
     def start(self, tasks: Sequence[Task], guided: bool) -> BlockSession | TokenSession:
         """See `engines.protocol.Model.start`."""
-        slots = max(len(task.prompt) + task.length for task in tasks)
+        slots = max(len(task.prompt) + task.length for task in tasks) + 64  # what is only looked at lies behind a text
         layers = len(self._network.model.layers)
         if not self.kind.full:
             needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
             check_cache(self.card.id, needed, str(self.device), len(tasks))
         network = Network(self._hidden, self._logits, layers, self.kind.mask, self.device)
-        blocks = BlockSession(network, len(tasks), slots + 1)
+        blocks = BlockSession(network, len(tasks), slots)
         if isinstance(tasks[0], TextTask):
             return blocks
         return TokenSession(blocks, [task.prompt for task in tasks], self.kind.mask, shift=self.kind.shift)

@@ -147,8 +147,7 @@ def causal_mask(start: int, place: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"
     if not start or len(place) == 1:
         return None
     hidden = torch.arange(start + len(place), device=place.device) > place[:, None]
-    mask = torch.zeros(hidden.shape, device=place.device).masked_fill_(hidden, torch.finfo(torch.float32).min)
-    return mask[None, None]
+    return torch.where(hidden, torch.finfo(torch.float32).min, 0.0)[None, None]
 
 
 class Linear:

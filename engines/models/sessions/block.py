@@ -44,14 +44,12 @@ class Network:
 class Pass:
     """What the cache layers have to know of the current pass."""
 
-    row: Tensor
-    """[rows] of the cache that a row sees, where they are not in place."""
+    row: Any
+    """Rows of the cache that the rows see; a slice of it where what is looked at lies behind what is finished there."""
     end: int = 0
     """Slots before those of what is only looked at."""
     stores: tuple[Tensor, ...] = ()
     """Row, token, row of the cache and slot of every token that is stored now, where they are not in place."""
-    in_place: bool = False
-    """Whether the rows are the first ones of the cache, in which what is looked at lies behind what is finished."""
 
 
 class BlockLayer(CacheLayer):
@@ -64,7 +62,7 @@ class BlockLayer(CacheLayer):
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
         """The cached K and V before those of this pass; of the latter, keep what is finished now."""
         at = self._current
-        if not (at.end or at.stores or at.in_place):
+        if not (at.end or at.stores or isinstance(at.row, slice)):
             return key_states, value_states
         if self.keys is None:
             sequences, slots = self._shape
@@ -73,8 +71,8 @@ class BlockLayer(CacheLayer):
         there = self.keys.device  # that of the layer
         end = at.end + key_states.shape[2]
         self.filled = max(self.filled, end)
-        if at.in_place:
-            keys, values = (buffer[: key_states.shape[0], :, :end] for buffer in (self.keys, self.values))
+        if isinstance(at.row, slice):
+            keys, values = (buffer[at.row, :, :end] for buffer in (self.keys, self.values))
             keys[:, :, at.end :], values[:, :, at.end :] = key_states, value_states
         else:
             keys, values = (buffer[:, :, : at.end][at.row.to(there)] for buffer in (self.keys, self.values))
@@ -90,7 +88,7 @@ class BlockSession(DiscreteSession):
     """The session of a diffusion language model: sequences of at most `slots` positions, prompt included."""
 
     def __init__(self, network: Network, sequences: int, slots: int) -> None:
-        self._network, self.device, self._slots = network, network.device, slots
+        self._network, self.device, self.slots = network, network.device, slots
         self._pass = Pass(torch.empty(0, dtype=torch.long))
         self._cache = Cache(layers=[BlockLayer(sequences, slots, self._pass) for _ in range(network.layers)])
         self._holders = list(range(sequences))
@@ -98,16 +96,16 @@ class BlockSession(DiscreteSession):
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
         """See `DiscreteSession.logits`: of the tokens in `read`, [B, K, 1, T, V]."""
-        sequences = seat(self._holders, requests, self._cache.layers)
+        sequences, places = seat(self._holders, requests, self._cache.layers)
         device, asked = self._network.device, [requests[one].in_one_row() for one in sequences]
         counts = [request.tokens.shape[0] for request in asked]
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
         ids = asked[0].tokens if len(asked) == 1 else _stacked([row for request in asked for row in request.tokens])
         positions = _stacked([asked[i].position for i in rows])
         read = to_device(_stacked([asked[i].read for i in rows]), device)
-        self._aim(asked, rows, ids.shape[1])
+        self._aim(asked, rows, ids.shape[1], places.start)
         seen = _seen(asked, ids.shape[1], self._pass.end)
-        mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)
+        mask = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
         mask = (mask if len(rows) == len(asked) else mask[rows])[:, None]
         hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
         states = hidden.gather(1, read[..., None].expand(-1, -1, hidden.shape[-1]))
@@ -119,17 +117,17 @@ class BlockSession(DiscreteSession):
             logits = logits[to_device(torch.tensor([*map(sequences.index, requests)]), device)]
         return logits.unsqueeze(-3)
 
-    def _aim(self, asked: Sequence[BlockForward], rows: Sequence[int], width: int) -> None:
-        """Say where a pass of `width` tokens writes."""
+    def _aim(self, asked: Sequence[BlockForward], rows: Sequence[int], width: int, first: int) -> None:
+        """Say where a pass of `width` tokens writes, whose sequences have rows of the cache from `first` on."""
         at, kept = self._pass, [(i, r.position[: r.keep].tolist()) for i, r in enumerate(asked) if r.keep]
         at.end = max(request.finished if request.past is None else len(request.past) for request in asked)
         behind = all(slots == [*range(at.end, at.end + len(slots))] for _, slots in kept)
         if not behind:  # what is stored elsewhere lies before what is looked at
             at.end = max(at.end, *(max(slots) + 1 for _, slots in kept))
-        at.in_place = at.end + width <= self._slots and len(rows) == len(asked) and bool(at.end or kept)
-        at.row, at.stores = torch.tensor(rows), ()
-        if kept and not (at.in_place and behind):
-            stores = [(rows.index(i), token, i, slot) for i, slots in kept for token, slot in enumerate(slots)]
+        in_place = at.end + width <= self.slots and len(rows) == len(asked) and bool(at.end or kept)
+        at.row, at.stores = slice(first, first + len(rows)) if in_place else torch.tensor(rows) + first, ()
+        if kept and not (in_place and behind):
+            stores = [(rows.index(i), token, first + i, slot) for i, slots in kept for token, slot in enumerate(slots)]
             at.stores = to_device(torch.tensor(stores), self.device).unbind(1)
 
 
@@ -148,17 +146,16 @@ def _apart(parts: Sequence[Tensor], requests: Sequence[BlockForward]) -> Tensor:
 
 def _seen(asked: Sequence[BlockForward], width: int, end: int) -> Tensor:
     """Whom the tokens of requests see [B, T, S + T] in a pass of `width` over `end` slots; padding sees a key, too."""
-    inside = []
-    for request in asked:
-        seen, more = request.seen, width - request.seen.shape[0]
-        inside.append(pad(pad(seen, (0, more)), (0, 0, 0, more), value=True) if more else seen)
+    forms = {id(request.seen): (request.seen, width - len(request.seen)) for request in asked}  # many share theirs
+    wide = {i: pad(pad(s, (0, more)), (0, 0, 0, more), value=True) if more else s for i, (s, more) in forms.items()}
+    inside = torch.stack([wide[id(request.seen)] for request in asked])
     if all(request.past is None and request.finished == end for request in asked):
-        return pad(torch.stack(inside), (end, 0), value=True)
+        return pad(inside, (end, 0), value=True)
     before = torch.arange(end) < torch.tensor([request.finished for request in asked])[:, None]
     for row, request in zip(before, asked, strict=True):
         if request.past is not None:
             row.copy_(pad(request.past, (0, end - len(request.past))))
-    return torch.cat([before[:, None].expand(-1, width, -1), torch.stack(inside)], 2)
+    return torch.cat([before[:, None].expand(-1, width, -1), inside], 2)
 
 
 class TokenSession:
@@ -172,7 +169,7 @@ class TokenSession:
 
     def __init__(self, blocks: BlockSession, prompts: Sequence[tuple[int, ...]], mask: int, *, shift: bool) -> None:
         """Open a session on one of blocks that serves it alone, with a slot for every position and one more."""
-        self._blocks, self._mask, self._shift = blocks, mask, shift
+        self._blocks, self._shift, self._masks = blocks, shift, torch.full((blocks.slots,), mask, device=blocks.device)
         self._prompts = [torch.tensor(prompt, dtype=torch.long, device=blocks.device) for prompt in prompts]
         self._stored = [0] * len(prompts)
 
@@ -193,7 +190,7 @@ class TokenSession:
         text = tokens[stored - before :] if stored >= before else torch.cat([prompt[stored:], tokens])
         place, read, seen = _beside(fed, final - stored, masks)
         return BlockForward(
-            tokens=pad(text, (0, masks), value=self._mask)[None],
+            tokens=torch.cat([text, self._masks[:masks]])[None],
             position=stored + place,
             read=read,
             finished=stored,

@@ -2,7 +2,7 @@
 
 The KV cache is a preallocated buffer, one slot per position, and the mask lets every query see the slots at or before
 its own. Rolling back needs no work: the slot of a rejected draft lies behind every later query until it is overwritten.
-The sequences of a pass have the first rows of the buffer: when one has ended, the last one changes places with it.
+The sequences of a pass have rows of the buffer that follow each other: some change places where they do not.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -37,19 +37,22 @@ class CacheLayer(DynamicLayer):  # type: ignore[misc]
             written[other] = held
 
 
-def seat(holders: list[int], sequences: Collection[int], layers: Iterable[CacheLayer], rows: int = 1) -> list[int]:
-    """Let the sequences of a pass have the first rows, so many each; the sequences in the order of their rows.
+def seat(
+    holders: list[int], sequences: Collection[int], layers: Iterable[CacheLayer], rows: int = 1
+) -> tuple[list[int], slice]:
+    """Let the sequences of a pass have rows that follow each other, so many each, and move few; in order, and the rows.
 
     `holders` are the sequences whose KV cache the rows hold, and change.
     """
-    count = len(sequences)
-    empty = [place for place in range(count) if holders[place] not in sequences]
-    late = [place for place in range(count, len(holders)) if holders[place] in sequences]
+    count, there = len(sequences), [holder in sequences for holder in holders]
+    first = max(range(len(holders) - count + 1), key=lambda place: sum(there[place : place + count]))
+    empty = [place for place in range(first, first + count) if not there[place]]
+    late = [place for place in (*range(first), *range(first + count, len(holders))) if there[place]]
     for to, origin in zip(empty, late, strict=True):
         holders[to], holders[origin] = holders[origin], holders[to]
         for layer in layers:
             layer.swap(*(slice(place * rows, (place + 1) * rows) for place in (origin, to)))
-    return holders[:count]
+    return holders[first : first + count], slice(first * rows, (first + count) * rows)
 
 
 class SlotLayer(CacheLayer):
@@ -66,7 +69,7 @@ class SlotLayer(CacheLayer):
             heads, dim = key_states.shape[1], key_states.shape[3]
             self.keys = key_states.new_zeros(at.rows, heads, at.count, dim)
             self.values = torch.zeros_like(self.keys)
-        keys, values, self.filled = self.keys[: at.used], self.values[: at.used], max(self.filled, at.end)
+        keys, values, self.filled = self.keys[at.used], self.values[at.used], max(self.filled, at.end)
         if at.contiguous is not None:
             keys[:, :, at.contiguous] = key_states
             values[:, :, at.contiguous] = value_states
@@ -81,8 +84,8 @@ class Slots:
 
     def __init__(self, rows: int, count: int) -> None:
         self.rows, self.count = rows, count
-        self.used = rows
-        """Rows that take part: the first ones."""
+        self.used = slice(rows)
+        """Rows that take part."""
         self.end = 0
         self.contiguous: slice | None = None
         """The slots that all of them write, where they are the same."""
@@ -135,7 +138,7 @@ class CausalSession(DiscreteSession):
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, Forward | PathForward]) -> Tensor:
         """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
-        sequences = seat(self._holders, requests, self._layers, self.rows)
+        sequences, self._slots.used = seat(self._holders, requests, self._layers, self.rows)
         ordered = [requests[sequence] for sequence in sequences]
         starts = [min(self._fed[i], self.prefix + r.cached) for i, r in zip(sequences, ordered, strict=True)]
         ids, positions = self._aim([*map(self._inputs, sequences, ordered, starts)], starts)
@@ -168,7 +171,7 @@ class CausalSession(DiscreteSession):
     def _aim(self, inputs: Sequence[list[Tensor]], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Ids and positions [sequences * rows, T], and where the cache writes; padding sits in the spare slot."""
         slots, widths, rows = self._slots, [own[0].shape[0] for own in inputs], [*chain.from_iterable(inputs)]
-        slots.used, slots.end = len(rows), max(start + own for start, own in zip(starts, widths, strict=True))
+        slots.end = max(start + own for start, own in zip(starts, widths, strict=True))
         if len(set(starts)) == len(set(widths)) == 1:
             slots.contiguous = slice(starts[0], slots.end)
             ids = torch.stack(rows).to(self._prefixes.dtype)
@@ -177,7 +180,7 @@ class CausalSession(DiscreteSession):
         both = torch.tensor([starts, widths], device=device).repeat_interleave(self.rows, 1)[..., None]
         offset = self._numbers[: ids.shape[1]]
         index = torch.where(offset < both[1], both[0] + offset, slots.count - 1)
-        slots.contiguous, slots.row, slots.index = None, torch.arange(slots.used, device=device)[:, None], index
+        slots.contiguous, slots.row, slots.index = None, torch.arange(len(ids), device=device)[:, None], index
         return ids, index.clamp(max=slots.count - 2)
 
     def _slice(self, out: Tensor, starts: Sequence[int], requests: Sequence[Forward | PathForward]) -> Tensor:
