@@ -3,20 +3,26 @@
 The finished tokens before them are in the cache and everybody sees them, so they are not in these masks.
 """
 
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int
+from jaxtyping import Bool
 from torch import Tensor
 from torch.nn.functional import pad
 
 Seen = Bool[Tensor, "n n"]
 
 
-def block_causal(position: Int[Tensor, " n"], size: int) -> Seen:
-    """A token sees its own block and the blocks before it; size 1 is the causal mask."""
-    block = position // size if size > 1 else position
+@lru_cache(maxsize=1024)
+def block_causal(count: int, size: int, before: int = 0, *, causal: bool = False) -> Seen:
+    """Of `count` tokens in a row, each sees its own block and the blocks before it; size 1 is the causal mask.
+
+    A block begins behind the first `before`; with `causal` these see no further than themselves. Not to be changed.
+    """
+    place = torch.arange(-before, count - before)
+    block = torch.where(place < 0, place, place // size) if causal else place // size
     return block[:, None] >= block[None, :]
 
 
@@ -39,26 +45,21 @@ def partly_causal(count: int, first: int) -> Seen:
     return (row[:, None] >= row[None, :]) | (row[:, None] >= first)
 
 
-def temporal(order: Int[Tensor, " g"]) -> Seen:
-    """SimSD's mask over [D | M] (arXiv 2606.02544, eq. 1): drafts and mask copies, `order` says which was drafted when.
+@lru_cache(maxsize=1024)
+def temporal(count: int, before: int, after: int) -> Bool[Tensor, "k k"]:
+    """SimSD's mask over [D | M] (arXiv 2606.02544, eq. 1): drafts in the order they were made, and mask copies of them.
 
-    Every row sees each position exactly once: as a draft if it was drafted by then, as a mask if it was not.
+    Every row sees each position exactly once: as a draft if it was drafted by then, as a mask if it was not. Other
+    tokens of the block, before and after the two, are seen by all and see masks in place of drafts. So what is not
+    judged looks as it does before anything is drafted, and no draft reaches a verdict through it. Not to be changed.
     """
-    query, key = order[:, None], order[None, :]
-    drafts = torch.cat([key <= query, key > query], 1)
-    copies = torch.cat([key < query, key >= query], 1)
-    return torch.cat([drafts, copies])
-
-
-def amid(pair: Seen, before: int, after: int) -> Bool[Tensor, "k k"]:
-    """A mask over [D | M] between other tokens of the block, which are seen by all and see masks in place of drafts.
-
-    So what is not judged looks as it does before anything is drafted, and no draft reaches a verdict through it.
-    """
-    count, drafts = len(pair), len(pair) // 2
-    seen = torch.ones(before + count + after, before + count + after, dtype=torch.bool)
-    seen[:, before : before + drafts] = False
-    seen[before : before + count, before : before + count] = pair
+    query, key = torch.arange(count)[:, None], torch.arange(count)[None, :]
+    drafts, whole = slice(before, before + count), before + 2 * count + after
+    copies = slice(drafts.stop, drafts.stop + count)
+    seen = torch.ones(whole, whole, dtype=torch.bool)
+    seen[:, drafts] = False
+    seen[drafts, drafts], seen[drafts, copies] = key <= query, key > query
+    seen[copies, drafts], seen[copies, copies] = key < query, key >= query
     return seen
 
 

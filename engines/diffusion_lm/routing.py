@@ -3,8 +3,9 @@
 What a router sees and remembers stays on the model's device, so that routing costs no read back to the host.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Annotated, Final, Literal
 
 import torch
@@ -171,9 +172,9 @@ class Route:
 
     verify: Bool[Tensor, ""]
     memory: Memory
-    estimate: Float[Tensor, " L"]
-    """The chance of each draft to pass."""
-    signals: Mapping[str, Tensor | float] = field(default_factory=dict)
+    estimate: Callable[[], Float[Tensor, " L"]]
+    """Works out the chance of each draft to pass, for the record, as the signals are."""
+    signals: Callable[[], Mapping[str, Tensor | float]] = dict
     bucket: Int[Tensor, " 1"] | None = None
     """Where the bandit will note what came of it."""
 
@@ -189,31 +190,32 @@ def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
     """Whether to verify (Alg. 4). Without a span there is nothing to decide."""
     count, device = len(view.probs), view.probs.device
     if not count:
-        return Route(torch.zeros((), dtype=torch.bool, device=device), memory, view.confidence)
-    by_name = estimates(view.probs, view.confidence, view.coin, settings.exponent, settings.cut)
-    expected = {name: expected_accepted(estimate) for name, estimate in by_name.items()}
-    hope = expected[settings.estimator]
-    score = hope - settings.cost * (view.confident if settings.scoring == "dynamic" else 1)  # eq. 6
+        return Route(torch.zeros((), dtype=torch.bool, device=device), memory, lambda: view.confidence)
+    by_name = cache(partial(estimates, view.probs, view.confidence, view.coin, settings.exponent, settings.cut))
+
+    def score() -> Tensor:
+        cost = settings.cost * (view.confident if settings.scoring == "dynamic" else 1)
+        return expected_accepted(by_name()[settings.estimator]) - cost  # eq. 6
+
     bucket: Tensor | None = None
     further: dict[str, Tensor] = {}
     if settings.router == "hysteresis":
-        verify = torch.where(memory.switch, score >= settings.switch_off, score >= settings.switch_on)
+        verify = score() >= torch.where(memory.switch, settings.switch_off, settings.switch_on)
         memory, further = replace(memory, switch=verify), {"switch": verify.double()}
     elif settings.router == "bandit":
         verify, bucket, further = _bandit(settings, view, memory)
     elif settings.router == "score":
-        verify = score >= settings.score_threshold
+        verify = score() >= settings.score_threshold
     else:
         known = {"always": True, "never": False, "span": count >= settings.span_threshold}
         verify = torch.full((), known[settings.router], device=device)
-    further |= {f"expected_accepted_{name}": expected[name] for name in TABLE}
-    signals: dict[str, Tensor | float] = {
-        "span": count,
-        "expected_accepted": hope,
-        "score": score,
-        "verify": verify.double(),
-    }
-    return Route(verify, memory, by_name[settings.estimator], signals | further, bucket)
+
+    def signals() -> dict[str, Tensor | float]:
+        expected = {name: expected_accepted(estimate) for name, estimate in by_name().items()}
+        told = {"expected_accepted": expected[settings.estimator], "score": score(), "verify": verify.double()}
+        return {"span": count, **told, **further, **{f"expected_accepted_{name}": expected[name] for name in TABLE}}
+
+    return Route(verify, memory, lambda: by_name()[settings.estimator], signals, bucket)
 
 
 def learn(taken: Route, committed: Int[Tensor, ""]) -> Memory:

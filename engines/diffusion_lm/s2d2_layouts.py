@@ -50,7 +50,7 @@ def judging(row: Row, span: Int[Tensor, " L"], filled: Int[Tensor, " T"], settin
     position = torch.arange(start, stop)
     copied = span[:0] if row.task.shift else position if whole else span
     if row.task.shift:
-        seen, read = masks.block_causal(position, 1), span - start - 1
+        seen, read = masks.block_causal(len(position), 1), span - start - 1
     else:
         seen, read = masks.verifier(len(position), int(copied[0]) - start), len(position) + span - copied[0]
     return Layout(

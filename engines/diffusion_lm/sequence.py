@@ -9,7 +9,7 @@ ordinary autoregressive decoding, in one pass a token.
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -165,7 +165,7 @@ class Row:
     @property
     def open(self) -> Int[Tensor, " m"]:
         """Positions that the next pass may fill: the open ones of the sub-block under way, or the one to be carried."""
-        stop = self._first + 1 if self.carrying else self.part.stop
+        stop = self._first + 1 if self.carrying else self.block.stop if self._part == self.size else self.part.stop
         return torch.tensor([place for place in self._masked if place < stop], dtype=torch.long)
 
     @property
@@ -183,16 +183,21 @@ class Row:
     @property
     def span(self) -> Int[Tensor, " m"]:
         """The first run of open positions of the block, without one that the block before predicts."""
-        position = self.open
-        position = position[~self.carried(position)]
-        return position[position - position[:1] == torch.arange(len(position))]
+        places = [place for place in self.open.tolist() if not (self.task.shift and place == self._first)]
+        return torch.tensor([place for i, place in enumerate(places) if place == places[0] + i], dtype=torch.long)
 
     @property
     def written(self) -> Int[Tensor, " m"]:
         """Positions of the block under way that hold a token of the answer which a pass over the block predicts."""
         position = torch.arange(max(self.block.start, self.prompt_length), self.block.stop)
-        position = position[self.tokens[position] != self.task.mask]
-        return position[~self.carried(position)]
+        return position[(self.tokens[position] != self.task.mask) & ~self.carried(position)]
+
+    def before_end(self, held: Int[Tensor, " T"]) -> Int[Tensor, " m"]:
+        """Open positions of the block as `held` has it, before an end that stands there: what is behind is no text."""
+        inside, start = held[self.block].tolist(), self.block.start
+        ends = (i for i, token in enumerate(inside) if token in self.task.ends and start + i >= self.prompt_length)
+        known = inside[: next(ends, len(inside))]
+        return torch.tensor([start + i for i, token in enumerate(known) if token == self.task.mask], dtype=torch.long)
 
     def behind(self, drafts: Int[Tensor, " m"]) -> Int[Tensor, " s"]:
         """The block behind this one, if it sees this one, filled with `drafts`, as it is stored; none behind an end."""
@@ -213,7 +218,7 @@ class Row:
 
     def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
         """Make tokens final; go on to the next block when this one is full."""
-        self.tokens[torch.tensor(position, dtype=torch.long)] = torch.tensor(token, dtype=torch.long)
+        self._held[position] = token
         self.move_on()
 
     def write(self, position: Int[Tensor, " m"], answer: Sequence[int]) -> bool:
@@ -222,9 +227,8 @@ class Row:
         The answer has a token for every position, and then 1 or 0 for each.
         """
         places = position.tolist()
-        chosen = [(place, answer[i]) for i, place in enumerate(places) if answer[len(places) + i]]
-        for place, token in chosen:
-            self._held[place] = token
+        chosen = {place: answer[i] for i, place in enumerate(places) if answer[len(places) + i]}
+        self._held[[*chosen]] = [*chosen.values()]
         return bool(chosen)
 
     def decision(
@@ -282,13 +286,13 @@ class Row:
 
         From now on that counts as stored, so whoever makes the request has to send it.
         """
-        drafts = self.tokens[layout.position[: layout.drafted]] == self.task.mask
-        lead = self._lead(role)
-        before = torch.arange(lead.start, lead.stop)
-        tokens = torch.cat([self.tokens[lead].expand(len(layout.tokens), -1), layout.tokens], 1)
-        position, read = torch.cat([before, layout.position]), layout.read + len(before)
-        fed = Layout(tokens=tokens, position=position, read=read, seen=layout.seen)
-        return self._request(fed, lead, mode, role, drafts.nonzero().flatten().tolist())
+        lead, fed = self._lead(role), layout
+        if lead.start < lead.stop:
+            before = torch.arange(lead.start, lead.stop)
+            tokens = torch.cat([self.tokens[lead].expand(len(layout.tokens), -1), layout.tokens], 1)
+            position, read = torch.cat([before, layout.position]), layout.read + len(before)
+            fed = replace(layout, tokens=tokens, position=position, read=read)
+        return self._request(fed, lead, mode, role)
 
     def _lead(self, role: Role) -> slice:
         """What is finished but not stored by the model of this role; from now on it counts as stored."""
@@ -297,26 +301,24 @@ class Row:
         stored, self._stored[role] = self._stored.get(role, 0), self._first
         return slice(stored, self._first)
 
-    def _request(self, fed: Layout, lead: slice, mode: str, role: Role, drafts: Collection[int] = ()) -> BlockForward:
-        """A request for what is fed, which begins with the `lead`; masks and `drafts` are of what is behind it."""
-        position, keep = fed.position, lead.stop - lead.start
-        if self._causal and not self.task.full:
-            inside = (position - self._first).clamp_(min=0)
-            seen = masks.block_causal(position - inside + inside // self.size, 1)
-        else:
-            seen = masks.block_causal(position, self._whole if self.task.full else self.size)
-        if fed.seen is not None:
-            seen[keep:, keep:] = fed.seen
-        labels = partial(self._labels, fed, keep, drafts)
+    def _request(self, fed: Layout, lead: slice, mode: str, role: Role) -> BlockForward:
+        """A request for what is fed, which begins with the `lead`; masks and drafts are of what is behind it."""
+        position, keep, seen = fed.position, lead.stop - lead.start, fed.seen
+        size, causal = (self._whole, False) if self.task.full else (self.size, self._causal)
+        if seen is None:
+            seen = masks.block_causal(len(position), size, keep, causal=causal)
+        elif keep:
+            seen = masks.behind(masks.block_causal(keep, size, keep, causal=causal), seen)
+        labels = partial(self._labels, fed, keep, self._masked if fed.drafted else ())
         return BlockForward(fed.tokens, position, fed.read, lead.start, seen, keep, labels=labels, role=role, mode=mode)
 
-    def _labels(self, fed: Layout, keep: int, drafts: Collection[int]) -> tuple[str, ...]:
+    def _labels(self, fed: Layout, keep: int, open_: Collection[int]) -> tuple[str, ...]:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
         names = []
         both = zip(fed.position[keep:].tolist(), fed.tokens[0, keep:].tolist(), strict=True)
         for i, (place, token) in enumerate(both):
             final = "P" if place < self.prompt_length else "T"
-            letter = "M" if token == self.task.mask else "D" if i in drafts else final
+            letter = "M" if token == self.task.mask else "D" if i < fed.drafted and place in open_ else final
             names.append(f"{letter}{place if letter == 'P' else place - self.prompt_length}")
         return tuple(names)
 

@@ -41,35 +41,34 @@ class Drafts:
 
 def _temporal(row: Row, drafts: Drafts, rope_copy: bool) -> Layout:
     """[final tokens | D | M | masks that were not drafted], eq. 1. Final tokens and those masks see M, but not D."""
-    left = row.open[~torch.isin(row.open, drafts.position)]
-    seen = masks.amid(masks.temporal(torch.arange(len(drafts.token))), len(_final(row)), len(left))
-    return _copies(row, drafts, rope_copy, left, seen)
+    drafted = drafts.position.tolist()
+    left = [place for place in row.open.tolist() if place not in drafted]
+    return _copies(row, drafts, rope_copy, left, masks.temporal(len(drafted), len(_final(row)), len(left)))
 
 
 def _twofold(row: Row, drafts: Drafts, rope_copy: bool) -> Layout:
     """[final tokens | D | M], where a copy sees the drafts before it and itself."""
-    final = _final(row)
-    lead = torch.ones(len(final), len(final), dtype=torch.bool)
-    seen = masks.behind(lead, masks.verifier(len(drafts.token), 0))
-    return _copies(row, drafts, rope_copy, row.open[:0], seen)
+    lead = torch.ones(len(_final(row)), len(_final(row)), dtype=torch.bool)
+    return _copies(row, drafts, rope_copy, [], masks.behind(lead, masks.verifier(len(drafts.token), 0)))
 
 
-def _final(row: Row) -> Tensor:
-    """Positions of the block under way that hold a token."""
-    inside = torch.arange(row.block.start, row.block.stop)
-    return inside[row.tokens[inside] != row.task.mask]
+def _final(row: Row) -> dict[int, int]:
+    """Tokens of the block under way by position."""
+    held = enumerate(row.tokens[row.block].tolist(), row.block.start)
+    return {place: token for place, token in held if token != row.task.mask}
 
 
-def _copies(row: Row, drafts: Drafts, rope_copy: bool, left: Tensor, seen: Tensor) -> Layout:
-    final, gamma = _final(row), len(drafts.token)
-    copies = drafts.position if rope_copy else row.block.stop + torch.arange(gamma)
-    open_ = torch.full((gamma + len(left),), row.task.mask)
+def _copies(row: Row, drafts: Drafts, rope_copy: bool, left: list[int], seen: Tensor) -> Layout:
+    final, drafted, behind = _final(row), drafts.position.tolist(), row.block.stop
+    copies = drafted if rope_copy else range(behind, behind + len(drafted))
+    tokens = [*final.values(), *drafts.token.tolist(), *[row.task.mask] * (len(drafted) + len(left))]
+    first = len(final) + len(drafted)
     return Layout(
-        tokens=torch.cat([row.tokens[final], drafts.token, open_])[None],
-        position=torch.cat([final, drafts.position, copies, left]),
-        read=len(final) + gamma + torch.arange(gamma),
+        tokens=torch.tensor([tokens]),
+        position=torch.tensor([*final, *drafted, *copies, *left]),
+        read=torch.arange(first, first + len(drafted)),
         seen=seen,
-        drafted=len(final) + gamma,
+        drafted=first,
     )
 
 
@@ -81,8 +80,7 @@ def _rows(row: Row, drafts: Drafts, _: bool) -> Layout:
     places = drafts.position - row.block.start
     for r in range(gamma):
         tokens[r, places[:r]] = drafts.token[:r]
-    seen = torch.ones(len(position), len(position), dtype=torch.bool)
-    return Layout(tokens=tokens, position=position, read=places, seen=seen)
+    return Layout(tokens=tokens, position=position, read=places, seen=None)
 
 
 LAYOUTS: Final = {"eq1": _temporal, "exact": _rows, "2L": _twofold}

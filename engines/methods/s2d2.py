@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
+from torch.nn.functional import pad
 
 from engines.config import ConfigError, Knob
 from engines.diffusion_lm import routing, s2d2_layouts, unmasking
@@ -17,6 +18,7 @@ from engines.diffusion_lm.sequence import Row, TextTask, propose
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Part, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
 from engines.sampling.verification import divergences, verify
+from engines.sampling.verification import fates as judged
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -89,7 +91,7 @@ class FilledSpan:
     token: Int[Tensor, " m"]
     confidence: Float[Tensor, " m"]
     probs: Float[Tensor, "m V"]
-    estimate: Float[Tensor, " L"]
+    route: routing.Route
 
 
 def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
@@ -119,7 +121,8 @@ def _draft(
     row: Row, config: Config, chance: Chance, memory: routing.Memory, iteration: int, least: int
 ) -> Part[tuple[FilledSpan | None, routing.Route, Tensor]]:
     """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
-    position, span, written = row.open, row.span, row.written[: None if config.edit < 1 else 0]
+    position, span, number = row.open, row.span, row.number
+    written = row.written if config.edit < 1 else position[:0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
     all_probs = ask_probs((yield row.look(seen=s2d2_layouts.drafting(row, config), read=both)))
     probs, places, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
@@ -132,20 +135,19 @@ def _draft(
     carried = to_device(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
-    fate = unmasking.fates(chosen, ruled & (confidence <= config.threshold))
     repaired, _, edited = repair(all_probs[count:], row.tokens[written], config.edit)
     after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited])
     answer = yield Decision(
         places - row.prompt_length,
         after,
-        torch.cat([fate, fates(edited)]),
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
         probs=all_probs,
-        signals={"block": row.number, "open": count, "committed": chosen.sum(), **route.signals},
         details=lambda: {
+            "fate": torch.cat([unmasking.fates(chosen, ruled & (confidence <= config.threshold)), fates(edited)]),
             "numbers": {"confidence": confidence, "margin": routing.margin(probs)}
             | {"entropy_share": routing.entropy_share(probs)}
-            | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate])}
+            | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate()])},
+            "signals": {"block": number, "open": count, "committed": chosen.sum(), **route.signals()},
         },
     )
     *numbers, verify = ask_numbers(answer)
@@ -154,7 +156,7 @@ def _draft(
         return None, route, chosen.sum()
     filled, left = row.tokens.clone(), slice(first, count)
     filled[position] = torch.tensor(numbers[:count])
-    drafts = FilledSpan(span, filled, places[left], token[left], confidence[left], probs[left], route.estimate)
+    drafts = FilledSpan(span, filled, places[left], token[left], confidence[left], probs[left], route)
     return drafts, route, chosen.sum()
 
 
@@ -168,14 +170,14 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
     passed = torch.arange(count, device=x.device) <= verdict.rejection
     ends = passed & torch.isin(verdict.token, to_device(torch.tensor(row.task.ends, dtype=x.dtype), x.device))
     passed &= ends.cumsum(0) == ends  # what stands behind the end is not decoded
-    kept = torch.cat([passed, torch.zeros_like(x[count:], dtype=torch.bool)])
+    more = (0, len(x) - count)
+    kept = pad(passed, more)
     topped = unmasking.top_up(drafts.confidence, kept, least)
-    fate = torch.cat([torch.where(passed, verdict.fate, FATE_CODES[Fate.DISCARDED]), 0 * x[count:] + NO_ENTRY])
     token = torch.cat([torch.where(passed, verdict.token, x[:count]), x[count:]])
+    gained = (kept | topped).sum()
     answer = yield Decision(
         drafts.position - row.prompt_length,
         token,
-        torch.where(topped, FATE_CODES[Fate.UNMASKED], fate),
         readback=torch.cat([token, (kept | topped).long()]),
         draft=x[:count],
         p=p,
@@ -183,8 +185,13 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
         probs=torch.cat([p, drafts.probs[count:]]),
         accept_prob=verdict.accept_prob,
         coin=verdict.coin,
-        signals={"block": row.number, "open": len(x), "committed": (kept | topped).sum()},
-        details=lambda: {"numbers": {"estimate": drafts.estimate, **divergences(x[:count], q, p)}},
+        signals={"block": row.number, "open": len(x), "committed": gained},
+        details=lambda: {
+            "fate": pad(
+                torch.where(passed, judged(verdict.rejection, count), FATE_CODES[Fate.DISCARDED]), more, value=NO_ENTRY
+            ).masked_fill_(topped, FATE_CODES[Fate.UNMASKED]),
+            "numbers": {"estimate": drafts.route.estimate(), **divergences(x[:count], q, p)},
+        },
     )
     row.write(row.open, ask_numbers(answer))
-    return (kept | topped).sum()
+    return gained

@@ -6,7 +6,7 @@ over [D | M], the drafted tokens and a mask copy of each, under a mask of time; 
 
 from dataclasses import dataclass
 from itertools import count
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, Text
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, Part, ask_numbers, ask_probs
 from engines.sampling.chance import Chance, Draw
-from engines.sampling.verification import divergences, verify
+from engines.sampling.verification import divergences, fates, verify
 from engines.to_device import to_device
 from traces.schema import Fate
 
@@ -116,7 +116,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
             continue
         held = row.tokens.clone()
         drafts: list[Chosen] = []
-        while (made := len(drafts)) < gamma and len(open_ := _wanted(row, held)):
+        while (made := len(drafts)) < gamma and len(open_ := row.before_end(held)):
             pick = Pick(config, chance, next(passes), made, gamma - made if config.draft_threshold < 1 else 1)
             drafts += yield from _draft(row, held, open_, pick)
         position, tokens, q = zip(*drafts, strict=True)
@@ -125,23 +125,15 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     return row.tokens[row.prompt_length :]
 
 
-def _wanted(row: Row, held: Tensor) -> Tensor:
-    """Open positions of the block as `held` has it, short of an end that stands there: what is behind it is no text."""
-    ends = torch.isin(held[row.prompt_length :], torch.tensor(row.task.ends, dtype=torch.long)).nonzero()
-    before = row.prompt_length + int(ends[0]) if len(ends) else len(held)
-    open_: Tensor = (held[row.block] == row.task.mask).nonzero().squeeze(1) + row.block.start
-    return open_[open_ < before]
-
-
 def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part[list[Chosen]]:
     """One pass of the drafter over the block as `held` has it; the surest of the open positions take tokens.
 
     Positions are chosen by their distributions, not by the tokens drawn there: a choice that favours likely draws would
     make the token's distribution another than q.
     """
-    position, size = torch.arange(row.block.start, row.block.stop), row.block.stop - row.block.start
-    seen, read = torch.ones(size, size, dtype=torch.bool), open_ - row.block.start
-    layout = Layout(tokens=held[None, position], position=position, read=read, seen=seen, drafted=size)
+    position, read = torch.arange(row.block.start, row.block.stop), open_ - row.block.start
+    tokens = held[None, row.block].clone()
+    layout = Layout(tokens=tokens, position=position, read=read, seen=None, drafted=len(position))
     drafts = yield from _choose(row, row.feed(layout, "small_draft", "draft"), open_, pick)
     for place, token, _ in drafts:
         held[place] = token
@@ -153,23 +145,26 @@ def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> 
     probs = ask_probs((yield request))
     position, best = to_device(position, probs.device), probs.max(-1).values
     surest = best.argmax()[None] if pick.most == 1 else best.argsort(descending=True, stable=True)[: pick.most]
-    here, probs, slot = position[surest], probs[surest], torch.arange(len(surest), device=probs.device)
-    kept = (best[surest] >= pick.config.draft_threshold) | (slot == 0)
+    here, probs, count = position[surest], probs[surest], len(surest)
+    kept = best[surest] >= pick.config.draft_threshold
+    kept[0] = True
     draw, greedy = Draw("draft", pick.number, here), pick.config.mode == "greedy"
     token = probs.argmax(-1) if greedy else pick.chance.categorical(probs, draw, where=kept)
     fate = FATE_CODES[Fate.FALLBACK if pick.order is None else Fate.DRAFTED]
     answer = yield Decision(
         here - row.prompt_length,
         token,
-        torch.where(kept, fate, NO_ENTRY),
         readback=torch.cat([kept.sum()[None], here, token]),
         probs=probs,
-        numbers={"confidence": probs.gather(1, token[:, None]).squeeze(1)}
-        | ({} if pick.order is None else {"order": pick.order + slot.to(probs.dtype)}),
         signals={"block": row.number, "open": len(position), "committed": float(pick.order is None)},
+        details=lambda: {
+            "fate": torch.where(kept, fate, NO_ENTRY),
+            "numbers": {"confidence": probs.gather(1, token[:, None]).squeeze(1)}
+            | ({} if pick.order is None else {"order": pick.order + torch.arange(count, dtype=probs.dtype)}),
+        },
     )
-    count, *chosen = ask_numbers(answer)
-    return list(zip(chosen[:count], chosen[len(slot) :], probs, strict=False))
+    most, *chosen = ask_numbers(answer)
+    return list(zip(chosen[:most], chosen[count:], probs, strict=False))
 
 
 def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: int) -> Part[None]:
@@ -177,24 +172,26 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
     gamma = len(drafts.token)
     probs = ask_probs((yield row.feed(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))
     p = probs.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else probs
-    rank = torch.arange(gamma) if config.order == "draft" else drafts.position.argsort()
-    on = to_device(rank, p.device)
-    position, x = to_device(drafts.position[rank], p.device), to_device(drafts.token[rank], p.device)
-    q, p = drafts.q[on], p[on]
+    rank: Any = slice(None) if config.order == "draft" else to_device(drafts.position.argsort(), p.device)
+    position, x = (to_device(column, p.device)[rank] for column in (drafts.position, drafts.token))
+    q, p = drafts.q[rank], p[rank]
     verdict = verify(x, (q, p), config.verdict, chance, Draw("verify", number, position))
+    block, left = row.number, len(row.open)
     answer = yield Decision(
         position - row.prompt_length,
         verdict.token,
-        verdict.fate,
-        readback=torch.cat([verdict.rejection[None], verdict.token]),
+        readback=torch.cat([verdict.rejection[None], position, verdict.token]),
         draft=x,
         p=p,
         q=q,
         probs=p,
         accept_prob=verdict.accept_prob,
         coin=verdict.coin,
-        signals={"block": row.number, "open": len(row.open), "committed": (verdict.rejection + 1).clamp(max=gamma)},
-        details=lambda: {"numbers": {"order": on.to(p.dtype), **divergences(x, q, p)}},
+        details=lambda: {
+            "fate": fates(verdict.rejection, gamma),
+            "numbers": {"order": torch.arange(gamma, dtype=p.dtype, device=p.device)[rank], **divergences(x, q, p)},
+            "signals": {"block": block, "open": left, "committed": (verdict.rejection + 1).clamp(max=gamma)},
+        },
     )
-    rejection, *token = ask_numbers(answer)
-    row.fill(drafts.position[rank].tolist()[: rejection + 1], token[: rejection + 1])
+    rejection, *final = ask_numbers(answer)
+    row.fill(final[:gamma][: rejection + 1], final[gamma:][: rejection + 1])

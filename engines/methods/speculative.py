@@ -85,7 +85,7 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
 def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
     chance.same_noise = config.same_noise
-    done = torch.empty(0, dtype=torch.long, device=task.device)
+    done, place = torch.empty(0, dtype=torch.long, device=task.device), torch.arange(task.length, device=task.device)
     context, kept, least = list(task.prompt), (0, 0), _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1)
     copied_to = len(context)
     longest = config.lookup_gamma if config.drafter == "lookup-eagle" and config.gamma else config.gamma
@@ -96,8 +96,8 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
         most = task.length - n - 1
         if config.drafter in EAGLES and not iteration:
             most = 0  # the target has yet to read the prompt
-        place = _look_up(context, copied_to, least)
-        copied = context[place : place + min(lengths["lookup"], most)]
+        found = _look_up(context, copied_to, least)
+        copied = context[found : found + min(lengths["lookup"], most)]
         by = "lookup" if copied or config.drafter == "lookup" else "draft"
         if by == "draft":
             x, q = yield from _draft(task, done, min(lengths["draft"], most), kept[1], chance)
@@ -105,35 +105,32 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
             x, q = _certain(copied, task)
         W = len(x)
 
-        # Verify all drafts in one pass.
+        # Verify all drafts in one pass. Behind them nothing is drafted, q is 0.
         request = Forward(torch.cat([done, x]), done=n, cached=kept[0], mode="verify" if W else "causal")
         p = ask_probs((yield request))  # [W + 1, V]
-        position = torch.arange(n, n + W + 1, device=task.device)
-        verdict = verify(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
+        position = place[n : n + W + 1]
+        verdict = verify(x, q[:W], p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
         r = verdict.rejection
 
         # The token behind the accepted drafts.
-        slot = torch.arange(W + 1, device=task.device)
-        behind = Draw("residual", iteration, position)
-        drawn = redraw(torch.zeros_like(x), q, p[:W], chance, behind.at(slot[:W]), slot[:W] == r)
-        bonus = chance.categorical(p[W:], behind.at(slot[W:]), where=slot[W:] == r)
-        after = torch.cat([torch.where(slot[:W] < r, x, drawn), bonus])
-
-        gain, over = cut_at_end(task, after, r + 1)
+        slot = place[: W + 1]
+        drawn = redraw(torch.zeros_like(position), q, p, chance, Draw("residual", iteration, position), slot == r)
+        after = torch.cat([torch.where(slot[:W] < r, x, drawn[:W]), drawn[W:]])
         answer = yield Decision(
             position,
             after,
-            readback=torch.cat([gain[None], over[None], after]),
+            readback=torch.cat([r[None], after]),
             draft=x,
             p=p[:W],
-            q=q,
+            q=q[:W],
             accept_prob=verdict.accept_prob,
             coin=verdict.coin,
-            details=partial(_details, gain, r, W),
+            details=partial(_details, task, after, r, W),
         )
-        gained, stop, *tokens = ask_numbers(answer)
-        done, ended = torch.cat([done, after[:gained]]), bool(stop)
-        context, copied_to = context + tokens[:gained], place + gained
+        kept_drafts, *tokens = ask_numbers(answer)
+        gained = next((i for i in range(kept_drafts) if tokens[i] in task.ends), kept_drafts) + 1
+        done, ended = torch.cat([done, after[:gained]]), tokens[gained - 1] in task.ends
+        context, copied_to = context + tokens[:gained], found + gained
         kept = (n + gained - 1, min(n + gained, n + W) - 1)
         if config.adaptive and W:
             lengths[by] = min(max(lengths[by] + (2 if gained > W else -1), 1), MOST_DRAFTS)
@@ -142,27 +139,27 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
 
 
 def _draft(task: Task, done: Tensor, count: int, kept: int, chance: Chance) -> Part[tuple[Tensor, Tensor]]:
-    """Draw at most `count` drafts [W] from the drafter one pass each, with their distributions [W, V].
+    """Draw at most `count` drafts [W], one pass of the drafter each, with their distributions and zeros [W + 1, V].
 
     A draft that ends the text is the last one. `kept` final tokens went through the drafter before.
     """
-    tokens, probs = done, [torch.empty(0, task.vocabulary, dtype=torch.float64, device=done.device)]
-    for _ in range(count):
-        n = len(tokens)
+    tokens, probs = done, list[Tensor]()
+    drafted = torch.full((1,), FATE_CODES[Fate.DRAFTED], device=done.device)
+    for n in range(len(done), len(done) + count):
         q = ask_probs((yield Forward(tokens, done=n, cached=max(kept, 0), role="draft", mode="draft")))  # [1, V]
         position = torch.full((1,), n, device=done.device)
         token = chance.categorical(q, Draw("draft", n, position))
-        drafted = torch.full_like(position, FATE_CODES[Fate.DRAFTED])
         (drawn,) = ask_numbers((yield Decision(position, token, drafted, readback=token, probs=q)))
         tokens, kept = torch.cat([tokens, token]), n
         probs.append(q)
         if drawn in task.ends:
             break
-    return tokens[len(done) :], torch.cat(probs)
+    nothing = torch.zeros(1, task.vocabulary, dtype=torch.float64, device=done.device)
+    return tokens[len(done) :], torch.cat([*probs, nothing])
 
 
-def _details(gain: Tensor, r: Tensor, W: int) -> dict[str, Tensor]:
-    return {"fate": fates_up_to(gain, fates_and_bonus(r, W))}
+def _details(task: Task, after: Tensor, r: Tensor, W: int) -> dict[str, Tensor]:
+    return {"fate": fates_up_to(cut_at_end(task, after, r + 1)[0], fates_and_bonus(r, W))}
 
 
 def _look_up(context: Sequence[int], copied_to: int, least: int) -> int:
@@ -182,7 +179,7 @@ def _look_up(context: Sequence[int], copied_to: int, least: int) -> int:
 
 
 def _certain(tokens: Sequence[int], task: Task) -> tuple[Tensor, Tensor]:
-    """Drafts x [W] that were looked up, and their distributions q [W, V]: 1 at the draft."""
+    """Drafts x [W] that were looked up, and their distributions q [W + 1, V]: 1 at the draft, and zeros behind."""
     x = to_device(torch.tensor(tokens, dtype=torch.long), task.device)
-    q = torch.zeros(len(x), task.vocabulary, dtype=torch.float64, device=task.device)
+    q = torch.zeros(len(x) + 1, task.vocabulary, dtype=torch.float64, device=task.device)
     return x, q.scatter_(1, x[:, None], 1.0)

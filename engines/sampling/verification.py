@@ -22,7 +22,6 @@ class Verdict:
 
     token: Int[Tensor, " W"]
     """The draft where it was kept, what takes its place at the first rejection; behind it the draft that is dropped."""
-    fate: Int[Tensor, " W"]
     rejection: Int[Tensor, ""]
     """Place of the first rejection; W when there is none."""
     accept_prob: Float[Tensor, " W"] | None
@@ -43,7 +42,6 @@ def verify(
     `tempering` is an exponent of p/q; below 1 more drafts pass, at 0 all do (S2D2, App. A.8).
     """
     q, p = probs
-    slot = torch.arange(len(x), device=x.device)
     if rule == "match":
         best, accept_prob, coin = p.argmax(-1), None, None
         kept = x == best
@@ -52,11 +50,11 @@ def verify(
         accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).pow(tempering).clamp(max=1.0)
         kept, coin = chance.keep(accept_prob, Draw("verify", draw.iteration, draw.position), until_rejection=True)
     r = first_rejection(kept)
+    lost = torch.arange(len(x), device=x.device) == r
     if rule != "match":
         at = Draw("residual", draw.iteration, draw.position)
-        lost = slot == r
         best = redraw(x, q, p, chance, at, lost) if rule == "ratio" else chance.categorical(p, at, where=lost)
-    return Verdict(torch.where(slot == r, best, x), fates(r, len(x)), r, accept_prob, coin)
+    return Verdict(torch.where(lost, best, x), r, accept_prob, coin)
 
 
 def fates(r: Int[Tensor, ""], W: int) -> Int[Tensor, " W"]:

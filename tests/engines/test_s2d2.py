@@ -60,7 +60,7 @@ def one_by_one(model: TinyLM, row: Row, filled: Tensor) -> Tensor:
         if not row.task.shift:
             tokens[-1] = MASK
         last = torch.tensor([len(position) - 1])
-        layout = Layout(tokens=tokens[None], position=position, read=last, seen=masks.block_causal(position, 1))
+        layout = Layout(tokens=tokens[None], position=position, read=last, seen=masks.block_causal(len(position), 1))
         logits.append(session.logits({0: again.feed(layout, "verify")})[0, 0, 0, 0])
     return torch.stack(logits)
 
@@ -369,17 +369,17 @@ def test_a_router_decides_at_its_threshold(values: dict[str, object], confidence
 def test_scores_are_expected_drafts_less_the_cost(scoring: str, cost: float, confident: int, score: float) -> None:
     seen = view([1.0, 0.5], confident)
     taken = routing.route(settings(router="score", scoring=scoring, cost=cost), seen, routing.fresh(settings(), CPU))
-    assert float(taken.signals["score"]) == score
-    assert float(taken.signals["expected_accepted"]) == 1.5
+    assert float(taken.signals()["score"]) == score
+    assert float(taken.signals()["expected_accepted"]) == 1.5
     assert bool(taken.verify) == (score >= 0)
-    assert taken.estimate.tolist() == [1.0, 0.5]
+    assert taken.estimate().tolist() == [1.0, 0.5]
 
 
 def test_nothing_is_decided_without_a_span() -> None:
     config = settings(router="bandit")
     taken = routing.route(config, view([]), routing.fresh(config, CPU))
     assert not taken.verify
-    assert not taken.signals
+    assert not taken.signals()
     assert routing.learn(taken, torch.tensor(1)) is taken.memory
 
 
@@ -389,7 +389,7 @@ def test_hysteresis_switches_late_both_ways() -> None:
     for score in (0.9, 1.0, 0.6, 0.5, 0.4, 0.9, 1.2, 0.0):
         taken = routing.route(config, view([min(score, 1.0), max(score - 1.0, 0.0)]), memory)
         memory = routing.learn(taken, torch.tensor(1))
-        assert bool(memory.switch) == bool(taken.verify) == bool(taken.signals["switch"])
+        assert bool(memory.switch) == bool(taken.verify) == bool(taken.signals()["switch"])
         verified.append(bool(taken.verify))
     assert verified == [False, True, True, True, False, False, True, False]
 
@@ -403,9 +403,9 @@ def test_the_bandit_takes_the_better_arm_unless_it_is_curious() -> None:
     assert not decide(calm, view([0.5]), memory)
     taken = routing.route(curious, view([0.5]), memory)
     assert taken.verify
-    assert float(taken.signals["bucket_visits"]) == 12
-    assert float(taken.signals["bandit_mean"]) == 1.5
-    assert float(taken.signals["bandit_bound"]) == pytest.approx(1.5 + 2 * math.sqrt(math.log(13) / 2))
+    assert float(taken.signals()["bucket_visits"]) == 12
+    assert float(taken.signals()["bandit_mean"]) == 1.5
+    assert float(taken.signals()["bandit_bound"]) == pytest.approx(1.5 + 2 * math.sqrt(math.log(13) / 2))
 
 
 def plain_choice(rewards: Sequence[Sequence[float]], t: int, beta: float) -> int:
@@ -445,5 +445,5 @@ def test_the_bandit_decides_as_its_formula_written_out(beta: float) -> None:
 def test_buckets(bins: str, count: int, progress: float, entropy: float, bucket: int) -> None:
     config = settings(router="bandit", bins=bins)
     taken = routing.route(config, view([0.5] * count, progress=progress, entropy=entropy), routing.fresh(config, CPU))
-    assert taken.signals["bucket"] == bucket
+    assert taken.signals()["bucket"] == bucket
     assert len(taken.memory.visits) == math.prod(config.buckets)

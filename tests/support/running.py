@@ -54,7 +54,7 @@ class WholeTexts:
     def __call__(self, request: Any, temperature: float = 1.0) -> Tensor:
         past = self._finished[: request.finished]
         position = torch.cat([torch.arange(len(past)), request.position])
-        seen = masks.behind(masks.block_causal(torch.arange(len(past)), self._size), request.seen)
+        seen = masks.behind(masks.block_causal(len(past), self._size), request.seen)
         rows = [
             self._logits(torch.cat([past, row]), position, seen)[len(past) + request.read] for row in request.tokens
         ]

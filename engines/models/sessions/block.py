@@ -206,4 +206,4 @@ def _beside(fed: int, final: int, masks: int) -> tuple[Tensor, Tensor, Tensor]:
     """Places of [tokens that are fed, of which so many are `final` | masks], who is read, and who of them sees whom."""
     place = torch.cat([torch.arange(fed), final + torch.arange(masks)])
     read = fed + torch.arange(masks) if masks else torch.arange(final - 1, fed)
-    return place, read, verifier(fed, fed + 1 - masks, 1) if masks else block_causal(place, 1)
+    return place, read, verifier(fed, fed + 1 - masks, 1) if masks else block_causal(fed, 1)
