@@ -200,7 +200,7 @@ def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
     bucket: Tensor | None = None
     further: dict[str, Tensor] = {}
     if settings.router == "hysteresis":
-        verify = score() >= torch.where(memory.switch, settings.switch_off, settings.switch_on)
+        verify = torch.where(memory.switch, score() >= settings.switch_off, score() >= settings.switch_on)
         memory, further = replace(memory, switch=verify), {"switch": verify.double()}
     elif settings.router == "bandit":
         verify, bucket, further = _bandit(settings, view, memory)
