@@ -40,9 +40,9 @@ class CacheLayer(DynamicLayer):  # type: ignore[misc]
 def seat(
     holders: list[int], sequences: Collection[int], layers: Iterable[CacheLayer], rows: int = 1
 ) -> tuple[list[int], slice]:
-    """Let the sequences of a pass have rows that follow each other, so many each, and move few; in order, and the rows.
+    """Let the sequences of a pass have rows that follow each other; returns them in this order, and their rows.
 
-    `holders` are the sequences whose KV cache the rows hold, and change.
+    `holders` are the sequences whose KV cache the rows hold, `rows` each; as few as possible change places.
     """
     count, there = len(sequences), [holder in sequences for holder in holders]
     first = max(range(len(holders) - count + 1), key=lambda place: sum(there[place : place + count]))
