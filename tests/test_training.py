@@ -12,8 +12,10 @@ import torch
 from support.llamas import greedy, llama
 from torch import nn
 
+from engines.continuous.bridges import bridge
+from engines.continuous.denoising import along
 from engines.models.bundled.networks import SIZE, Tokenizer, Transformer, TransformerSize, condition_ids
-from engines.models.bundled.patch import PatchSize, PatchTransformer, condition_vectors
+from engines.models.bundled.patch import SIZES, PatchSize, PatchTransformer, condition_vectors
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, WATERS, Place
 from engines.models.bundled.video import FRAMES, MOTIONS
 from engines.models.eagle import Eagle, EagleSize
@@ -23,7 +25,7 @@ from training import loop, patch, scenes, scenes_data, smollm2_answers, smollm2_
 from training.image_ar import inputs
 from training.image_draft import compare, draw, inherit
 from training.image_tokenizer import Training
-from training.loop import Preset, Run, export, muon, parse
+from training.loop import Preset, Run, export, load_exported, muon, parse
 from training.scenes import GROUNDS
 from training.scenes_data import FEET, LOWEST_FLIGHT, STEP, TEST, TRAIN, background, compose
 from training.smollm2_answers import PARTS, Writer, prompts, store
@@ -212,6 +214,22 @@ def test_a_patch_transformer_starts_out_equal_to_the_one_it_is_copied_from() -> 
         embedded = codes.backbone.embed_tokens(condition_ids(LABELS)) + codes.position(positions)
         wanted = hidden_states(codes.backbone, positions, None, None, inputs_embeds=embedded)
         torch.testing.assert_close(grown(condition_vectors(LABELS), positions), wanted)
+
+
+def test_the_loss_of_a_mixture_is_the_share_of_its_drafts_that_the_target_rejects() -> None:
+    target, mixture = (load_exported(PatchTransformer(SIZES[k]), f"patch-{k}").eval() for k in ("target", "mixture"))
+    generator, token, labels = torch.Generator().manual_seed(0), torch.zeros(4, 144, 8), torch.tensor([[1, 2]] * 4)
+    with torch.no_grad():
+        by_the_targets_paths = patch.loss(mixture, token, labels, generator, target)
+        own, theirs = (patch.conditions(model, token, labels, generator)[1] for model in (mixture, target))
+        drafts = bridge(mixture.head(own), patch.SAMPLING)
+        noise = torch.randn(len(own), patch.SAMPLING.steps + 1, 8, generator=generator, dtype=torch.float64)
+        pick = torch.rand(2, len(own), generator=generator, dtype=torch.float64)
+        paths = drafts.walk(noise[:, :-1], pick[0])
+        states = torch.cat([paths.states, paths.last.draw(noise[:, -1], pick[1])[:, None]], 1)
+        judged = along(target.head.lean()(theirs, patch.SAMPLING.schedule), states, patch.SAMPLING)
+        ratio = judged.log_density(states[:, 1:].transpose(0, 1)).sum(0) - drafts.log_density(states)
+    assert abs(by_the_targets_paths - (1 - ratio.exp().clamp(max=1).mean())) < 0.05
 
 
 ASKED = [[5, 9, 12, 5, 9], [7, 3], [40, 41, 42, 43, 44, 45, 46], [1, 2, 3], [9, 9, 9, 30], [60]]

@@ -14,13 +14,16 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from engines.continuous.denoising import TIMESTEPS, respaced
+from engines.continuous.bridges import bridge
+from engines.continuous.denoising import TIMESTEPS, ContinuousSampling, respaced, walk
 from engines.continuous.gaussians import Gaussians
+from engines.models.bundled.listing import PATCHES
 from engines.models.bundled.networks import CODES, DRAFTER, Tokenizer, Transformer
 from engines.models.bundled.patch import (
     NOISE,
     PREFIX,
     SIZES,
+    WIDTH,
     MaskedPatchTransformer,
     PatchNetwork,
     PatchTokenizer,
@@ -44,6 +47,9 @@ REPEATS: Final = 4
 """Noise levels drawn for every token of a batch: the head is cheap beside the backbone."""
 ERROR_WEIGHT: Final = 0.1
 """Of the likelihood of the errors of the noise estimate, which sets the variances of the steps."""
+FROM_DATA: Final = 0.6
+"""Share of the budget in which a mixture learns from data; then it learns from paths that its target draws."""
+SAMPLING: Final = ContinuousSampling(last=dict(PATCHES)["last"])
 TOKENIZER: Final = "patch-tokenizer"
 SCHEDULE: Final = respaced(TIMESTEPS)
 
@@ -147,14 +153,35 @@ def estimated(
     return out, wanted, log_error.exp()
 
 
+@torch.no_grad()
+def drawn_paths(target: PatchNetwork, condition: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Paths x_T .. x_0 [M, S, D] that a target's head draws under conditions [M, H], and their log densities [M]."""
+    assert isinstance(target.head, ResidualHead)
+    shape = (len(condition), SAMPLING.steps + 1, WIDTH)
+    noise = torch.randn(shape, generator=generator, device=condition.device, dtype=torch.float64)
+    paths = walk(target.head.lean()(condition, SAMPLING.schedule), noise[:, :-1], SAMPLING, None)
+    states = torch.cat([paths.states, paths.last.draw(noise[:, -1], noise[:, -1, 0])[:, None]], 1)
+    return states, paths.whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
+
+
 def loss(
     model: PatchNetwork, token: Tensor, labels: Tensor, generator: torch.Generator, teacher: PatchNetwork | None
 ) -> Tensor:
-    """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 2]."""
-    if isinstance(model.head, MixtureHead):  # negative log likelihood per component, nats
+    """The loss of whole pictures: tokens [B, 144, 8] under labels [B, 2].
+
+    Of a mixture the negative log likelihood per component, nats; with a teacher the total variation of paths, which is
+    the share of drafts that it rejects, estimated by paths of the teacher's.
+    """
+    if isinstance(model.head, MixtureHead):
         learnt, condition = conditions(model, token, labels, generator)
         distribution: Gaussians = model.head(condition)
-        return -distribution.log_density(learnt.double()).mean().float() / token.shape[-1]
+        if teacher is None:
+            return -distribution.log_density(learnt.double()).mean().float() / token.shape[-1]
+        with torch.no_grad():
+            theirs = conditions(teacher, token, labels, generator)[1]
+        states, log_density = drawn_paths(teacher, theirs, generator)
+        ratio = bridge(distribution, SAMPLING).log_density(states) - log_density
+        return 1 - ratio.clamp(max=0).exp().mean().float()
     return diffusion_loss(*estimated(model, token, labels, generator, teacher))
 
 
@@ -216,7 +243,8 @@ def train_transformer(
         here = torch.Generator().manual_seed(seed * 1_000_003 + step)
         there = torch.Generator(device()).manual_seed(seed * 1_000_003 + step)
         token = noisy_tokens(mean, there)
-        run.update(loss(model, token, drop_conditions(labels, here).to(device()), there, teacher))
+        judge = None if isinstance(model.head, MixtureHead) and run.progress < FROM_DATA else teacher
+        run.update(loss(model, token, drop_conditions(labels, here).to(device()), there, judge))
     model.backbone.set_attn_implementation("sdpa")
 
 
@@ -226,22 +254,24 @@ def measure_transformer(
 ) -> dict[str, float | int]:
     """Errors on held-out pictures, with the same noise for every model."""
     mean, labels = encoded(tokenizer, HELD_OUT, TEST, 0)
-    chunks = list(zip(mean.split(100), labels.split(100), strict=True))
+    chunks, mixes = list(zip(mean.split(100), labels.split(100), strict=True)), isinstance(model.head, MixtureHead)
 
     def average(teacher: PatchNetwork | None) -> float:
         generator, total = torch.Generator(device()).manual_seed(0), 0.0
         for part, label in chunks:
             token, known = noisy_tokens(part, generator), label.to(device())
-            if isinstance(model.head, MixtureHead):
-                total += float(loss(model, token, known, generator, None))
+            if mixes:
+                total += float(loss(model, token, known, generator, teacher))
             else:
                 out, wanted, _ = estimated(model, token, known, generator, teacher)
                 total += float(F.mse_loss(out[0], wanted))
         return round(total / len(chunks), 4)
 
-    name = "negative_log_likelihood_nats" if isinstance(model.head, MixtureHead) else "squared_error_of_the_noise"
-    measured = {"held_out_images": len(labels), name: average(None)}
-    return measured if teacher is None else measured | {"squared_difference_from_target": average(teacher)}
+    error, difference = "squared_error_of_the_noise", "squared_difference_from_target"
+    if mixes:
+        error, difference = "negative_log_likelihood_nats", "rejected_by_the_target"
+    measured = {"held_out_images": len(labels), error: average(None)}
+    return measured if teacher is None else measured | {difference: average(teacher)}
 
 
 def main() -> None:
@@ -258,9 +288,8 @@ def main() -> None:
         export(run, title, measure_tokenizer(tokenizer, held), options, SCENES_LICENCE)
         return
     size, teacher, codes = SIZES[options.name], None, load_exported(Transformer(), "image-ar")
-    if options.name == "draft":
-        teacher = load_exported(PatchTransformer(SIZES["target"]), "patch-target").eval()
     if options.name in ("draft", "mixture"):
+        teacher = load_exported(PatchTransformer(SIZES["target"]), "patch-target").eval()
         codes = load_exported(Transformer(DRAFTER), "image-draft")
     tokenizer = load_exported(PatchTokenizer(), TOKENIZER).eval()
     model = (MaskedPatchTransformer if options.name == "masked" else PatchTransformer)(size).to(device())
