@@ -36,7 +36,7 @@ from traces.streams import piped
 DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 """Methods to choose from, the default first."""
 MODEL: Final = "patch-target"
-GAMMAS: Final = (1, 2, 4, 8, 16)
+GAMMAS: Final = (1, 2, 3, 4, 8, 16)
 BATCHES: Final = (1, 8)
 PICTURES: Final = 6
 DRAFTERS: Final = ("small", "mixture")

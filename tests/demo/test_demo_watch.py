@@ -92,7 +92,7 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     last = page.sampling["continuous-ar"].of["last"]
     patches, whole, released = opened("patch-target"), page.own["cspd-block"].of, page.own["cspd-release"].of
     assert patches[last]["value"] == 150 and patches[released["drafter"]]["value"] == "small"  # it has no other
-    assert [patches[whole[name]]["value"] for name in ("gamma", "drafter", "verdict")] == [2, "mixture", "maximal"]
+    assert [patches[whole[name]]["value"] for name in ("gamma", "drafter", "verdict")] == [3, "mixture", "maximal"]
     assert page.choose_model({page.model: "patch-mixture"})[last]["value"] == 0  # it takes no denoising steps
 
 

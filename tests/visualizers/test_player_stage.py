@@ -547,7 +547,7 @@ def test_a_vector_is_judged_by_the_last_denoising_step_and_by_all(page: Page, wi
         assert f"{step.numbers[name][entry]:.3f}".replace("-", "−") in note
 
 
-@pytest.mark.parametrize(("kind", "said"), [("field", "did not pay here."), ("mixture", "87 target passes instead")])
+@pytest.mark.parametrize(("kind", "said"), [("field", "did not pay here."), ("mixture", "74 target passes instead")])
 def test_the_terms_of_log_w_are_drawn_below_bells_if_there_are_any(page: Page, kind: str, said: str) -> None:
     shown, entry, step = judged(page, "continuous-field" if kind == "field" else "continuous-patch", f"cspd-{kind}")
     at(page, shown[0], "judge", 300)

@@ -68,7 +68,7 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
             *_DRAWS,
             "patch-draft",
             mixture="patch-mixture",
-            opens=(*PATCHES, ("drafter", "mixture"), ("gamma", 2), ("verdict", "maximal")),
+            opens=(*PATCHES, ("drafter", "mixture"), ("gamma", 3), ("verdict", "maximal")),
         ),
         ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, opens=PATCHES),
         ModelInfo("patch-mixture", "Small studio patch model, mixture of Gaussians", _VECTORS, *_DRAWS),
