@@ -66,14 +66,13 @@ def redrawn(row: int, draft: PathDensity, shape: torch.Size, most: int, chance: 
     while made < most:
         noise = chance.normal(at.part(f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
         coins = chance.uniform(at.part(f"coins {made}"), count)[0]
-        for half, coin in zip(noise.chunk(2), coins.chunk(2), strict=True):  # mostly the first two do
-            denoised = yield whole_paths(row, half)
-            log_p = denoised.whole.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
-            taken = coin < -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
-            if bool(taken.any()):
-                first = int(taken.long().argmax())
-                return anew(row, denoised.states[first : first + 1], made + first + 1)
-            made += len(half)
+        denoised = yield whole_paths(row, noise)
+        log_p = denoised.whole.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
+        taken = coins < -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
+        if bool(taken.any()):
+            first = int(taken.long().argmax())
+            return anew(row, denoised.states[first : first + 1], made + first + 1)
+        made += count
         count = min(2 * count, _LARGEST_ROUND, most - made)
     spare = chance.normal(at.part("spare"), width).unflatten(1, shape)
     denoised = yield whole_paths(row, spare)
