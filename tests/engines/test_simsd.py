@@ -262,6 +262,15 @@ def test_nothing_is_drafted_behind_an_end() -> None:
     assert met
 
 
+def test_an_end_that_stands_in_the_prompt_ends_no_text() -> None:
+    row = Row(cast(TextTask, tiny().make_task("abc", settings(block="8"))), 8)
+    places = list(range(row.prompt_length, 8))
+    row.tokens[1] = END
+    assert 0 < row.prompt_length < 6 and row.before_end(row.tokens).tolist() == places
+    row.tokens[6] = END
+    assert row.before_end(row.tokens).tolist() == places[:-2]
+
+
 def test_sure_drafts_share_a_pass() -> None:
     apart, together = (
         [len(step.position) for step in finish(job(draft_threshold=threshold)).steps if step.call.mode == "small_draft"]
