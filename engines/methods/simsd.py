@@ -160,7 +160,7 @@ def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> 
         details=lambda: {
             "fate": torch.where(kept, fate, NO_ENTRY),
             "numbers": {"confidence": probs.gather(1, token[:, None]).squeeze(1)}
-            | ({} if pick.order is None else {"order": pick.order + torch.arange(count, dtype=probs.dtype)}),
+            | ({} if pick.order is None else {"order": pick.order + torch.ones_like(best[:count]).cumsum(0) - 1}),
         },
     )
     most, *chosen = ask_numbers(answer)
