@@ -3,7 +3,8 @@
 A model is built where it runs, by its published config.json; nothing is fetched, and nothing is said about quality or
 acceptance. Ordinary decoding and a window, or a block, are timed pass by pass, and so is `generate` of transformers on
 the same decoder, if there is one, greedily and for as many tokens. A family that does not fit is left out with the
-reason. `--tiny` runs small networks of the same form, so that all of it can be tried on a CPU.
+reason. On a GPU the decoder alone is also replayed as a CUDA graph, without a KV cache: what is left without launches.
+`--tiny` runs small networks of the same form, so that all of it can be tried on a CPU.
 """
 
 import gc
@@ -229,7 +230,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in names:
         try:
             rows += list(measured(name, offered[name], device, dtype, chosen.passes))
-        except (ModelError, torch.OutOfMemoryError) as error:
+        except (ModelError, RuntimeError) as error:
             reason = f"Not run: {str(error).splitlines()[0]}"
             claims.append(Claim(name=f"{name}: seconds a pass", measured=None, reason=reason))
         gc.collect()
@@ -263,6 +264,11 @@ def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, 
         seconds = generating(built, passes)
         generate = {"method": "transformers' generate", "settings": "greedy, on the same decoder", "tokens_fed": 1}
         yield about | generate | {"seconds": seconds, "whole_seconds": seconds}
+    if built.causal is not None and device.type == "cuda":
+        for tokens in (1, WINDOW):
+            seconds = replayed(built.causal, tokens, device, passes)
+            graph = {"method": "CUDA graph", "settings": "the decoder alone, no KV cache", "tokens_fed": tokens}
+            yield about | graph | {"seconds": seconds, "whole_seconds": seconds}
 
 
 def generating(built: Built, passes: int) -> float:
@@ -284,6 +290,27 @@ def generating(built: Built, passes: int) -> float:
     with torch.inference_mode():
         seconds(WARM + 1)
         return statistics.median(seconds(WARM + passes) - seconds(WARM) for _ in range(3)) / passes
+
+
+def replayed(causal: Any, tokens: int, device: torch.device, passes: int) -> float:
+    """Seconds of a pass over so many tokens that is launched as one CUDA graph."""
+    words, graph, clock = torch.zeros(1, tokens, dtype=torch.long, device=device), torch.cuda.CUDAGraph(), Host()
+    with torch.inference_mode():
+        side = torch.cuda.Stream(device)  # where torch wants what is captured to have run before
+        side.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(side):
+            for _ in range(WARM):
+                causal(input_ids=words, use_cache=False)
+        torch.cuda.current_stream(device).wait_stream(side)
+        with torch.cuda.graph(graph):
+            causal(input_ids=words, use_cache=False)
+
+    def seconds() -> float:
+        begun = clock.mark(words)
+        graph.replay()
+        return float(clock.mark(words) - begun)
+
+    return statistics.median([seconds() for _ in range(WARM + passes)][WARM:])
 
 
 if __name__ == "__main__":
