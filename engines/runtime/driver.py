@@ -133,6 +133,8 @@ def open_session(jobs: Sequence[Job]) -> Session:
         ValueError: for a prompt or setting that the model refuses, or two models that speak of different tokens.
     """
     first = jobs[0]
+    if first.model.device.type == "cuda":  # cuDNN's attention makes a plan for every new length of a KV cache: 60 ms
+        torch.backends.cuda.enable_cudnn_sdp(False)
     tasks, guided, draft = [job.task for job in jobs], first.config.guided, first.draft
     session = first.model.start(tasks, guided)
     if draft is None:

@@ -79,6 +79,17 @@ def test_independent_positions_accept_every_seasoned_draft() -> None:
             assert not (fate is Fate.RESAMPLED and age)
 
 
+def test_attention_on_a_gpu_makes_no_plan_for_every_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bool] = []
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", asked.append)
+    one = job("scd")
+    session = open_session([one])
+    assert asked == []
+    monkeypatch.setattr(one.model, "device", torch.device("cuda"))
+    monkeypatch.setattr(type(one.model), "start", lambda *_: session)
+    assert open_session([one]) is session and asked == [False]
+
+
 def test_jobs_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(ValueError, match="one model and one config"):
         run_batch([job("scd"), job("scd", window=8)])
