@@ -27,7 +27,7 @@ from engines.methods.ar import Config
 from engines.models.catalog import load_model
 from engines.models.eagle import EagleSize
 from engines.models.fetching import folder_of
-from engines.models.lean import HalfLinear, Lean
+from engines.models.lean import HalfLinear, Lean, Linear, packs
 from engines.models.sessions.causal import SlotLayer, Slots
 from engines.protocol import Task
 from traces.files import whole
@@ -103,8 +103,8 @@ class Writer:
 
         `taps` are the layers behind which hidden states are kept.
         """
-        head = network.lm_head.weight
-        self._model, self._head, self._ends = Lean(network.model, HalfLinear), HalfLinear(head), torch.tensor(ends)
+        head, linear = network.lm_head.weight, HalfLinear if packs(HalfLinear) else Linear
+        self._model, self._head, self._ends = Lean(network.model, linear), linear(head), torch.tensor(ends)
         self._layers, self._taps = network.config.num_hidden_layers, taps
 
     @torch.inference_mode()
