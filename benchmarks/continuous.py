@@ -154,7 +154,7 @@ def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:
     model: Any = jobs[0].model
     if isinstance(model, ToyField):
         return {"spread": model.spread(tokens.double())}
-    pixels = model.pixels(tokens)
+    pixels = model.pixels(tokens).float().cpu()  # where the classifier is
     agree = as_asked(pixels, [one.prompt for one in jobs]).all(1).double()
     figures = {"prompt_agreement_percent": 100 * float(agree.mean())}
     return figures | ({"frechet_like": frechet(features(pixels), reference())} if len(jobs) > 1 else {})

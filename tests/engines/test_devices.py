@@ -11,6 +11,7 @@ from support import drawing, elsewhere
 from support.checkpoints import job, write
 from torch.utils._pytree import tree_leaves
 
+from benchmarks import continuous
 from engines.__main__ import main
 from engines.config import ConfigError
 from engines.methods import METHODS
@@ -21,6 +22,7 @@ from engines.models.memory import Needs, Room
 from engines.models.weights import Source
 from engines.runtime import estimate
 from engines.runtime.driver import Job, Run, open_session
+from engines.runtime.request import Request
 from traces import read
 
 PASSES = 6
@@ -47,6 +49,14 @@ def start(method: str, model_id: str, device: str | None) -> Run:
 
 MODEL_OF = {name: default_model(method.family) for name, method in METHODS.items()}
 MODEL_OF |= {name: "text-target" for name, method in METHODS.items() if method.family == "diffusion-lm"}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("there")
+def test_a_benchmark_judges_pictures_on_the_host() -> None:
+    with elsewhere.device():
+        jobs = [Request("continuous", "patch-draft", prompt).job() for prompt in ("a cat at night", "an owl")]
+        assert "frechet_like" in continuous.quality(jobs, torch.zeros(2, 144, 8))
 
 
 @pytest.mark.slow
