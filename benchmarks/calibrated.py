@@ -13,11 +13,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
+import torch
 
 from benchmarks._problems import held_out
 from benchmarks._results import Claim, Options, Row, at_most, finish
 from draftscope.calibrating import calibrate, fastest
 from draftscope.predicting import predict
+from engines.models.devices import resolve
 from engines.runtime.driver import run_batch
 from engines.runtime.request import Request
 from traces.streams import piped
@@ -40,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     chosen = Options("calibrated", __doc__, rounds=5).read(arguments)
     rows = compare((calibrate() for _ in range(chosen.rounds)), RUNS)
-    finish(chosen, "Times computed for this machine", claims(rows), rows)
+    finish(chosen, "Times computed for this machine", claims(rows), rows, torch.device(resolve()))
 
 
 def compare(devices: Iterable[Any], runs: Sequence[tuple[str, str, dict[str, Any]]]) -> list[Row]:

@@ -1,8 +1,9 @@
 """The pass model of `traces.hardware` compared with times that papers report (arXiv 2510.24211, 2411.11925).
 
 For every table the engine's overhead is fitted to ordinary decoding alone; every other row is computed from its number
-of passes. What the patch models that ship would take on an H100 is computed from the passes that benchmarks.continuous
-counted. Runs no model. Prints the tables of docs/hardware.md.
+of passes. Passes that benchmarks.gpu timed on an H100 stand beside computed ones. What the patch models that ship would
+take on an H100 is computed from the passes that benchmarks.continuous counted. Runs no model. Prints the tables of
+docs/hardware.md.
 """
 
 import json
@@ -136,10 +137,46 @@ def cspd_pairs() -> list[Pair]:
     ]
 
 
+def _rows(name: str) -> list[dict[str, Any]]:
+    """The rows of a result."""
+    text = (Path(__file__).parent / "results" / f"{name}.json").read_text(encoding="utf-8")
+    return list(json.loads(text)["rows"])
+
+
+TIMED: Final = (("eager", 1), ("eager", 32), ("CUDA graphs", 1), ("CUDA graphs", 32))
+"""Engines, and the tokens of a pass; two for ordinary decoding of SDAR, which has a mask beside its token."""
+
+
+def timed() -> dict[str, dict[tuple[str, int], tuple[float, float]]]:
+    """Milliseconds of a pass on an H100 by network and column of `TIMED`: measured by benchmarks.gpu, and computed."""
+    found: dict[str, dict[tuple[str, int], tuple[float, float]]] = {}
+    for row in _rows("gpu"):
+        engine = {"CUDA graph": "CUDA graphs", "transformers' generate": ""}.get(row["method"], "eager")
+        if row["family"] not in SIZES or not engine or row["method"] == "cspd" or row["settings"] == "block=1":
+            continue
+        size, column = SIZES[row["family"]], (engine, 32 if row["tokens_fed"] == 32 else 1)
+        steps = size.denoising_steps
+        work = Work(
+            query_tokens=row["tokens_fed"], judges=row["method"] == "scd", head_passes=steps, noisy_tokens=steps
+        )
+        computed = pass_cost(DEVICES["H100"], size, ENGINES[engine], work).seconds
+        found.setdefault(row["family"], {})[column] = 1e3 * row["whole_seconds"], 1e3 * computed
+    return found
+
+
+def timed_markdown() -> str:
+    """The table of docs/hardware.md on measured passes: measured and computed milliseconds by engine and tokens."""
+    head = ["network", *(f"{engine}, {tokens} token{'s' * (tokens > 1)}" for engine, tokens in TIMED)]
+    cells = {
+        name: ["{:.1f}, {:.1f}".format(*own[each]) if each in own else "" for each in TIMED]
+        for name, own in timed().items()
+    }
+    return table(head, [[name, *each] for name, each in cells.items()])
+
+
 def patch_rows() -> list[dict[str, Any]]:
     """What benchmarks.continuous counted, eight pictures a row."""
-    result = json.loads((Path(__file__).parent / "results" / "continuous.json").read_text(encoding="utf-8"))
-    return [row for row in result["rows"] if row["batch"] == 8]
+    return [row for row in _rows("continuous") if row["batch"] == 8]
 
 
 def patches(row: Mapping[str, Any], engine: Engine, batch: int) -> float:
@@ -162,14 +199,15 @@ def patches(row: Mapping[str, Any], engine: Engine, batch: int) -> float:
 
 
 def patch_markdown() -> str:
-    """The table of docs/hardware.md on the patch models: a row a drafter, verdict and draft length."""
+    """The table of docs/hardware.md on the patch models and the mixture: a row a verdict and draft length."""
     engines = [(ENGINES["eager"], 1), *((ENGINES["CUDA graphs"], batch) for batch in PATCH_BATCHES)]
-    head = ["drafter", "verdict", "γ", *(f"{engine.name}, {batch}" for engine, batch in engines)]
-    speeds = [(row, [f"{patches(row, engine, batch):.2f}" for engine, batch in engines]) for row in patch_rows()]
-    return table(head, [[row["drafter"], row["verdict"], str(row["gamma"]), *each] for row, each in speeds])
+    head = ["verdict", "γ", *(f"{engine.name}, {batch}" for engine, batch in engines)]
+    rows = [row for row in patch_rows() if row["drafter"] == "mixture"]
+    speeds = [(row, [f"{patches(row, engine, batch):.2f}" for engine, batch in engines]) for row in rows]
+    return table(head, [[row["verdict"], str(row["gamma"]), *each] for row, each in speeds])
 
 
 if __name__ == "__main__":
     reported = f"reported, in batches of {', '.join(map(str, CSPD_BATCHES))}"
     by_length = table(["γ", reported, "computed", "mean error"], _lines(cspd_pairs()))
-    print(markdown(), by_length, patch_markdown(), sep="\n\n")
+    print(markdown(), by_length, timed_markdown(), patch_markdown(), sep="\n\n")
