@@ -1,9 +1,8 @@
 """The pass model of `traces.hardware` compared with times that papers report (arXiv 2510.24211, 2411.11925).
 
 For every table the engine's overhead is fitted to ordinary decoding alone; every other row is computed from its number
-of passes. Passes that benchmarks.gpu timed on an H100 stand beside computed ones. What the patch models that ship would
-take on an H100 is computed from the passes that benchmarks.continuous counted. Runs no model. Prints the tables of
-docs/hardware.md.
+of passes. Passes that benchmarks.gpu timed on an H100 stand beside computed ones. Runs no model. Prints the tables of
+docs/hardware.md. `patches` is what the patch models that ship would gain on an H100.
 """
 
 import json
@@ -198,16 +197,7 @@ def patches(row: Mapping[str, Any], engine: Engine, batch: int) -> float:
     return _PATCHES * one / whole
 
 
-def patch_markdown() -> str:
-    """The table of docs/hardware.md on the patch models and the mixture: a row a verdict and draft length."""
-    engines = [(ENGINES["eager"], 1), *((ENGINES["CUDA graphs"], batch) for batch in PATCH_BATCHES)]
-    head = ["verdict", "γ", *(f"{engine.name}, {batch}" for engine, batch in engines)]
-    rows = [row for row in patch_rows() if row["drafter"] == "mixture"]
-    speeds = [(row, [f"{patches(row, engine, batch):.2f}" for engine, batch in engines]) for row in rows]
-    return table(head, [[row["verdict"], str(row["gamma"]), *each] for row, each in speeds])
-
-
 if __name__ == "__main__":
     reported = f"reported, in batches of {', '.join(map(str, CSPD_BATCHES))}"
     by_length = table(["γ", reported, "computed", "mean error"], _lines(cspd_pairs()))
-    print(markdown(), by_length, timed_markdown(), patch_markdown(), sep="\n\n")
+    print(markdown(), by_length, timed_markdown(), sep="\n\n")

@@ -107,10 +107,10 @@ def test_a_run_of_continuous_tokens_needs_a_head_and_its_steps_or_says_what_is_l
 
 
 def test_drafts_of_a_mixture_pay_on_a_gpu_and_those_of_the_small_patch_model_do_not() -> None:
-    for drafter, least, most in (("small", 0, 1), ("mixture", 1.15, 2)):
-        own = [row for row in patch_rows() if row["drafter"] == drafter]
-        best = [max(patches(row, GRAPHS, batch) for row in own) for batch in PATCH_BATCHES]
-        assert least < min(best) and max(best) < most
+    ways = [(EAGER, 1), *((GRAPHS, batch) for batch in PATCH_BATCHES)]
+    for drafter, least, most in (("small", 0.18, 0.92), ("mixture", 1.26, 1.76)):  # what docs/hardware.md says
+        speeds = [patches(row, *way) for way in ways for row in patch_rows() if row["drafter"] == drafter]
+        assert (round(min(speeds), 2), round(max(speeds), 2)) == (least, most)
 
 
 @pytest.mark.timed
