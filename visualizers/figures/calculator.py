@@ -1,7 +1,8 @@
 """How much faster drafts would make a model, by how many there are, on every device, and by batch: computed."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import plotly.graph_objects as go
@@ -46,12 +47,17 @@ class DeviceCurve:
         return max((drafts for drafts, speed in self.speeds.items() if speed >= 1), default=0)
 
 
-def device_curves(plan: Plan) -> list[DeviceCurve]:
-    """The curve of every device that is known."""
+def device_curves(plan: Plan) -> tuple[DeviceCurve, ...]:
+    """The curve of every device that is known; the same ones for every draft length of a plan."""
+    return _curves(replace(plan, drafts=1))
+
+
+@lru_cache(maxsize=8)
+def _curves(plan: Plan) -> tuple[DeviceCurve, ...]:
     lengths = range(1, MOST_DRAFTS + 1)
     there = {each.device.name: each for each in plan.with_each("device", DEVICES.values())}
     plans = {name: there[name].with_each("drafts", lengths) if name in there else [] for name in DEVICES}
-    return [DeviceCurve(name, {one.drafts: one.speed_up for one in each}) for name, each in plans.items()]
+    return tuple(DeviceCurve(name, {one.drafts: one.speed_up for one in each}) for name, each in plans.items())
 
 
 @DataFigure(
