@@ -302,10 +302,12 @@ def test_traces_are_fetched_plain_or_zipped_from_this_site_only(page: Page) -> N
     }
     harness(page, files)
     assert page.get_by_text("Nothing to show yet").is_visible()
+    load = "name => { player.clear(); const loaded = player.loadUrl(name), said = player.message.textContent;"
     for name in ("a.json", "a.json.gz"):
-        page.evaluate("player.clear()")
-        page.evaluate("name => player.loadUrl(name)", name)
+        assert page.evaluate(f"{load} return loaded.then(() => said); }}", name) == "Loading …"
         assert snapshot(page)["lanes"][0]["steps"] == len(trace.steps)
+    page.evaluate("player.loadUrl([])")
+    assert page.get_by_text("Nothing to show yet").is_visible()
     messages = {
         "bad.json": "could not be loaded",
         "old.json": "not a Draftscope trace",

@@ -233,8 +233,11 @@ class Player {
 
   /** Fetch traces of this site, plain or gzipped, and hand them to `use`; a failure is told. Return whether all went well. */
   async fetched(urls, use) {
+    this.fetching = true;
+    if (!this.present().length) this.refresh();
     try {
-      use(await Promise.all(urls.map(fetchTrace)));
+      const traces = await Promise.all(urls.map(fetchTrace)).finally(() => (this.fetching = false));
+      use(traces);
       return true;
     } catch (error) {
       this.fail(`This trace could not be loaded: ${error.message}`);
@@ -568,7 +571,7 @@ class Player {
     this.root.classList.toggle("is-many", lanes.length > 2);
     this.message.hidden = !(empty || this.problem);
     this.message.classList.toggle("is-problem", Boolean(this.problem));
-    say(this.message, this.problem ?? (empty ? "Nothing to show yet. Start a run, or open a recorded trace: every forward pass will appear here." : ""));
+    say(this.message, this.problem ?? (empty ? this.fetching ? "Loading …" : "Nothing to show yet. Start a run, or open a recorded trace: every forward pass will appear here." : ""));
     const nodes = lanes.map(({ node }) => node);
     if (nodes.some((node, index) => this.ground.children[index] !== node) || this.ground.children.length !== nodes.length) this.ground.replaceChildren(...nodes);
     this.root.classList.toggle("is-staged", this.stage.use(lanes));
