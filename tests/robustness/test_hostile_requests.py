@@ -185,6 +185,13 @@ def test_no_request_gets_an_error_of_the_server_or_a_secret(app: App, data: st.D
     send(app, data.draw(kinds.get(kind, endless())), STREAM_SECONDS if kind == "endless" else PATIENCE_SECONDS)
 
 
+@pytest.mark.slow
+def test_no_event_of_the_page_fails_on_nothing(app: App) -> None:
+    for event in app.events:
+        body = as_json({**event, "data": [None] * len(event["data"])})
+        send(app, composed("POST", "/gradio_api/run/predict", body, [("Content-Type", JSON)]))
+
+
 @pytest.mark.parametrize(
     ("code", "body"),
     [(500, "Error"), (200, SECRET), (403, f"{ROOT}/app.py"), (200, "Traceback (most recent call last)")],
