@@ -169,6 +169,7 @@ def indexed(name: str) -> Change:
         ("llada", configured(mask_token_id=5), "config.json has 5 for 'mask_token_id', its tokenizer 38"),
         ("llada", configured(block_type="sequential"), "'sequential' for 'block_type'; LLaDA is built for 'llama'"),
         ("llada2_moe", weighted("model.layers.1.mlp.experts.7.up_proj.weight", None), "experts.down_proj' is missing"),
+        ("llada2_moe", configured(head_dim=None), "config.json has no 'head_dim'"),
         ("llada", cut, "model.safetensors cannot be read"),
         ("llada", indexed("../a.safetensors"), "lies outside the folder"),
         ("llada", removed("model.safetensors"), "model.safetensors is missing .* safetensors alone"),

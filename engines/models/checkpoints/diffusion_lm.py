@@ -232,7 +232,8 @@ def _family(source: Source, settings: Mapping[str, Any]) -> tuple[DiffusionFamil
         if published not in settings:
             raise source.incomplete(f"config.json has no {published!r}")
         values[name] = settings[published]
-    source.number(values, "max_position_embeddings")
+    for name in ("max_position_embeddings", *["head_dim"] * (family.split is _split_llada2)):
+        source.number(values, name)
     return family, native_config(source, family.network.config_class, values | dict(family.constants))
 
 
