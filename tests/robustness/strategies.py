@@ -38,7 +38,8 @@ numbers = (
 )
 words = st.text(max_size=5) | st.sampled_from(("\ud800", "0", "1e5", "null", "../../etc/passwd", "%s%n", "A" * 5000))
 flat = st.none() | st.booleans() | numbers | words | texts
-odd = flat | st.lists(flat, max_size=3) | st.dictionaries(words, flat, max_size=2) | st.just({"a": {"b": [[]]}})
+deep = st.just('{"a": {"b": [[]]}}').map(json.loads)  # always another one, which `changed` may change
+odd = flat | st.lists(flat, max_size=3) | st.dictionaries(words, flat, max_size=2) | deep
 """Anything that JSON can hold, and what is just beyond."""
 depths = st.sampled_from((3, 30, 150, 199, 201, 1000, 5000))
 

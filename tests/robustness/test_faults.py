@@ -26,8 +26,8 @@ DAMAGES = {
     "weights-flipped": "image-ar.safetensors",
     "weights-gone": "image-ar.safetensors",
     "manifest-gone": "MANIFEST.json",
-    "config-cut": "text-target/config.json",
-    "tokenizer-cut": "text-tokenizer.json",
+    "config-cut": "tally-target/config.json",
+    "tokenizer-cut": "tally-tokenizer.json",
 }
 """What is damaged in a copy of the assets, and how."""
 
