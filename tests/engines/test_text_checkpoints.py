@@ -170,6 +170,7 @@ def indexed(name: str) -> Change:
         ("llada", configured(block_type="sequential"), "'sequential' for 'block_type'; LLaDA is built for 'llama'"),
         ("llada2_moe", weighted("model.layers.1.mlp.experts.7.up_proj.weight", None), "experts.down_proj' is missing"),
         ("llada2_moe", configured(head_dim=None), "config.json has no 'head_dim'"),
+        ("llada2_moe", configured(n_group=5), "5 groups of 1.6 experts; a token takes 2 experts of 2 groups"),
         ("llada", cut, "model.safetensors cannot be read"),
         ("llada", indexed("../a.safetensors"), "lies outside the folder"),
         ("llada", removed("model.safetensors"), "model.safetensors is missing .* safetensors alone"),

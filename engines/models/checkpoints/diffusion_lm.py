@@ -232,9 +232,16 @@ def _family(source: Source, settings: Mapping[str, Any]) -> tuple[DiffusionFamil
         if published not in settings:
             raise source.incomplete(f"config.json has no {published!r}")
         values[name] = settings[published]
-    for name in ("max_position_embeddings", *["head_dim"] * (family.split is _split_llada2)):
-        source.number(values, name)
-    return family, native_config(source, family.network.config_class, values | dict(family.constants))
+    source.number(values, "max_position_embeddings")
+    config = native_config(source, family.network.config_class, values | dict(family.constants))
+    if family.split is _split_llada2:
+        source.number(values, "head_dim")
+        chosen, groups, several = config.topk_group, config.n_group, config.num_experts_per_tok
+        size = config.n_routed_experts / max(groups, 1)
+        if not (0 < chosen <= groups and size >= 2 and size % 1 == 0 and 0 < several <= chosen * size):
+            shape = f"{groups} groups of {size:g} experts; a token takes {several} experts of {chosen} groups"
+            raise source.incomplete(f"config.json has {shape}")
+    return family, config
 
 
 def _kind(
