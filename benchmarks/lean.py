@@ -48,10 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     claims = [*against_loops(count, chosen.repeats), *outside_network(count), *worst_cases(rows), *recording(count)]
     together = in_lockstep(chosen.repeats)
     least = min(together, key=lambda row: float(row["bare_median"]))
-    why = f"{least['decoder']}: larger models raise it"
-    claims.append(
-        at_least("Lockstep of 16: bare passes' share, the least", least["bare_median"], LEAST_BARE, reason=why)
-    )
+    name = "Lockstep of 16: bare passes' share, the least"
+    claims.append(at_least(name, least["bare_median"], LEAST_BARE, reason=least["decoder"]))
     finish(chosen, "What the engine costs", claims, [*rows, *together])
 
 

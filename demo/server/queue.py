@@ -234,10 +234,11 @@ def _told(kind: str, error: Exception) -> str:
 
 @contextmanager
 def in_a_sentence(kind: str) -> Iterator[None]:
-    """Errors reach a program as a sentence."""
+    """Errors reach whoever asked as a sentence, and the log as a line."""
     try:
         yield
-    except gr.Error:  # which is a ValueError
+    except gr.Error as error:  # which is a ValueError
+        error.print_exception = False
         raise
     except Exception as error:
         raise gr.Error(_told(kind, error), print_exception=False) from error
@@ -263,7 +264,7 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
                             return now
         finally:
             _gone.reset(kept)
-        raise gr.Error("nobody waits for this any more.", print_exception=False)
+        raise gr.Error("nobody waits for this any more.")
 
     return handle
 

@@ -13,7 +13,7 @@ from gradio.route_utils import FnIndexInferError
 from mcp import types
 
 from demo.server import log
-from demo.server.queue import FAILED
+from demo.server.queue import in_a_sentence
 
 Handler = Callable[[Any], Awaitable[types.ServerResult]]
 """Of a request of the Model Context Protocol."""
@@ -56,15 +56,9 @@ class Page(gr.Blocks):
             raise gr.Error("data: the page sends no such values.", print_exception=False) from error
 
     async def call_function(self, *arguments: Any, **named: Any) -> Any:
-        """What a handler makes of its arguments. Raises gr.Error where it fails: a line of the log says of what."""
-        try:
+        """What a handler makes of its arguments. Raises gr.Error where it fails."""
+        with in_a_sentence("page"):
             return await super().call_function(*arguments, **named)
-        except gr.Error as error:
-            error.print_exception = False
-            raise
-        except Exception as error:
-            log.failed("page", error)
-            raise gr.Error(FAILED.format(type(error).__name__), print_exception=False) from error
 
 
 def handlers(endpoints: Mapping[str, Callable[..., Any]]) -> dict[Any, Any]:

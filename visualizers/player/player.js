@@ -236,8 +236,7 @@ class Player {
     this.fetching = true;
     if (!this.present().length) this.refresh();
     try {
-      const traces = await Promise.all(urls.map(fetchTrace)).finally(() => (this.fetching = false));
-      use(traces);
+      use(await Promise.all(urls.map(fetchTrace)).finally(() => (this.fetching = false)));
       return true;
     } catch (error) {
       this.fail(`This trace could not be loaded: ${error.message}`);
