@@ -63,7 +63,7 @@ class ClipPanel:
         """Continue one of the clips that are shown."""
         offered, index = _cards(values[self.model]), event.index  # not asked of the model, which may take a while
         if not isinstance(index, int) or not 0 <= index < len(offered):
-            return {}  # the card of a visitor's own clip, whose prompt stands already
+            return {self.problem: {}}  # the card of a visitor's own clip, whose prompt stands already
         return {self.prompt: offered[index].note, self.problem: {}}
 
     def open(self, values: Update) -> Update:

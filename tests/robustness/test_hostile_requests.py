@@ -188,7 +188,8 @@ def test_no_request_gets_an_error_of_the_server_or_a_secret(app: App, data: st.D
 @pytest.mark.slow
 def test_no_event_of_the_page_fails_on_nothing(app: App) -> None:
     for event in app.events:
-        body = as_json({**event, "data": [None] * len(event["data"])})
+        nothing = {"data": [None] * len(event["data"]), "event_data": {"index": -1, "run": "", "chosen": None}}
+        body = as_json({**event, **nothing})
         send(app, composed("POST", "/gradio_api/run/predict", body, [("Content-Type", JSON)]))
 
 
