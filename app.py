@@ -20,9 +20,9 @@ except ServerError as error:
     sys.exit(2)
 
 from demo.app import build
-from demo.runs.recordings import left_out, recordings
+from demo.jobs.recordings import left_out, recordings
+from demo.serve import serve
 from demo.server.limits import ON_SPACE
-from demo.server.serve import serve
 from demo.server.sessions import Visitors
 from engines.__main__ import main as engines
 from engines.config import ConfigError

@@ -21,7 +21,7 @@ import torch
 
 from benchmarks._results import positive
 from benchmarks.report import SHOWN, tables
-from traces.streams import piped
+from cli.streams import piped
 
 BRIEF: Final[Mapping[str, str]] = SHOWN["brief"]
 """Benchmark -> options of its brief form, the longest first."""

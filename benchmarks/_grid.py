@@ -16,8 +16,10 @@ import torch
 from pydantic import Field
 from transformers.utils import logging
 
+from analysis.results import ResultRow, digest, row_of
 from benchmarks._problems import exam
 from benchmarks._runs import decode
+from cli.streams import bytes_of
 from engines.config import ConfigError, Value, as_values, make_config
 from engines.diffusion_lm.sequence import TextTask
 from engines.methods import METHODS
@@ -27,10 +29,8 @@ from engines.runtime.driver import Job, open_session
 from engines.runtime.environment import environment
 from engines.runtime.request import Request
 from traces.errors import Problem
-from traces.results import ResultRow, digest, row_of
 from traces.schema import Step
-from traces.streams import bytes_of
-from traces.typed import Words, adapter, record
+from traces.validation import Words, adapter, record
 
 MOST_CONFIGURATIONS: Final = 1000
 ANSWER_CHARACTERS: Final = 100

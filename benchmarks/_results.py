@@ -17,10 +17,10 @@ from typing import Any, Final, Literal
 
 import torch
 
+from cli.streams import STANDARD
 from engines.models.devices import add_option
 from engines.runtime.environment import environment
 from traces.files import write_whole
-from traces.streams import STANDARD
 
 Row = Mapping[str, Any]
 

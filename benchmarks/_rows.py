@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
+from analysis.results import ResultRow, SweepError, read_line, written
 from traces.files import write_whole
-from traces.results import ResultRow, SweepError, read_line, written
 
 ENDINGS: Final = (".jsonl", ".jsonl.gz")
 

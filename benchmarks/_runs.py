@@ -20,7 +20,7 @@ from engines.protocol import Answer, Lap, Model, Session
 from engines.runtime import driver
 from engines.runtime.driver import Job, open_session
 from engines.runtime.request import Request
-from traces.naming import COUPLINGS
+from traces.labels import COUPLINGS
 from traces.schema import Step
 
 SAME = "same"

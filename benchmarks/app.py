@@ -17,10 +17,10 @@ from typing import Any, Final
 from gradio_client import Client
 
 from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, spread
-from demo.runs.recordings import pairs, recordings
+from cli.streams import piped
+from demo.jobs.recordings import pairs, recordings
 from engines.__main__ import main as command_line
 from tests.support.apps import served
-from traces.streams import piped
 from visualizers.bundle.words import command
 
 MODEL: Final = "studio-image"

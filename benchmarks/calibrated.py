@@ -17,12 +17,12 @@ import torch
 
 from benchmarks._problems import held_out
 from benchmarks._results import Claim, Options, Row, at_most, finish
+from cli.streams import piped
 from draftscope.calibrating import calibrate, fastest
 from draftscope.predicting import predict
 from engines.models.devices import resolve
 from engines.runtime.driver import run_batch
 from engines.runtime.request import Request
-from traces.streams import piped
 
 MOST_OFF_PERCENT: Final = 10.0
 RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from analysis.groups import Group, gathered, records
 from benchmarks._results import Claim, Options, Row, finish, same, standard_error
-from traces.streams import piped
+from cli.streams import piped
 from visualizers import read_results
-from visualizers.groups import Group, gathered, records
 
 FOLDER: Final = Path(__file__).parent / "results"
 MOST_ERRORS: Final = 1.0

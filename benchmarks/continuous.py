@@ -18,9 +18,11 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from analysis.break_even import acceptance_for, tokens_of
 from benchmarks._pictures import as_asked, features, frechet, reference
 from benchmarks._results import Options, Row, finish, spread
 from benchmarks._runs import now, prompts
+from cli.streams import piped
 from engines.config import as_values, settings
 from engines.methods import METHODS, ordinary
 from engines.models.bundled.listing import PATCHES
@@ -28,10 +30,8 @@ from engines.models.catalog import MODELS, load_model
 from engines.models.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
 from engines.runtime.request import Request
-from traces.breakeven import acceptance_for, tokens_of
 from traces.schema import Trace
 from traces.stats import cost_by_role, draft_forwards
-from traces.streams import piped
 
 DRAFTING: Final = ("cspd-block", "cspd", "cspd-release")
 """Methods to choose from, the default first."""

@@ -9,17 +9,17 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from analysis.break_even import tokens_of
 from benchmarks import _runs
 from benchmarks._problems import accuracy, held_out
 from benchmarks._results import Options, Row, finish
 from benchmarks._runs import Pair, decode, job, paired, prompts
+from cli.streams import piped
 from engines.models.catalog import drafter_of, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
 from engines.runtime.request import Request
-from traces.breakeven import tokens_of
 from traces.schema import Trace
-from traces.streams import piped
 
 GAMMAS: Final = (1, 2, 4, 8)
 PICTURES: Final = "studio-image"

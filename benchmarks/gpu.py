@@ -24,6 +24,7 @@ from transformers import JanusConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCau
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
 from benchmarks._results import Claim, Options, Row, finish
+from cli.streams import piped
 from engines.models.checkpoints.clip_model import ClipShape, pack
 from engines.models.checkpoints.cosmos import CosmosVideo, PlaceRotary
 from engines.models.checkpoints.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
@@ -37,7 +38,6 @@ from engines.runtime.clock import Host
 from engines.runtime.driver import Run
 from engines.runtime.request import Request
 from traces.schema import ModelCard
-from traces.streams import piped
 
 _MASK, _END, _UNKNOWN = "<|MASK|>", "<|im_end|>", "<unk>"
 _JANUS: Final = ("<｜begin▁of▁sentence｜>", "<｜▁pad▁｜>", "<begin_of_image>")  # noqa: RUF001

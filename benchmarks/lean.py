@@ -19,12 +19,12 @@ from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, 
 from benchmarks._runs import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY, PAYS, POLICY
 from benchmarks.text import job as text_job
+from cli.streams import piped
 from engines.models.catalog import load_model
 from engines.runtime import driver
 from engines.runtime.driver import Job
 from engines.runtime.request import Request
-from traces.naming import COUPLINGS
-from traces.streams import piped
+from traces.labels import COUPLINGS
 
 MOST_OF_A_LOOP: Final = 1.1
 MOST_OF_RELEASED: Final = 1.0

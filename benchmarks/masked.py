@@ -13,9 +13,9 @@ import torch
 from benchmarks._pictures import as_asked, features, frechet, frechet_error, marks, reference, sheet
 from benchmarks._results import Options, Row, finish
 from benchmarks._runs import jobs, now, prompts
+from cli.streams import piped
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import sample_tokens
-from traces.streams import piped
 
 MODEL: Final = "patch-masked"
 PER_STEP: Final = (1, 2, 4, 8, 16, 32, 64)

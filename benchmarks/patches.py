@@ -17,10 +17,10 @@ from benchmarks._pictures import as_asked, features, frechet, marks, reference, 
 from benchmarks._results import Claim, Options, Row, at_least, finish, same
 from benchmarks._runs import jobs, prompts
 from benchmarks.quality import LEAST_AS_ASKED_PERCENT
+from cli.streams import piped
 from engines.models.bundled.listing import PATCHES
 from engines.models.catalog import load_model
 from engines.runtime.driver import sample_tokens
-from traces.streams import piped
 
 TARGET: Final = "patch-target"
 GUIDANCE: Final = (1.0,)

@@ -20,13 +20,13 @@ from torch import Tensor
 from benchmarks._pictures import as_asked, marks, sheet
 from benchmarks._results import Claim, Options, Row, at_least, finish, off, same, standard_error
 from benchmarks._runs import NAMES, decode, jobs, prompts
+from cli.streams import piped
 from engines.ar.request import Forward
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
 from engines.models.bundled.manifest import entry_of
 from engines.models.catalog import MODELS
 from engines.runtime.driver import Job, open_session
-from traces.naming import COUPLINGS
-from traces.streams import piped
+from traces.labels import COUPLINGS
 
 LOSSLESS: Final = tuple(COUPLINGS)
 DECODERS: Final = ("ar", *LOSSLESS, "gsd")

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from traces.results import commit_in_words
-from traces.streams import piped
+from analysis.results import commit_in_words
+from cli.streams import piped
 
 Record = Mapping[str, Any]
 ROOT: Final = Path(__file__).parents[1]

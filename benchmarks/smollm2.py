@@ -19,11 +19,11 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from benchmarks._results import Claim, Options, Row, finish
 from benchmarks._runs import decode
 from benchmarks.lean import claim, cost, ratios, turns
+from cli.streams import piped
 from engines.models.catalog import MODELS, load_model
 from engines.models.fetching import folder_of
 from engines.models.sessions.causal import SlotCache
 from engines.runtime.request import Request
-from traces.streams import piped
 
 CACHED: Final = 150
 MOST_OF_ONE: Final = {2: None, 4: 1.25, 8: 1.55, 16: 2.1}

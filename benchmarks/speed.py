@@ -11,11 +11,11 @@ from typing import Final
 from benchmarks import _runs
 from benchmarks._results import Claim, Options, Row, at_most, finish, standard_error
 from benchmarks._runs import NAMES, SAME, Pair, decode, job, paired, prompts
+from cli.streams import piped
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
-from traces.naming import COUPLINGS
-from traces.streams import piped
+from traces.labels import COUPLINGS
 
 WINDOWS: Final = (8, 16, 32, 64, 128)
 MAIN_WINDOW: Final = 32

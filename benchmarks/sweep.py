@@ -18,16 +18,16 @@ import torch
 from tqdm import tqdm
 from transformers.utils import logging
 
+from analysis.groups import canonical, gathered
+from analysis.results import ResultRow, SweepError
 from benchmarks._grid import Chunk, Grid, GridError, key, read_grid, solve, try_out
 from benchmarks._problems import held_out
 from benchmarks._results import positive
 from benchmarks._rows import Rows
+from cli.streams import FULL, STANDARD, output_file, piped
 from engines.models.devices import add_option
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment
-from traces.results import ResultRow, SweepError
-from traces.streams import FULL, STANDARD, output_file, piped
-from visualizers.groups import canonical, gathered
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
 REPORT_SECONDS: Final = 30

@@ -9,11 +9,11 @@ from benchmarks import _runs
 from benchmarks._problems import Problem, accuracy, exam
 from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, spread
 from benchmarks._runs import Pair, decode, paired
+from cli.streams import piped
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
 from engines.runtime.request import Request
-from traces.streams import piped
 
 MODEL: Final = "tally-target"
 LENGTH: Final = 160

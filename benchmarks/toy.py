@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from benchmarks._results import Claim, Options, at_most, finish, standard_error
 from benchmarks._runs import NAMES, job
+from cli.streams import piped
 from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch
 from traces.schema import Trace
 from traces.stats import mean_difference, measured, token_difference
-from traces.streams import piped
 
 MODEL: Final = "toy-raster"
 REFERENCE: Final = {

@@ -22,12 +22,12 @@ from torch.nn.functional import pad
 from benchmarks._pictures import Reference, features, frechet, jackknife
 from benchmarks._results import Claim, Options, Row, at_least, finish, same, standard_error
 from benchmarks._runs import NAMES, decode, job, prompts
+from cli.streams import piped
 from engines.models.bundled.video import GIVEN, GIVEN_FRAMES, LENGTH, load
 from engines.models.catalog import load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
-from traces.naming import COUPLINGS
-from traces.streams import piped
+from traces.labels import COUPLINGS
 
 WINDOWS: Final = (16, 32, 64, 128)
 TOP_P: Final = 0.8

@@ -9,10 +9,10 @@ import json
 import sys
 from collections.abc import Sequence
 
-from demo.panels.clip import cards_file, drawn
-from demo.runs.recordings import FOLDER, LIST, listed, record
+from cli.streams import piped
+from demo.components.clip import cards_file, drawn
+from demo.jobs.recordings import FOLDER, LIST, listed, record
 from engines.models.catalog import MODELS, ships
-from traces.streams import piped
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -6,22 +6,22 @@ from typing import Any, Final
 import gradio as gr
 import torch
 
-from demo.addresses import CHOOSE, COMPARE, LEARN, WATCH, read_address
+from demo.components.calculator import CalculatorPanel
+from demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, in_turn
+from demo.components.theme import LOOK, watcher
+from demo.components.widgets import component, notice
+from demo.jobs.links import CHOOSE, COMPARE, LEARN, WATCH, read_address
+from demo.jobs.recordings import Recording, pairs
+from demo.jobs.tour import scenes
 from demo.pages import api
 from demo.pages.choose import ChoosePage
 from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.learn import LearnPage
 from demo.pages.watch import WatchPage
-from demo.panels.calculator import CalculatorPanel
-from demo.panels.widgets import component, notice
-from demo.runs.recordings import Recording, pairs
-from demo.runs.tour import scenes
+from demo.server.api_errors import Page
 from demo.server.limits import KEPT_SECONDS, current
-from demo.server.replies import Page
 from demo.server.sessions import Shown, Visitors
 from demo.server.startup import private_folder
-from demo.site import AT_ONCE, PRESS, QUIET, Site, Update, in_turn
-from demo.theme import LOOK, watcher
 from engines.config import ConfigError
 from engines.models.devices import resolve_several, split
 from engines.runtime.environment import device_name

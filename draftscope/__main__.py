@@ -21,8 +21,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
+from cli.streams import GONE, piped
 from draftscope import __version__
-from traces.streams import GONE, piped
 
 _ROOT: Final = Path(__file__).parents[1]
 _COMMANDS: Final[dict[str, tuple[str, list[str]]]] = {

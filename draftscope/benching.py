@@ -22,6 +22,11 @@ import torch
 from tqdm import tqdm
 from transformers import AutoModelForCausalLM
 
+from analysis.acceptance import by_place
+from analysis.break_even import account, best_length
+from analysis.groups import Group, gathered
+from analysis.results import ResultRow, row_of
+from analysis.seeds import target_forwards
 from engines.__main__ import assignments
 from engines.config import ConfigError, as_values, make_config, shown
 from engines.methods import METHODS
@@ -36,12 +41,7 @@ from engines.runtime.driver import Job, Run, decode
 from engines.runtime.environment import environment
 from engines.runtime.request import Request
 from traces import Trace
-from traces.breakeven import account, best_length
 from traces.files import write_whole
-from traces.pairing import target_forwards
-from traces.places import by_place
-from traces.results import ResultRow, row_of
-from visualizers.groups import Group, gathered
 from visualizers.tables import as_latex, as_markdown
 
 USAGE, NO_MODEL = 2, 3

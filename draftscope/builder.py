@@ -8,7 +8,7 @@ from typing import Any, Final
 import traces
 from draftscope.trace import Trace, displayable
 from traces import Fate, Step, limits
-from traces.coarse import counted, summary_of
+from traces.count_only import counted, summary_of
 from traces.io import parts_checked
 from traces.replay import canvas_size, replayed
 from traces.schema import Call, Canvas, Environment, Legend, Milliseconds, ModelCard, Output

@@ -14,12 +14,12 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from cli.streams import STANDARD, output_file, piped
 from engines.assets import ASSETS, FOLDERS_VARIABLE
 from engines.config import ConfigError, make_config
 from engines.models.errors import ModelError
 from engines.runtime import listing
 from traces import write
-from traces.streams import STANDARD, output_file, piped
 
 DONE, BROKEN, USAGE, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 130
 

@@ -21,6 +21,10 @@ from support.language import tiny
 from support.results import row as sweep_row
 from transformers import LlamaModel, Qwen3Config, Qwen3ForCausalLM
 
+from analysis.groups import gathered
+from analysis.results import read_rows
+from analysis.seeds import Estimate
+from analysis.shipped_results import measured
 from benchmarks import __main__ as bench
 from benchmarks import (
     _by_hand,
@@ -47,7 +51,6 @@ from benchmarks.claims import papers
 from benchmarks.claims.__main__ import conclusions
 from benchmarks.claims.conclusion import RESULTS, Conclusion, Effect, difference, runs
 from benchmarks.gpu import SIZES, TINY
-from demo.runs.measured import measured
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import toy_field
@@ -55,9 +58,6 @@ from engines.models.bundled.video import load
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.request import Request
 from engines.testing.tables import Table
-from traces.pairing import Estimate
-from traces.results import read_rows
-from visualizers.groups import gathered
 
 ROOT = Path(__file__).parents[1]
 CLAIM = Claim(name="passes | time", measured=0.5, bound="at most", target=0.75, reason="eight pictures")

@@ -13,9 +13,9 @@ import pytest
 from support import handmade
 from support.results import row
 
+from cli.streams import piped
 from engines.diffusion_lm import calibration
 from traces import dumps
-from traces.streams import piped
 from visualizers.__main__ import main as draw
 
 ROOT = Path(__file__).parents[1]

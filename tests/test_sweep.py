@@ -17,6 +17,8 @@ import pytest
 from support.language import tiny
 from support.results import row
 
+from analysis.groups import gathered
+from analysis.results import ResultRow, SweepError, read_line, read_results, read_rows, written
 from benchmarks import _grid, sweep
 from benchmarks._grid import Chunk, GridError, expand, key, solve
 from benchmarks._problems import given, held_out, solved
@@ -26,8 +28,6 @@ from engines.methods import METHODS
 from engines.models.language_model import DiffusionLM
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
-from traces.results import ResultRow, SweepError, read_line, read_results, read_rows, written
-from visualizers.groups import gathered
 
 ROOT = Path(__file__).parents[1]
 CONFIGURATION = {"label": "confidence", "method": "blockwise", "config": {"block": ["4", "8"], "threshold": [0.5, 0.9]}}

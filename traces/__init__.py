@@ -1,6 +1,6 @@
 """Traces of decoding runs: records, files, replay and statistics. Needs neither a model nor torch."""
 
-from traces.coarse import filled
+from traces.count_only import filled
 from traces.errors import TraceError, TraceWarning
 from traces.io import check, dumps, loads, read, write
 from traces.replay import outcomes, state_after, states

@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from traces.describe import at_a_glance, json_schema
+from analysis.summary_text import at_a_glance
+from cli.streams import piped, read_named
 from traces.errors import TraceError, TraceWarning
+from traces.json_schema import json_schema
 from traces.perfetto import events
 from traces.schema import Trace
-from traces.streams import piped, read_named
 
 _FILES: Final = "a trace, .json or .json.gz; - is standard input"
 

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any, Final
 
-from traces import limits, rules
+from traces import explanations as rules
+from traces import limits
 from traces.errors import Problem, outside, quote
 from traces.measures import FREE_PREFIX, MEASURES
 from traces.replay import canvas_size, outcomes

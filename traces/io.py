@@ -19,12 +19,12 @@ from pydantic_core import from_json
 
 from traces import limits
 from traces.check import part_problems, replay_problems
-from traces.coarse import filled, summary_of
+from traces.count_only import filled, summary_of
 from traces.errors import MOST_COUNTED, Problem, TraceError, TraceWarning, quote, raise_first
 from traces.files import unpacked, write_whole
 from traces.schema import SCHEMA, VERSION, Amount, Duration, Name, Numbers, Points, Probabilities, Step, Trace, is_later
 from traces.stats import summarise
-from traces.typed import Words, adapter, count, record
+from traces.validation import Words, adapter, count, record
 
 TRACE_TYPE: Final = adapter(Trace, "TraceDocument", "forbid")
 _STEP_TYPE: Final = adapter(Step, "StepDocument", "forbid")

@@ -221,8 +221,8 @@ class Rule:
     """How the method comes to a verdict, to be filled with a token's own numbers. From 1.2 on.
 
     In `formula`, {name} is a number or a word of the entry, and {one ? other} the sign between two of them.
-    `traces.rules` has the names. Of the rules of a trace, the first one applies that speaks of the entry's fate and
-    whose names the entry has.
+    The names are in `traces.explanations`. The first rule of a trace applies that covers the entry's fate and whose
+    names the entry has.
     """
 
     fates: tuple[Fate, ...]

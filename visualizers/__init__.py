@@ -3,8 +3,8 @@
 from types import MappingProxyType
 from typing import Final
 
-from traces.results import SweepError, read_results, read_rows
-from traces.timings import read_timings
+from analysis.results import SweepError, read_results, read_rows
+from analysis.timings import read_timings
 from visualizers.figure import Figure, FigureError, FileFigure, Traces
 from visualizers.figures import (
     canvas,

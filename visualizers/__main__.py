@@ -16,13 +16,14 @@ from typing import Any, Final, NoReturn, get_args
 
 import plotly.graph_objects as go
 
+from analysis.groups import SPEEDS
+from cli.streams import STANDARD, bytes_of, output_file, piped, read_named
 from traces.errors import TraceError
 from traces.files import write_whole
 from traces.hardware import DEVICES, ENGINES, HardwareError, Machine, read_machine
 from traces.hardware import SIZES as NETWORKS
-from traces.naming import labels
+from traces.labels import labels
 from traces.schema import Trace
-from traces.streams import STANDARD, bytes_of, output_file, piped, read_named
 from visualizers import (
     FIGURES,
     SWEEP_FIGURES,
@@ -37,7 +38,6 @@ from visualizers import (
 from visualizers.bundle import PRESETS, BundleError, Options, write_zip
 from visualizers.export import FORMATS, BrowserMissing, write_image
 from visualizers.figure import FigureText
-from visualizers.groups import SPEEDS
 from visualizers.moving import ENDINGS, Look, MovingError, write_clip, write_moving
 from visualizers.moving.look import Clock
 from visualizers.page import standalone

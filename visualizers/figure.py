@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, Self, TypeAlias
 
 import plotly.graph_objects as go
 
-from traces import naming
+from traces import labels as naming
 from traces.schema import Trace
 from traces.video import frame_count
 from visualizers.picture import PictureError
@@ -163,7 +163,7 @@ def subtitle(traces: Traces) -> str:
 
 
 def labels(traces: Traces) -> tuple[str, ...]:
-    """Return the names of runs, ready for plotly; see `traces.naming.labels`."""
+    """Return the names of runs, ready for plotly; see `traces.labels.labels`."""
     return tuple(map(plain, naming.labels(traces)))
 
 

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import BaseTraceType
 from plotly.subplots import make_subplots
 
-from traces.pairing import estimate
+from analysis.seeds import estimate
 from traces.schema import Fate
 from visualizers.style import NEUTRAL, PATTERNS, Look, fate_marker, hatched, series
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from benchmarks._results import Options, finish
 from benchmarks.claims import papers
 from benchmarks.claims.conclusion import Conclusion, Effect, against
-from traces.streams import piped
+from cli.streams import piped
 
 SEEDS: Final = 64
 _FILE: Final = Path(__file__).with_name("conclusions.toml")

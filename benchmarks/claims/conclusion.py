@@ -7,12 +7,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from analysis.results import ResultRow, read_results
+from analysis.seeds import Estimate, estimate
 from benchmarks._problems import exam
 from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch
 from engines.runtime.request import Request
-from traces.pairing import Estimate, estimate
-from traces.results import ResultRow, read_results
 from traces.schema import Trace
 
 RESULTS: Final = Path(__file__).parents[1] / "results"

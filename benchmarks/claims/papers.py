@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from statistics import correlation, fmean
 from typing import Final
 
+from analysis.block_stats import decisions, decode_order, local_ar_ness
+from analysis.prediction import contributions
+from analysis.seeds import Estimate
 from benchmarks._runs import prompts
 from benchmarks.claims.conclusion import NUMBERS, RESULTS, Effect, against, difference, runs, sweep, texts
 from engines.models.bundled.listing import PATCHES
-from traces.foresight import contributions
-from traces.pairing import Estimate
 from traces.schema import Trace
 from traces.stats import agreement_by_age, mean_difference, token_difference
-from traces.text_stats import decisions, decode_order, local_ar_ness
 
 WINDOW: Final = 64
 YOUNG, OLD = 2, 8

@@ -15,9 +15,10 @@ from typing import Any, Final, Literal
 import gradio as gr
 from gradio.events import api as endpoint
 
-from demo.runs.decoding import Ended
+from analysis.acceptance import by_place
+from demo.jobs.live_run import Ended, decoded
 from demo.server.limits import COMPUTE, PROMPT_CHARACTERS
-from demo.server.queue import called, decoded, in_a_sentence, program_gone
+from demo.server.queue import called, in_a_sentence, program_gone
 from demo.server.sessions import Visitors, url
 from engines.config import ConfigError, shown, shown_name
 from engines.methods import METHODS
@@ -25,7 +26,6 @@ from engines.models.catalog import MODELS, at_hand
 from engines.runtime import listing
 from engines.runtime.request import Request
 from traces import TraceError, dumps, loads
-from traces.places import by_place
 from traces.schema import Trace
 
 

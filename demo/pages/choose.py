@@ -5,15 +5,17 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.addresses import WATCH
+from analysis.shipped_results import FOLDER
+from analysis.tradeoffs import Tradeoff, best, frontier, predicted
+from demo.components.calculator import CalculatorPanel
+from demo.components.context import AT_ONCE, LATEST, QUIET, Site, Update, in_turn, scroll_to
+from demo.components.figure import Panel
+from demo.components.results import ResultsPanel
+from demo.components.widgets import component, notice, notice_box, upload_file
+from demo.jobs.links import WATCH
+from demo.jobs.recordings import Recording
 from demo.pages.watch import WatchPage
-from demo.panels.calculator import CalculatorPanel
-from demo.panels.figure import Panel
-from demo.panels.results import ResultsPanel
-from demo.panels.widgets import component, notice, notice_box, upload_file
-from demo.runs.measured import FOLDER
-from demo.runs.recordings import Recording
-from demo.runs.tradeoffs import (
+from draftscope.recommendations import (
     KINDS,
     answer,
     measured_tradeoffs,
@@ -22,8 +24,6 @@ from demo.runs.tradeoffs import (
     reported_tradeoffs,
     speed_in_words,
 )
-from demo.site import AT_ONCE, LATEST, QUIET, Site, Update, in_turn, scroll_to
-from traces.tradeoffs import Tradeoff, best, frontier, predicted
 from visualizers import SweepError
 from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 

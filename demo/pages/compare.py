@@ -6,23 +6,23 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.addresses import COMPARE, FILE, Address, machine_of
+from demo.components.context import AT_ONCE, QUIET, Site, Update, in_turn, scroll_to
+from demo.components.experiments import ExperimentsPanel
+from demo.components.export import ZipOut
+from demo.components.figure import FigureChooser
+from demo.components.grid import GridPanel
+from demo.components.repeat import RepeatPanel
+from demo.components.run_buttons import StartStop, progress
+from demo.components.run_selector import dropped, ticked, tray_box
+from demo.components.viewer import compared, trace_viewer
+from demo.components.widgets import data_table, notice, notice_box
+from demo.jobs.beside import beside, files, ordinary_first
+from demo.jobs.links import COMPARE, FILE, Address, machine_of
+from demo.jobs.recordings import Recording
+from demo.jobs.run_selection import MOST, Entry, Tray, chips, entries_of, recorded_entries, refusal, remark
+from demo.jobs.series import counted, decode_all
 from demo.pages.watch import WatchPage
-from demo.panels.experiments import ExperimentsPanel
-from demo.panels.export import ZipOut
-from demo.panels.figure import FigureChooser
-from demo.panels.grid import GridPanel
-from demo.panels.repeat import RepeatPanel
-from demo.panels.start_stop import StartStop, progress
-from demo.panels.tray import dropped, ticked, tray_box
-from demo.panels.viewer import compared, trace_viewer
-from demo.panels.widgets import data_table, notice, notice_box
-from demo.runs.beside import beside, files, ordinary_first
-from demo.runs.recordings import Recording
-from demo.runs.series import counted, decode_all
-from demo.runs.tray import MOST, Entry, Tray, chips, entries_of, recorded_entries, refusal, remark
 from demo.server.sessions import Shown
-from demo.site import AT_ONCE, QUIET, Site, Update, in_turn, scroll_to
 from engines.config import ConfigError, shown
 from engines.runtime.request import Request
 from traces import TraceError, loads

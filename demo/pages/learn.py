@@ -2,10 +2,10 @@
 
 import gradio as gr
 
-from demo.panels import methods
-from demo.panels.bias import BiasPanel
-from demo.panels.timings import TimingsPanel
-from demo.site import Site, in_turn
+from demo.components import method_docs as methods
+from demo.components.bias import BiasPanel
+from demo.components.context import Site, in_turn
+from demo.components.timings import TimingsPanel
 
 
 class LearnPage:

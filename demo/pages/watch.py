@@ -1,40 +1,38 @@
 """Watch: a recorded race, or a prompt decoded the ordinary way and an accelerated way side by side, and its record."""
 
 import os
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any, Final
 
 import gradio as gr
 
-from demo.addresses import Address, fragment_of, request_of, with_ordinary
-from demo.panels import controls
-from demo.panels.again import AgainRow
-from demo.panels.clip import ClipPanel
-from demo.panels.export import MovingPanel
-from demo.panels.fetch import FetchPanel
-from demo.panels.folder import FolderPanel, local
-from demo.panels.gallery import GalleryPanel
-from demo.panels.start_stop import StartStop
-from demo.panels.trace import TracePanel
-from demo.panels.viewer import begun, finished, offered, recorded, replayed, tell, trace_viewer
-from demo.panels.what_if import WhatIf
-from demo.panels.widgets import chosen_index, facts_row, notice, notice_box, values_of
-from demo.runs.decoding import Ended, Opened
-from demo.runs.outcome import outcome, why
-from demo.runs.recordings import Pair, Recording
-from demo.runs.tour import Scene, tour
+from analysis.explain import outcome, why
+from demo.components import settings_form as controls
+from demo.components.add_checkpoint import FolderPanel, local
+from demo.components.clip import ClipPanel
+from demo.components.context import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
+from demo.components.counterfactual import WhatIf
+from demo.components.download_model import FetchPanel
+from demo.components.export import MovingPanel
+from demo.components.gallery import GalleryPanel
+from demo.components.prompt_help import DRAWS, EXAMPLES, vocabulary
+from demo.components.run_buttons import StartStop
+from demo.components.tour import tour
+from demo.components.trace_file import TracePanel
+from demo.components.variation_buttons import AgainRow
+from demo.components.viewer import begun, finished, offered, recorded, replayed, tell, trace_viewer
+from demo.components.widgets import chosen_index, facts_row, notice, notice_box, values_of
+from demo.jobs.links import Address, fragment_of, request_of, with_ordinary
+from demo.jobs.live_run import Ended, Opened, decoded
+from demo.jobs.recordings import Pair, Recording
+from demo.jobs.tour import Scene
+from demo.server.event_stream import Live
 from demo.server.limits import PROMPT_CHARACTERS
-from demo.server.live import Live
-from demo.server.queue import decoded
 from demo.server.sessions import Shown
-from demo.site import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
 from engines.config import ConfigError, as_values, settings
 from engines.methods import METHODS, SHARED
 from engines.methods.method import Method
-from engines.models.bundled.prompts import SLOTS
 from engines.models.catalog import MODELS, at_hand, default_model, how_to_fetch, sampling_of, ships
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
@@ -44,10 +42,6 @@ from traces.schema import Trace
 
 DEFAULT: Final = METHODS["scd"]
 _USUAL: Final = MODELS[default_model(DEFAULT.family)]
-DRAWS: Final = MODELS["studio-image"].default_prompt
-_LISTED: Final = tomllib.loads(Path(__file__).with_name("examples.toml").read_text(encoding="utf-8"))
-EXAMPLES: Final = {MODELS[name].default_prompt: tuple(texts) for name, texts in _LISTED.items()}
-"""What to try, by a model's own example: models that share it know the same words. All questions make PSD draft."""
 _OPENED: Final = {
     family: {name.rpartition(".")[2] for m in MODELS.values() if family in m.families for name, _ in m.opens}
     | {"guidance"}
@@ -420,12 +414,6 @@ def begin_with(update: Update) -> None:
         for name, value in changes.items():
             if name != "__type__":
                 setattr(component, name, value)
-
-
-def vocabulary() -> str:
-    """The words that the studio models of pictures know, as Markdown."""
-    words = "\n".join(f"- **{slot.capitalize()}**: {', '.join(table)}" for slot, table in SLOTS.items())
-    return f"*{DRAWS}*; either part may be left out.\n\n{words}"
 
 
 def _placeholder(model: ModelInfo) -> str:

@@ -9,12 +9,12 @@ import math
 import os
 import time
 from collections import Counter, deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from contextlib import aclosing, contextmanager
 from contextvars import ContextVar
 from ctypes import CDLL
 from dataclasses import dataclass, field
-from functools import cache, partial, wraps
+from functools import cache, wraps
 from statistics import fmean
 from typing import Any, Final, TypeVar
 
@@ -22,18 +22,13 @@ import anyio
 import gradio as gr
 from gradio.context import LocalContext
 
-from demo.panels.widgets import notice
-from demo.runs.decoding import Ended, LiveRuns, Opened, race
 from demo.server import log
 from demo.server.limits import TELL_SECONDS, Limits, current
-from demo.server.requests import address_of
-from demo.site import Site, Update
+from demo.server.middleware import address_of
 from engines.config import ConfigError
 from engines.models.errors import ModelError
-from engines.runtime.request import Request
 
 T = TypeVar("T")
-Work = Callable[[Update, gr.Request], Iterator[Update]]
 
 FAILED: Final = "The app itself failed at this ({}). Try again; if that fails, too, the log of its server says where."
 _REMEMBERED: Final = 8
@@ -167,7 +162,7 @@ async def _in_threads(values: Iterator[T]) -> AsyncGenerator[T, None]:
             await anyio.to_thread.run_sync(_TRIM, 0)
 
 
-async def _turn(
+async def wait_turn(
     request: gr.Request, kind: str, gone: Callable[[], bool], work: Callable[[], Iterator[T]]
 ) -> AsyncGenerator[Place | T, None]:
     """Wait for the model, then work: yields the place while waiting, then what `work` yields; nothing once gone.
@@ -191,39 +186,7 @@ async def _turn(
         place.line.leave(place)
 
 
-def queued(
-    site: Site, box: gr.HTML, kind: str, work: Work, *, stops: bool = True, shows: Update | None = None
-) -> Callable[[Update, gr.Request], AsyncGenerator[Update, None]]:
-    """A page's handler that waits for the model first, and says in `box` what place it has; errors go there, too.
-
-    `kind` is what the log calls it; `stops` whether a button stops it; every update says what `shows` says, too.
-    """
-
-    async def handle(values: Update, request: gr.Request) -> AsyncGenerator[Update, None]:
-        visitor = site.visitor(request)
-        stopped, shown = visitor.stopped if stops else lambda: False, shows or {}
-        if stops:
-            site.visitors.prune()
-            visitor.start()
-        if shows:
-            yield shows
-        try:
-            async with aclosing(_turn(request, kind, stopped, partial(work, values, request))) as turn:
-                now: Place | Update | None = None
-                async for now in turn:
-                    told = {box: notice("info", str(now), "You are in line.")} if isinstance(now, Place) else now
-                    yield {**shown, **told}
-                if now is None or isinstance(now, Place):
-                    yield {box: notice("info", "It had not begun.", "Stopped.")}
-        except gr.Error:  # which is a ValueError
-            raise
-        except Exception as error:
-            yield {box: notice("error", _told(kind, error))}
-
-    return handle
-
-
-def _told(kind: str, error: Exception) -> str:
+def error_text(kind: str, error: Exception) -> str:
     """What whoever asked hears of an error, which goes into the log, too."""
     if isinstance(error, ValueError | ModelError):
         log.refused(kind, error)
@@ -241,7 +204,7 @@ def in_a_sentence(kind: str) -> Iterator[None]:
         error.print_exception = False
         raise
     except Exception as error:
-        raise gr.Error(_told(kind, error), print_exception=False) from error
+        raise gr.Error(error_text(kind, error), print_exception=False) from error
 
 
 def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
@@ -258,7 +221,7 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
 
         try:
             with in_a_sentence(kind):
-                async with aclosing(_turn(request or gr.Request(), kind, gone, once)) as turn:
+                async with aclosing(wait_turn(request or gr.Request(), kind, gone, once)) as turn:
                     async for now in turn:
                         if not isinstance(now, Place):
                             return now
@@ -267,27 +230,6 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
         raise gr.Error("nobody waits for this any more.")
 
     return handle
-
-
-def decoded(requests: Sequence[Request], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | LiveRuns | Ended]:
-    """`race` within the time that this server gives, with its lines in the log."""
-    run = requests[-1]
-    about: dict[str, Any] = {"kind": kind, "method": run.method, "model": run.model, "seed": run.seed}
-    begun = time.monotonic()
-    log.event("run.begun", **about)
-    ended, passes = "left", 0
-    try:
-        for message in race(requests, stopped, current().run_seconds):
-            if isinstance(message, Ended):
-                ended = message.ended or "done"
-            elif isinstance(message, LiveRuns):
-                passes = message.taken
-            yield message
-    except Exception as error:
-        ended = type(error).__name__
-        raise
-    finally:
-        log.event("run.ended", **about, seconds=round(time.monotonic() - begun, 3), passes=passes, ended=ended)
 
 
 def program_gone() -> bool:

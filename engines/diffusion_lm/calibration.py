@@ -1,7 +1,7 @@
 """Draft graphs chosen by what were accepted on other prompts, for one model, transfer policy and block size.
 
 `python -m engines calibrate` decodes some prompts with the policy alone, and notes which ranks became final next with
-the tokens foreseen (traces.foresight); docs/methods/psd.md says how a graph is chosen by them.
+the tokens foreseen (analysis.prediction); docs/methods/psd.md says how a graph is chosen by them.
 """
 
 import hashlib
@@ -12,14 +12,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
+from analysis.prediction import rank_sequences
+from cli.streams import bytes_of
 from engines.assets import ASSETS
 from engines.config import ConfigError
 from engines.diffusion_lm.draft_graphs import Graph
 from engines.diffusion_lm.sequence import TextTask
 from traces.files import write_whole
-from traces.foresight import rank_sequences
 from traces.schema import ModelCard, Step
-from traces.streams import bytes_of
 
 FOLDER: Final = ASSETS / "graphs"
 PROMPTS: Final = ASSETS / "problems.json"

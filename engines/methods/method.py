@@ -28,7 +28,7 @@ class Method:
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Settings that a paper or a release gives a name, by that name."""
     rules: Callable[[Any], tuple[Rule, ...]] = lambda _: ()
-    """How a verdict comes about under these settings, as `traces.rules` writes it; none where the general form fits."""
+    """Formulas of the verdicts under these settings (`traces.explanations`); none where the general form holds."""
     drafter: Callable[[Any], str] | None = None
     """Which model drafts under these settings, `small` or `itself`; none where the method asks one model alone."""
     variants: bool = False

@@ -1,4 +1,4 @@
-"""How the methods come to their verdicts, as formulas that a page fills with a token's own numbers (`traces.rules`).
+"""Formulas of the methods' verdicts, which a page fills with a token's values (`traces.explanations`).
 
 A rule speaks of fates and of numbers that the method records; under which settings it holds is decided here, so that
 whoever shows a trace need not know the method. Of several rules, the first that fits an entry is shown.

@@ -12,7 +12,7 @@ from support.browser import visit
 from support.parts import Parts
 from support.raster import decoded
 
-from demo.runs.recordings import FOLDER, Recording, recordings
+from demo.jobs.recordings import FOLDER, Recording, recordings
 from traces import write
 
 ROOT = Path(__file__).parents[2]

@@ -9,10 +9,10 @@ from support.film import film
 from support.parts import Parts
 from support.raster import MODEL
 
-from demo.addresses import FILE, Address, fragment_of, fragment_of_grid, fragment_of_tray, read_address
-from demo.panels.gallery import _card, badge
-from demo.runs.tray import Tray
-from demo.site import Update
+from demo.components.context import Update
+from demo.components.gallery import _card, badge
+from demo.jobs.links import FILE, Address, fragment_of, fragment_of_grid, fragment_of_tray, read_address
+from demo.jobs.run_selection import Tray
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from engines.runtime.request import Request

@@ -2,8 +2,8 @@
 
 import pytest
 
-from demo.panels import bias as panel
-from demo.panels.bias import conduct
+from demo.components import bias as panel
+from demo.components.bias import conduct
 from engines.continuous.mixture2d import MODES, Plane
 
 COUNT, AT_ONCE = 2000, 1000

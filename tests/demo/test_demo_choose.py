@@ -13,18 +13,25 @@ import pytest
 from playwright.sync_api import Browser, expect
 from support.browser import accessible, visit
 
-from demo.addresses import read_address
+from analysis.shipped_results import FOLDER
+from analysis.tradeoffs import Tradeoff
+from demo.components.calculator import _FIRST, CalculatorPanel, curves_of
+from demo.components.context import Site
+from demo.components.method_docs import method_text
+from demo.jobs.links import read_address
+from demo.jobs.recordings import recordings
 from demo.pages.choose import recording_of
-from demo.panels.calculator import _FIRST, CalculatorPanel, curves_of
-from demo.panels.methods import method_text
-from demo.runs.measured import FOLDER
-from demo.runs.recordings import recordings
-from demo.runs.tradeoffs import REPORTED, answer, measured_tradeoffs, reported_near, reported_tradeoffs, speed_in_words
 from demo.server.sessions import Shown, Visitors
-from demo.site import Site
+from draftscope.recommendations import (
+    REPORTED,
+    answer,
+    measured_tradeoffs,
+    reported_near,
+    reported_tradeoffs,
+    speed_in_words,
+)
 from engines.config import ConfigError
 from traces.hardware import DEVICES, SIZES
-from traces.tradeoffs import Tradeoff
 from visualizers.figures.calculator import Calculation, calculator_figure, device_curves
 from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 

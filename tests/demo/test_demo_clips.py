@@ -12,8 +12,8 @@ from PIL import Image, ImageSequence
 from playwright.sync_api import Browser, Page, expect
 from support.browser import press_once, visit
 
-from demo.panels.clip import OFFERED, ClipPanel, drawn
-from demo.panels.widgets import values_of
+from demo.components.clip import OFFERED, ClipPanel, drawn
+from demo.components.widgets import values_of
 from engines.models.catalog import load_model
 
 MODEL = "studio-video"
@@ -40,7 +40,7 @@ def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel, monkeypatch: py
     assert panel.show({panel.model: "studio-image"}) == {panel.group: gr.update(visible=False)}
     for index in (-1, OFFERED, "0", None, 1.0):
         assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": index})) == {panel.problem: {}}
-    monkeypatch.delattr("demo.panels.clip.load_model")  # its late answer would take away what was told meanwhile
+    monkeypatch.delattr("demo.components.clip.load_model")  # its late answer would take away what was told meanwhile
     assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": 2})) == {
         panel.prompt: "clip 3",
         panel.problem: {},

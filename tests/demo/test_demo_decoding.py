@@ -14,13 +14,13 @@ import torch
 from pydantic_core import to_json
 from support.raster import MODEL, decoded, job
 
-from demo.panels.export import reports
-from demo.panels.viewer import tell
-from demo.runs import decoding
-from demo.runs.decoding import LiveRuns
-from demo.runs.experiments import EXPERIMENTS, conduct
+from demo.components.export import reports
+from demo.components.viewer import tell
+from demo.jobs import live_run as decoding
+from demo.jobs.experiments import EXPERIMENTS, conduct
+from demo.jobs.live_run import LiveRuns
+from demo.server.event_stream import Live, answer
 from demo.server.limits import EXPERIMENT_RUNS
-from demo.server.live import Live, answer
 from engines.config import make_config
 from engines.methods import METHODS
 from engines.models import language_model

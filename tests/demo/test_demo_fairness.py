@@ -15,13 +15,14 @@ import gradio as gr
 import httpx
 import pytest
 
-from demo.panels.widgets import notice
-from demo.runs.decoding import Ended, race
+from demo.components.context import Site, Update
+from demo.components.queued import queued
+from demo.components.widgets import notice
+from demo.jobs.live_run import Ended, race
 from demo.server.limits import LAPTOP, PUBLIC, Deadline, read_limits
 from demo.server.log import for_visitors
-from demo.server.queue import Asker, Line, queued
+from demo.server.queue import Asker, Line
 from demo.server.sessions import Shown, Visitors, url
-from demo.site import Site, Update
 from engines.config import ConfigError
 from engines.methods import METHODS
 from engines.runtime.request import Request

@@ -13,10 +13,10 @@ import pytest
 from support.checkpoints import write
 from support.parts import Parts
 
+from demo.components.add_checkpoint import local
+from demo.components.context import Site
 from demo.pages.watch import WatchPage
-from demo.panels.folder import local
 from demo.server.sessions import Shown, Visitors
-from demo.site import Site
 from engines.__main__ import main
 from engines.models import catalog
 from engines.models.catalog import MODELS, at_hand, terms_of
@@ -144,7 +144,7 @@ def arrives(name: str, report: Callable[[int, int], None], place: str = "") -> P
 
 
 def test_it_says_how_far_it_is_and_the_form_takes_the_model(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("demo.panels.fetch.fetch", arrives)
+    monkeypatch.setattr("demo.components.download_model.fetch", arrives)
     offered = watch.choose_model({watch.model: "smollm2"})
     panel: Any = watch.fetching
     assert offered[panel.row]["visible"] and offered[panel.name] == "smollm2"
@@ -159,7 +159,7 @@ def test_it_says_how_far_it_is_and_the_form_takes_the_model(watch: WatchPage, mo
 
 
 def test_stop_ends_it_and_nothing_is_chosen(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("demo.panels.fetch.fetch", arrives)
+    monkeypatch.setattr("demo.components.download_model.fetch", arrives)
     watch.site.visitor(gr.Request(session_hash="mine")).stop()
     (last,) = list(pressed(watch))[-1:]
     assert last == {watch.problem: last[watch.problem]} and last[watch.problem]["title"] == "Stopped."
@@ -169,7 +169,7 @@ def test_stop_ends_it_and_nothing_is_chosen(watch: WatchPage, monkeypatch: pytes
 
 def test_errors_are_a_sentence_and_strangers_fetch_nothing(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     refused = ModelError("smollm2: cannot be downloaded (no route); check the network, and try again.")
-    monkeypatch.setattr("demo.panels.fetch.fetch", Mock(side_effect=refused))
+    monkeypatch.setattr("demo.components.download_model.fetch", Mock(side_effect=refused))
     with pytest.raises(ModelError, match="check the network"):
         list(pressed(watch))
     with pytest.raises(ModelError, match="Only who sits before this machine"):

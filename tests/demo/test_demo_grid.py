@@ -11,11 +11,11 @@ from support.film import film
 from support.parts import Parts
 from support.raster import decoded
 
-from demo.panels import grid as grid_panel
-from demo.panels.grid import _heads, preview
-from demo.runs.grid import Row, columns_of, fill, planned, rows_of
-from demo.runs.series import Progress
-from demo.runs.tray import Entry, Tray, entries_of, entry_of
+from demo.components import grid as grid_panel
+from demo.components.grid import _heads, preview
+from demo.jobs.grid import Row, columns_of, fill, planned, rows_of
+from demo.jobs.run_selection import Entry, Tray, entries_of, entry_of
+from demo.jobs.series import Progress
 from engines.config import ConfigError
 from traces.schema import Trace
 

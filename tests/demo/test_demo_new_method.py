@@ -8,10 +8,10 @@ import gradio as gr
 import pytest
 from support.raster import MODEL
 
-from demo.panels import methods as methods_panel
-from demo.panels.controls import own_settings
-from demo.panels.methods import described
-from demo.runs.decoding import LiveRuns
+from demo.components import method_docs as methods_panel
+from demo.components.method_docs import described
+from demo.components.settings_form import own_settings
+from demo.jobs.live_run import LiveRuns
 from engines.methods import METHODS
 from engines.runtime.request import Request
 from engines.testing.conformance import finish

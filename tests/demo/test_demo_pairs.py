@@ -11,10 +11,10 @@ import pytest
 from support.parts import Parts
 from support.raster import decoded
 
+from demo.components.viewer import offered
+from demo.jobs.recordings import FOLDER, Pair, Recording, pairs
+from demo.jobs.tour import scenes
 from demo.pages.watch import begin_with
-from demo.panels.viewer import offered
-from demo.runs.recordings import FOLDER, Pair, Recording, pairs
-from demo.runs.tour import scenes
 from engines.config import make_config
 from engines.methods import METHODS
 from traces import Trace, read
@@ -76,10 +76,10 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", made.seed, None)
     assert (update[page.model]["value"], update[page.prompt]["value"]) == (made.model.id, made.prompt)
     assert update[page.own["scd"].of["window"]]["value"] == 16
-    monkeypatch.setattr("demo.addresses.at_hand", lambda _: False)
+    monkeypatch.setattr("demo.jobs.links.at_hand", lambda _: False)
     assert set(page.form).isdisjoint(page.choose_pair(event)), "what cannot be asked for leaves the form as it is"
     fetched = replace(made, model=replace(made.model, id="smollm2"))
-    for name in ("demo.pages.watch.at_hand", "demo.panels.fetch.at_hand"):
+    for name in ("demo.pages.watch.at_hand", "demo.components.download_model.at_hand"):
         monkeypatch.setattr(name, lambda _: False)
     told, panel = page.as_recorded([fetched]), page.fetching
     assert panel and told[panel.row]["visible"] and told[panel.name] == "smollm2" and told[page.problem] == {}

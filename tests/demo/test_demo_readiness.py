@@ -9,12 +9,12 @@ from pathlib import Path
 import gradio as gr
 import pytest
 
+from demo import serve as server
 from demo.app import build
-from demo.runs.recordings import Recording, left_out, listed, recordings
+from demo.jobs.live_run import decoded
+from demo.jobs.recordings import Recording, left_out, listed, recordings
+from demo.serve import readiness, start
 from demo.server import log
-from demo.server import serve as server
-from demo.server.queue import decoded
-from demo.server.serve import readiness, start
 from demo.server.sessions import Visitors
 from demo.server.startup import ServerError, read_port
 from engines.methods import METHODS

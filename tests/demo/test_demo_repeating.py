@@ -13,24 +13,24 @@ from support import handmade
 from support.parts import Parts
 from support.raster import MODEL, decoded
 
-from demo.addresses import request_of
-from demo.panels.again import MOST, AtHand, variations
-from demo.panels.repeat import repeat, repeated, rows_of, whole_seeds
-from demo.runs.beside import beside
-from demo.runs.decoding import LiveRuns
-from demo.runs.recordings import Recording
-from demo.runs.series import duration
-from demo.runs.tray import Tray, entry_of
+from analysis.groups import gathered
+from analysis.results import SweepError, read_results
+from analysis.seeds import estimate, paired, target_forwards
+from demo.components.repeat import repeat, repeated, rows_of, whole_seeds
+from demo.components.variation_buttons import MOST, AtHand, variations
+from demo.jobs.beside import beside
+from demo.jobs.links import request_of
+from demo.jobs.live_run import LiveRuns
+from demo.jobs.recordings import Recording
+from demo.jobs.run_selection import Tray, entry_of
+from demo.jobs.series import duration
 from demo.server.limits import Deadline
 from demo.server.sessions import Shown
 from engines.config import ConfigError, as_values, make_config
 from engines.methods import METHODS
 from engines.runtime.request import Request
-from traces.pairing import estimate, paired, target_forwards
-from traces.results import SweepError, read_results
 from traces.schema import Trace
 from visualizers import FIGURES
-from visualizers.groups import gathered
 
 
 def asked(*methods: str) -> list[Request]:

@@ -20,10 +20,10 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 from support.raster import decoded
 
-from demo.server import requests
+from demo.serve import trace_answer
+from demo.server import middleware as requests
 from demo.server.limits import KEPT_SECONDS, LAPTOP, Limits
-from demo.server.requests import RequestFilter, UploadRoom, address_of
-from demo.server.serve import trace_answer
+from demo.server.middleware import RequestFilter, UploadRoom, address_of
 from demo.server.sessions import TRACE_ADDRESS, Visitors, file_name, url
 
 PROXY = "DRAFTSCOPE_PROXY"

@@ -14,16 +14,17 @@ from support import handmade
 from support.handmade import make, step
 from support.raster import decoded
 
+from analysis.break_even import acceptance_for, account
+from analysis.explain import outcome, why
+from analysis.shipped_results import measured
 from demo.__main__ import main
 from demo.app import build
+from demo.components.context import Site, Update
+from demo.components.method_docs import method_text
+from demo.components.run_buttons import StartStop
+from demo.jobs.recordings import FOLDER, listed, record, recordings
 from demo.pages.watch import EXAMPLES
-from demo.panels.methods import method_text
-from demo.panels.start_stop import StartStop
-from demo.runs.measured import measured
-from demo.runs.outcome import outcome, why
-from demo.runs.recordings import FOLDER, listed, record, recordings
 from demo.server.sessions import Shown, Visitors
-from demo.site import Site, Update
 from engines.__main__ import main as engines_main
 from engines.config import make_config
 from engines.methods import METHODS
@@ -31,7 +32,6 @@ from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
 from engines.runtime.environment import device_name
 from traces import read, write
-from traces.breakeven import acceptance_for, account
 from traces.schema import Canvas, Milliseconds, Step, Trace
 from visualizers.bundle.words import command
 

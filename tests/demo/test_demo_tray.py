@@ -11,16 +11,16 @@ from support import handmade
 from support.parts import Parts
 from support.raster import decoded
 
-from demo.addresses import Address, machine_of
+from analysis.oracle import hindsight
+from demo.components.context import Update
+from demo.components.export import _clocked
+from demo.jobs.beside import beside
+from demo.jobs.links import Address, machine_of
+from demo.jobs.run_selection import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
 from demo.pages.compare import ComparePage
-from demo.panels.export import _clocked
-from demo.runs.beside import beside
-from demo.runs.tray import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
 from demo.server.sessions import Shown
-from demo.site import Update
 from traces import dumps, read
 from traces.hardware import predict
-from traces.hindsight import hindsight
 from traces.schema import Milliseconds, Trace
 from visualizers.bundle.words import command
 

@@ -9,11 +9,11 @@ import pytest
 from support.parts import Parts
 from support.raster import MODEL
 
-from demo.addresses import Address
+from demo.components import settings_form as controls
+from demo.components.counterfactual import read_asked
+from demo.components.settings_form import CUSTOM, DEFAULTS
+from demo.jobs.links import Address
 from demo.pages.watch import WatchPage
-from demo.panels import controls
-from demo.panels.controls import CUSTOM, DEFAULTS
-from demo.panels.what_if import read_asked
 from demo.server.sessions import Visitor, url
 from engines.config import ConfigError, make_config, settings
 from engines.methods import METHODS, SHARED
@@ -42,7 +42,9 @@ def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
 @pytest.mark.slow
 def test_a_run_tells_of_every_pass_and_keeps_both_traces(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[Any]()
-    monkeypatch.setattr("demo.server.live.Live.tell", lambda live, event, data: told.append((live.name, event, data)))
+    monkeypatch.setattr(
+        "demo.server.event_stream.Live.tell", lambda live, event, data: told.append((live.name, event, data))
+    )
     updates = list(page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine")))
     begun, again, finished = [update[page.viewer] for update in updates if page.viewer in update]
     assert begun == again and (begun["kind"], finished["kind"]) == ("live", "finish")
@@ -187,7 +189,7 @@ def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monke
     passes = count()
     monkeypatch.setattr(Visitor, "stopped", lambda _: next(passes) >= index)  # at its very pass
     assert [step.token for step in turn(asked, {})[1]] == [step.token for step in steps[: index + 1]]
-    monkeypatch.setattr("demo.panels.what_if.request_of", lambda _: None)
+    monkeypatch.setattr("demo.components.counterfactual.request_of", lambda _: None)
     assert turn(asked, {})[0][page.viewer]["title"] == "The model is not here, or not with these settings."
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]

@@ -14,9 +14,9 @@ from support.film import film, plain_film
 from support.hostile import EVERY, RAN
 
 from demo.app import build
-from demo.panels.grid import preview
-from demo.panels.widgets import Card, Fact, card_wall, data_table, facts_row, notice, notice_box, table, values_of
-from demo.runs.recordings import recordings
+from demo.components.grid import preview
+from demo.components.widgets import Card, Fact, card_wall, data_table, facts_row, notice, notice_box, table, values_of
+from demo.jobs.recordings import recordings
 from demo.server.sessions import Visitors
 
 PNG = handmade.png(2, 2)

@@ -16,7 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, BatchEncoding
 
 import draftscope as ds
 from traces import Fate, Trace, check, read, state_after, states, write
-from traces.coarse import filled
+from traces.count_only import filled
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "python.md").read_text(encoding="utf-8")

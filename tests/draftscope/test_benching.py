@@ -10,14 +10,14 @@ from support.checkpoints import write
 from support.llamas import Letters, greedy, llama, noisy
 
 import draftscope as ds
+from analysis.break_even import best_length
+from demo.components.context import Site
 from demo.pages.choose import ChoosePage
-from demo.runs.tradeoffs import opened_tradeoffs
 from demo.server.sessions import Shown, Visitors
-from demo.site import Site
 from draftscope.__main__ import main
 from draftscope.benching import Bench, read_prompts
+from draftscope.recommendations import opened_tradeoffs
 from engines.runtime.request import Request
-from traces.breakeven import best_length
 from visualizers import SweepError
 
 TEXTS = ["59B5", "1234AB12"]

@@ -21,7 +21,7 @@ from traces import read, write
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = ("draftscope", "engines", "traces", "visualizers")
+PACKAGES = ("analysis", "cli", "draftscope", "engines", "traces", "visualizers")
 
 
 def test_run_validate_and_view(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

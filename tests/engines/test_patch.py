@@ -30,7 +30,7 @@ from engines.models.checkpoints.mar import MAR, MARModel, MARSize
 from engines.models.sessions.denoising import _Rows
 from engines.runtime.driver import Job, RunningSequence, drive, make_trace, open_session
 from traces import dumps, loads
-from traces.naming import is_ordinary, name_of
+from traces.labels import is_ordinary, name_of
 from traces.schema import ModelCard, Trace
 
 CPU = torch.device("cpu")

@@ -10,6 +10,7 @@ from support.conditionals import Conditionals
 from support.language import tiny
 from support.running import ended, exchange
 
+from analysis.block_stats import decode_order
 from engines.__main__ import main
 from engines.config import make_config
 from engines.diffusion_lm import calibration, unmasking
@@ -23,7 +24,6 @@ from engines.runtime.request import Request
 from engines.sampling.chance import SeededChance
 from engines.testing.conformance import finish
 from traces.schema import Canvas, Fate, ModelCard, Step, Trace
-from traces.text_stats import decode_order
 
 PROMPT = "abcde"
 KINDS = ["aligned", "shift", "full"]

@@ -12,6 +12,7 @@ from support.language import END, MASK, TinyLM, text, tiny
 from support.running import ended, exchange
 from torch import Tensor
 
+from analysis.block_stats import decisions
 from engines.config import make_config
 from engines.diffusion_lm import masks, routing, s2d2_layouts
 from engines.diffusion_lm.sequence import Layout, Row, TextTask
@@ -25,7 +26,6 @@ from engines.testing.enumeration import exact_distribution, variation
 from engines.testing.tables import Depth
 from traces import dumps, loads
 from traces.schema import Fate
-from traces.text_stats import decisions
 
 EXACT = 1e-12
 PROMPT = "abcde"  # with the line break behind it, a block and a half of four

@@ -25,16 +25,16 @@ from robustness.strategies import (
     within,
 )
 
+from analysis.results import SweepError, read_results
 from benchmarks._rows import Rows
-from demo.addresses import fragment_of, read_address
-from demo.panels.controls import read_config
+from demo.components.settings_form import read_config
+from demo.jobs.links import fragment_of, read_address
 from engines.config import ConfigError, settings
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
 from engines.sampling.chance import read_seed
-from traces.results import SweepError, read_results
 from visualizers import SWEEP_FIGURES, SweepView
 
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")

@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 from robustness.strategies import MARK, TEXTS, as_json, changed, documents, examples, one_line, texts, within
 from support.hostile import hostile
 
+from analysis import acceptance as places
+from analysis import block_stats as text_stats
+from analysis import prediction as foresight
+from analysis.summary_text import at_a_glance
 from demo.pages.api import validate
 from draftscope.trace import displayable
-from traces import Trace, TraceError, dumps, foresight, loads, places, read, replay, stats, summarise, text_stats
-from traces.describe import at_a_glance
+from traces import Trace, TraceError, dumps, loads, read, replay, stats, summarise
 from traces.limits import CALL_COUNT, MEASURE, MILLISECONDS, WHOLE
 from visualizers import supported
 from visualizers.page import standalone

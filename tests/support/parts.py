@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import gradio as gr
 
 from demo.app import Opening
+from demo.components.calculator import CalculatorPanel
+from demo.components.context import Site, Update
+from demo.jobs.recordings import Recording
 from demo.pages.compare import ComparePage
 from demo.pages.watch import WatchPage
-from demo.panels.calculator import CalculatorPanel
-from demo.runs.recordings import Recording
 from demo.server.sessions import Shown, Visitors
-from demo.site import Site, Update
 
 
 @dataclass

@@ -13,7 +13,7 @@ from benchmarks._runs import decode, job, prompts
 from benchmarks.lean import ratios, turns
 from engines.models.bundled.networks import Transformer
 from engines.models.catalog import load_model
-from traces.naming import COUPLINGS
+from traces.labels import COUPLINGS
 
 FALLEN: Final = 1.25
 USUAL: Final = {

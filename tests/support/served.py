@@ -9,13 +9,13 @@ from demo.server.startup import private_folder
 if __name__ == "__main__":
     private_folder()  # before gradio is imported, as app.py does
     gc.disable()
-    import demo.server.serve
+    import demo.serve
     from demo.app import build
-    from demo.runs.recordings import left_out, recordings
-    from demo.server.serve import serve
+    from demo.jobs.recordings import left_out, recordings
+    from demo.serve import serve
     from demo.server.sessions import Visitors
 
-    demo.server.serve._WARMED_UP = ()  # models are loaded by the tests that run one
+    demo.serve._WARMED_UP = ()  # models are loaded by the tests that run one
     folder = Path(sys.argv[1])
     visitors = Visitors()
     found = recordings(folder)

@@ -7,9 +7,9 @@ import pytest
 from support.handmade import make, step
 from support.speculation import Plan, speculated
 
+from analysis.oracle import Choice, hindsight
+from analysis.prediction import contributions, forecasts, foresight, rank_sequences
 from traces import read
-from traces.foresight import contributions, forecasts, foresight, rank_sequences
-from traces.hindsight import Choice, hindsight
 from traces.schema import Canvas, Fate, Step
 from visualizers import FIGURES
 

@@ -14,6 +14,7 @@ import pytest
 from support.raster import jacobi, ordinary
 
 import draftscope as ds
+from analysis.speedup_model import MOST_DRAFTS, Plan
 from benchmarks import calibrated
 from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
 from benchmarks.hardware import computed as computed_speed_ups
@@ -34,7 +35,6 @@ from traces.hardware import (
     predict,
     read_machine,
 )
-from traces.speculating import MOST_DRAFTS, Plan
 
 RUN = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture.json.gz"
 PATCHES = RUN.with_name("cspd-patch.json.gz")

@@ -11,7 +11,8 @@ from support.raster import jacobi
 
 from engines.config import ConfigError, make_config
 from engines.methods import METHODS
-from traces import Fate, Trace, TraceError, check, dumps, limits, loads, rules
+from traces import Fate, Trace, TraceError, check, dumps, limits, loads
+from traces import explanations as rules
 from traces.schema import Frame, Mask, Milliseconds, Node, PathPair, Rule
 from traces.stats import latency_breakdown, race, summarise
 

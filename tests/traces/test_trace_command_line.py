@@ -14,11 +14,12 @@ from jsonschema import Draft202012Validator
 from support import handmade
 from support.tables import markdown
 
+from analysis.summary_text import at_a_glance
 from draftscope import __main__ as draftscope
 from draftscope.trace import displayable
 from traces import Trace, dumps, read, write
 from traces.__main__ import main
-from traces.describe import at_a_glance, json_schema
+from traces.json_schema import json_schema
 from traces.perfetto import events
 from traces.schema import VERSION
 

@@ -13,13 +13,14 @@ from support.handmade import ALL, step
 from support.results import row
 
 import draftscope as ds
-from traces import Step, Trace, read, stats, text_stats
-from traces.describe import at_a_glance
-from traces.places import by_place
-from traces.results import SweepError, read_rows
+from analysis import block_stats as text_stats
+from analysis.acceptance import by_place
+from analysis.results import SweepError, read_rows
+from analysis.summary_text import at_a_glance
+from analysis.tradeoffs import Drafting, Tradeoff, best, frontier, predicted
+from traces import Step, Trace, read, stats
 from traces.schema import Call, Fate, Milliseconds, Node
 from traces.stats import evaluated_drafts
-from traces.tradeoffs import Drafting, Tradeoff, best, frontier, predicted
 from visualizers import FIGURES
 
 

@@ -13,7 +13,7 @@ from support.raster import decoded
 from engines.config import as_values, settings
 from engines.methods import METHODS, SHARED, ordinary
 from traces import read
-from traces.naming import ORDINARY, is_ordinary, labels, name_for, name_of
+from traces.labels import ORDINARY, is_ordinary, labels, name_for, name_of
 from visualizers import FIGURES, SWEEP_FIGURES, player
 
 RECORDED = Path(__file__).parents[2] / "assets" / "traces"

@@ -11,7 +11,7 @@ from support.handmade import make, step
 from support.playing import chips, every_view, go, harness, pixels, plain, settle, show, snapshot, stage
 from support.speculation import speculated
 
-from demo.runs.recordings import answers_to
+from demo.jobs.recordings import answers_to
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Legend, Mask, Output, Trace
 from traces.stats import summarise

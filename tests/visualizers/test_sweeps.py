@@ -9,11 +9,11 @@ from statistics import fmean, stdev
 import pytest
 from support.results import row, sweep
 
-from traces.tradeoffs import on_frontier
+from analysis.groups import SPEEDS, gathered, records, speeds
+from analysis.tradeoffs import on_frontier
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results, read_rows
 from visualizers.boxes import place_labels
 from visualizers.figures.sweep_results import curves, swept
-from visualizers.groups import SPEEDS, gathered, records, speeds
 from visualizers.tables import as_csv, as_latex, as_markdown
 
 ROWS = read_rows(sweep())

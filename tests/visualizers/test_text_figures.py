@@ -8,9 +8,9 @@ import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.speculation import Plan, speculated
 
-from traces.foresight import contributions, foresight
+from analysis.block_stats import by_draft_step, decisions, decode_order, estimator_errors, global_ar_ness, local_ar_ness
+from analysis.prediction import contributions, foresight
 from traces.schema import Fate, Mask
-from traces.text_stats import by_draft_step, decisions, decode_order, estimator_errors, global_ar_ness, local_ar_ness
 from visualizers import FIGURES
 from visualizers.figures.graph import HORIZONS, SIZES, pass_with_graph
 from visualizers.figures.mask import boundaries, cells, numbered, pass_with_mask

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 
 from traces.files import whole
 from traces.io import dumps
-from traces.naming import numbered
+from traces.labels import numbered
 from traces.schema import Trace
 from visualizers import FIGURES, FigureError, supported, themed
 from visualizers.bundle.table import as_csv

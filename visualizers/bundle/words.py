@@ -7,7 +7,7 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.naming import name_of
+from traces.labels import name_of
 from traces.schema import Trace
 from traces.stats import draft_forwards
 from visualizers.bundle.table import worded

@@ -7,9 +7,9 @@ from typing import Final
 
 import plotly.graph_objects as go
 
+from analysis.speedup_model import MOST_DRAFTS, MeasuredSpeeds, Plan
+from analysis.tradeoffs import Tradeoff
 from traces.hardware import DEVICES
-from traces.speculating import MOST_DRAFTS, MeasuredSpeeds, Plan
-from traces.tradeoffs import Tradeoff
 from visualizers.figure import DataFigure
 from visualizers.plot import axes, bars, curve, dots, guide, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series

@@ -8,8 +8,8 @@ from typing import Final
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from traces.hindsight import hindsight
-from traces.pairing import estimate, of_seeds, seconds, target_forwards
+from analysis.oracle import hindsight
+from analysis.seeds import estimate, of_seeds, seconds, target_forwards
 from traces.schema import Trace
 from traces.stats import compare, latency_breakdown, race
 from visualizers.figure import MOST_GROUPS, Figure, Traces, grouped, labels

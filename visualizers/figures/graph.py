@@ -5,7 +5,7 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.foresight import MECHANISMS, STAGES, contributions, forecasts, foresight
+from analysis.prediction import MECHANISMS, STAGES, contributions, forecasts, foresight
 from traces.replay import state_after
 from traces.schema import Fate, Node, Token, Trace
 from visualizers.figure import Figure, Traces, panels_at, pass_to_show

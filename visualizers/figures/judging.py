@@ -7,10 +7,10 @@ from typing import Final, NamedTuple
 
 import plotly.graph_objects as go
 
+from analysis.block_stats import by_draft_step
+from analysis.seeds import estimate
 from traces.measures import MEASURES
-from traces.pairing import estimate
 from traces.schema import Fate, PathPair, Trace
-from traces.text_stats import by_draft_step
 from visualizers.figure import Figure, Traces, grouped, labels, panels_at, with_count
 from visualizers.plot import axes, curve, dots, error_bars, guide, in_panel, side_by_side
 from visualizers.style import NEUTRAL, Look, fate_marker, series

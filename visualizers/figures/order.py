@@ -6,9 +6,9 @@ from typing import Final
 
 import plotly.graph_objects as go
 
+from analysis.block_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
 from traces.replay import outcomes
 from traces.schema import FATES, Fate, Trace
-from traces.text_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
 from visualizers.figure import Figure, Traces, grouped, labels, with_count
 from visualizers.plot import add_once, axes, curve, error_bars, fate_mark, guide, in_panel, means, side_by_side
 from visualizers.style import NEUTRAL, series

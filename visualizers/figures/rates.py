@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from PIL import Image
 
-from traces.places import Places, by_place
+from analysis.acceptance import Places, by_place
 from traces.schema import Fate, Trace
 from traces.stats import Tally, acceptance_by_position, evaluated_drafts
 from traces.video import kept_by_change

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
+from analysis.block_stats import RouterDecision, decisions, estimator_errors
 from traces.measures import MEASURES
-from traces.text_stats import RouterDecision, decisions, estimator_errors
 from visualizers.figure import Figure, Traces, grouped, labels
 from visualizers.palette import BLUE, VERMILLION
 from visualizers.plot import add_once, axes, dots, side_by_side

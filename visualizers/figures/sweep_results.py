@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 
 import plotly.graph_objects as go
 
-from traces.results import ResultRow, SweepError
-from traces.tradeoffs import on_frontier
+from analysis.groups import SPEEDS, Group, baseline_of, canonical, gathered, speeds, varied
+from analysis.results import ResultRow, SweepError
+from analysis.tradeoffs import on_frontier
 from visualizers.boxes import place_labels
 from visualizers.figure import FigureText, with_title
-from visualizers.groups import SPEEDS, Group, baseline_of, canonical, gathered, speeds, varied
 from visualizers.plot import axes, curve, guide, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed, translucent
 
@@ -22,7 +22,7 @@ class SweepView(NamedTuple):
     """What a reader chooses of a sweep."""
 
     speed: str = "tokens-per-forward"
-    """A name of `visualizers.groups.SPEEDS`."""
+    """A name of `analysis.groups.SPEEDS`."""
     baseline: str | None = None
     """Label or method of the group that speed-ups are relative to; it is drawn as a star."""
     setting: str | None = None

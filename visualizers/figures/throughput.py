@@ -5,7 +5,7 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.breakeven import tokens_of
+from analysis.break_even import tokens_of
 from traces.schema import Fate
 from traces.stats import cost
 from visualizers.figure import Figure, Traces, grouped

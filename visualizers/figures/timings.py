@@ -6,8 +6,8 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.breakeven import acceptance_for
-from traces.timings import Timing, Timings, Windows, read_timings, read_windows
+from analysis.break_even import acceptance_for
+from analysis.timings import Timing, Timings, Windows, read_timings, read_windows
 from visualizers.figure import FileFigure
 from visualizers.plot import axes, bars, curve, dots, error_bars, guide, in_panel, plain, side_by_side
 from visualizers.style import Look, series

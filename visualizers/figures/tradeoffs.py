@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from traces.tradeoffs import Tradeoff, frontier
+from analysis.tradeoffs import Tradeoff, frontier
 from visualizers.boxes import Box, place_labels
 from visualizers.figure import DataFigure
 from visualizers.plot import dots, plain

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 
 from PIL import Image, ImageDraw, ImageFont
 
-from traces.naming import labels
+from traces.labels import labels
 from traces.replay import PENDING, Outcome, Replay, State, canvas_size, outcomes
 from traces.schema import Fate, Trace
 from traces.video import frame_count

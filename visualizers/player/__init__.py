@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from traces.hardware import presets
+from traces.labels import NAMES
 from traces.measures import MEASURES
-from traces.naming import NAMES
 from traces.replay import PENDING
 from traces.schema import FATES
 from visualizers.palette import DARK, LIGHT, MARKS, ink

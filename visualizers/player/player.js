@@ -159,7 +159,7 @@ class Player {
     this.compute();
   }
 
-  /** The name of a run and the settings that give it, as traces/naming.py has them. */
+  /** The name of a run and the settings that give it, as traces/labels.py has them. */
   nameOf({ method, variant, config }) {
     const fits = ([known, values]) => known === method && Object.entries(values).every(([name, value]) => String(config?.[name] ?? value) === value);
     const [, values, name] = this.data.names.find(fits) ?? [method, {}, String(method)];
@@ -587,7 +587,7 @@ class Player {
     this.schedule();
   }
 
-  /** Name every lane, and add what sets it apart from others of its name, as traces/naming.py does. */
+  /** Name every lane, and add what sets it apart from others of its name, as traces/labels.py does. */
   nameLanes(lanes) {
     const named = lanes.map(({ replay: { meta } }) => this.nameOf(meta));
     const told = lanes.map(({ replay: { meta } }, index) => {

@@ -1,5 +1,5 @@
 // A verdict in the method's own formula, filled with this token's numbers. Formulas are data of the trace: names in braces,
-// written out and never computed. traces/rules.py says what may stand in them.
+// written out and never computed. traces/explanations.py says what may stand in them.
 
 const VERDICTS = {
   accepted: "accepted", resampled: "rejected", rejected: "rejected", kept: "stays a draft", changed: "drafted again", drafted: "a draft so far",

@@ -1,0 +1,221 @@
+"""Figures computed from runs that decode text in blocks: routing, decode order, confidence, judged drafts.
+
+Formulas are those of S2D2 (arXiv 2603.25702), SimSD (arXiv 2606.02544) and, for AR-ness, DiffuCoder (Gong et al. 2025).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean
+from typing import Final
+
+from analysis.seeds import estimate
+from traces.replay import PENDING, outcomes
+from traces.schema import Fate, Step
+
+ESTIMATORS: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
+"""Endings of the signals `expected_accepted_*`, in the order of S2D2's Table 4."""
+SPECULATIVE: Final = frozenset({Fate.ACCEPTED, Fate.RESAMPLED, Fate.BONUS})
+"""Fates of tokens that verification made final; they are decoded one after the other, not at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouterDecision:
+    """What a router decided in a step, and what came of it."""
+
+    step: int
+    span: float | None
+    """Length of the first run of open positions."""
+    expected: float | None
+    """Drafts that the router expected to pass."""
+    estimates: Mapping[str, float]
+    """The same by every estimator that was recorded, by the ending of its signal."""
+    score: float | None
+    verify: bool | None
+    accepted: int | None = None
+    """Drafts that passed; None where nothing was verified."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatorError:
+    """Error of an estimator of the accepted prefix over verified steps: expected less accepted (S2D2 Table 4)."""
+
+    name: str
+    """Ending of the signal, or "router" for the estimate that the router used."""
+    count: int
+    mean: float
+    deviation: float
+    """Standard deviation of the error, of the sample."""
+    mean_absolute: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftStep:
+    """Draft number `order` of every verification, together (SimSD Fig. 3 and 4)."""
+
+    order: int
+    count: int
+    means: Mapping[str, float]
+    """Measure -> mean over verifications, for those of `kl`, `cross_entropy`, `agrees` that were recorded."""
+    errors: Mapping[str, float]
+    """Measure -> standard error of that mean."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoded:
+    """The tokens that a step made final, and how sure the model was of them."""
+
+    step: int
+    tokens: int
+    confidence: float | None
+    """Mean probability by which the tokens were chosen, where it is known."""
+
+
+def decisions(steps: Sequence[Step]) -> tuple[RouterDecision, ...]:
+    """The router's decisions, each with what the next pass that judges found; a pass may decide and judge at once."""
+    made: list[RouterDecision] = []
+    for index, step in enumerate(steps):
+        decision = _decision(step, index)
+        if decision is not None:
+            made.append(decision)
+        judged = any(fate.judged for fate in step.fate)
+        if judged and made and made[-1].accepted is None and made[-1].verify is not False:
+            made[-1] = replace(made[-1], accepted=step.fate.count(Fate.ACCEPTED))
+    return tuple(made)
+
+
+def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ...]:
+    """Error of every recorded estimator over the verified steps of all runs, in the order of the paper's table.
+
+    Accepted drafts alone count, without the corrected draw behind them.
+    """
+    errors: dict[str, list[float]] = defaultdict(list)
+    for steps in runs:
+        for decision in decisions(steps):
+            if decision.accepted is None:
+                continue
+            for name, expected in decision.estimates.items():
+                errors[name].append(expected - decision.accepted)
+            if decision.expected is not None and not decision.estimates:
+                errors["router"].append(decision.expected - decision.accepted)
+    order = {name: place for place, name in enumerate(ESTIMATORS)}
+    made = []
+    for name, values in sorted(errors.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0])):
+        mean, deviation, count = estimate(values)
+        absolute = fmean(map(abs, values))
+        made.append(EstimatorError(name=name, count=count, mean=mean, deviation=deviation, mean_absolute=absolute))
+    return tuple(made)
+
+
+def decode_order(steps: Sequence[Step]) -> tuple[int, ...]:
+    """Positions in the order in which they became final, later edits left out.
+
+    Tokens of one step come apart like this: verified ones in the order in which they were judged or, in a draft
+    graph, by level; the others by falling confidence and, where that ties or is unknown, by position.
+    """
+    order: dict[int, None] = {}
+    for step in steps:
+        for position in _flattened(step):
+            order.setdefault(position)
+    return tuple(order)
+
+
+def local_ar_ness(order: Sequence[int], k: int) -> float:
+    """Share of tokens that end a run of k + 1 neighbours decoded from left to right: `local@k` of DiffuCoder."""
+    follows = [later == earlier + 1 for earlier, later in pairwise(order)]
+    runs = [all(follows[start : start + k]) for start in range(len(order) - k)]
+    return fmean(runs) if runs else 0.0
+
+
+def global_ar_ness(order: Sequence[int], k: int) -> float:
+    """Share of tokens among the k leftmost open positions when they were decoded: `global@k` of DiffuCoder."""
+    left = sorted(order)
+    hits = []
+    for position in order:
+        hits.append(position in left[:k])
+        left.remove(position)
+    return fmean(hits) if hits else 0.0
+
+
+def decoded_by_step(steps: Sequence[Step]) -> tuple[Decoded, ...]:
+    """Tokens and confidence of every step that made tokens final (S2D2 Fig. 2, 5, 6).
+
+    The confidence of a token is the measure of that name, else, for a draft that was kept, the probability it was drawn
+    with (q), else the confidence of the pending draft before it. A corrected draw has none.
+    """
+    decoded = []
+    pending: dict[int, float] = {}
+    for index, step in enumerate(steps):
+        known: list[float] = []
+        tokens = 0
+        for position, outcome in outcomes(step).items():
+            confidence = _measure(step, "confidence", outcome.entry)
+            if confidence is None and step.q is not None:
+                confidence = step.q[outcome.entry]
+            if outcome.fate in PENDING and confidence is not None:
+                pending[position] = confidence
+            if not outcome.fate.final or outcome.fate is Fate.EDITED:
+                continue
+            tokens += 1
+            if confidence is None and outcome.fate is Fate.ACCEPTED:
+                confidence = pending.get(position)
+            if confidence is not None and outcome.fate is not Fate.RESAMPLED:
+                known.append(confidence)
+        if tokens:
+            decoded.append(Decoded(step=index, tokens=tokens, confidence=fmean(known) if known else None))
+    return tuple(decoded)
+
+
+def by_draft_step(runs: Iterable[Sequence[Step]]) -> tuple[DraftStep, ...]:
+    """How the verifying distribution differs from the drafting one, by the draft's number in its verification.
+
+    The number counts from 0; it is the measure `order`, or the place of the entry in the step where that is missing.
+    """
+    values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for steps in runs:
+        for step in steps:
+            order = step.numbers.get("order", tuple(range(len(step.position))))
+            for name in ("kl", "cross_entropy", "agrees"):
+                for place, value in zip(order, step.numbers.get(name, ()), strict=False):
+                    if place is not None and value is not None:
+                        values[round(place)][name].append(value)
+    return tuple(
+        DraftStep(
+            order=order,
+            count=max(map(len, columns.values())),
+            means={name: fmean(column) for name, column in columns.items()},
+            errors={name: estimate(column).error or 0.0 for name, column in columns.items()},
+        )
+        for order, columns in sorted(values.items())
+    )
+
+
+def _decision(step: Step, index: int) -> RouterDecision | None:
+    signals = step.signals
+    prefix = "expected_accepted_"
+    estimates = {name.removeprefix(prefix): value for name, value in signals.items() if name.startswith(prefix)}
+    expected, score, verify = (signals.get(name) for name in ("expected_accepted", "score", "verify"))
+    if expected is None and score is None and verify is None and not estimates:
+        return None
+    span, verified = signals.get("span"), None if verify is None else bool(verify)
+    return RouterDecision(step=index, span=span, expected=expected, estimates=estimates, score=score, verify=verified)
+
+
+def _flattened(step: Step) -> Iterator[int]:
+    """Positions that the step made final, verified ones first."""
+    final = [(position, outcome) for position, outcome in outcomes(step).items() if outcome.fate.final]
+    order = "order" if "order" in step.numbers else "level"
+    ranked = [
+        (False, _measure(step, order, entry) or 0.0, position)
+        if fate in SPECULATIVE
+        else (True, -(_measure(step, "confidence", entry) or 0.0), position)
+        for position, (_, fate, entry) in final
+        if fate is not Fate.EDITED
+    ]
+    yield from (position for *_, position in sorted(ranked))
+
+
+def _measure(step: Step, name: str, entry: int) -> float | None:
+    column = step.numbers.get(name)
+    return None if column is None else column[entry]

@@ -1,0 +1,122 @@
+"""What a run came to, in figures and words, and why it is not faster than it is."""
+
+from collections.abc import Sequence
+
+from analysis.break_even import Account, account
+from analysis.tables import Fact
+from traces.labels import is_ordinary
+from traces.schema import Summary, Trace
+from traces.stats import compare, draft_forwards
+
+
+def outcome(traces: Sequence[Trace]) -> list[Fact]:
+    """The figures of the last trace, beside the first one where there are two."""
+    if not traces:
+        return []
+    *_, comparison = compare(traces)
+    made = comparison.trace.summary
+    beside = traces[0].summary if len(traces) > 1 else None
+    if made.acceptance is None:
+        ordinary = is_ordinary(comparison.trace)
+        why_none = "ordinary decoding makes no drafts" if ordinary else "no draft was put to the test in this run"
+        acceptance = Fact("Acceptance", "none judged", why_none)
+    else:
+        accepted = f"{made.accepted} of {made.judged} judged drafts"
+        if made.drafts and made.drafts != made.judged:  # a rejection left some unjudged
+            accepted += f"; {made.accepted / made.drafts:.0%} of {made.drafts} that passes evaluated"
+        acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", accepted)
+    drafted = draft_forwards(comparison.trace.steps)
+    time = "one run on this machine"
+    if beside is not None:
+        time = f"{_times(comparison.time_ratio, 'faster', 'slower', digits=1)}; ordinary: {_seconds(beside.seconds)}"
+        time += "; one run of each on this machine"
+        if drafted and comparison.time_ratio is not None:
+            time += f", where drafting {'pays' if comparison.time_ratio > 1 else 'does not pay'}"
+    rows = f" in {made.row_forwards:,} rows" if made.row_forwards > made.forwards else ""
+    return [
+        _passes(made, drafted, beside),
+        Fact("Decoding time", _seconds(made.seconds), time),
+        # Fewer passes that each evaluate more tokens are no free gift, so what they were fed is told too.
+        Fact(
+            f"Tokens per {'target' if drafted else 'forward'} pass",
+            f"{made.tokens / (made.forwards - drafted):.2f}" if made.forwards > drafted else "-",
+            f"{made.query_tokens:,} query tokens in all{rows}",
+        ),
+        acceptance,
+    ]
+
+
+def _passes(made: Summary, drafted: int, beside: Summary | None) -> Fact:
+    """Forward passes; where another model drafts, those of the target, with the drafter's beside them."""
+    own = made.forwards - drafted
+    usual = f"for {made.tokens} tokens"
+    if beside is not None:
+        ratio = beside.forwards / own if own else None
+        usual = f"{_times(ratio, 'fewer', 'more')}; ordinary: {beside.forwards}"
+    if not drafted:
+        return Fact("Forward passes (NFE)", f"{own}", usual)
+    return Fact("Target passes", f"{own}", f"{usual}; and {drafted} of the drafter")
+
+
+def _times(ratio: float | None, more: str, less: str, digits: int = 2) -> str:
+    if not ratio:
+        return "not comparable"
+    return f"{ratio:.{digits}f} × {more}" if ratio >= 1 else f"{1 / ratio:.{digits}f} × {less}"
+
+
+def _seconds(seconds: float) -> str:
+    """A time that was measured once, to two digits: the third differs from run to run."""
+    return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.2g} s"
+
+
+def why(traces: Sequence[Trace]) -> dict[str, str]:
+    """The reasons of the last run beside the first, by what they are about; none without a run."""
+    if not traces:
+        return {}
+    if len(traces) < 2:
+        return {"": "Ordinary decoding did not run beside it, so nothing says what a pass of it costs here."}
+    costs = account(traces[-1], traces[0])
+    if costs is None:
+        return {"": "One of the two runs was stopped, or its passes were not timed."}
+    remedy = _remedy(costs)
+    rows = f" in {costs.rows:.1f} rows" if costs.rows > 1.05 else ""
+    looks = f"looks at {costs.query_tokens:.1f} tokens{rows} instead of {costs.ordinary_query_tokens:.1f}"
+    each = costs.verifying / costs.query_tokens if costs.query_tokens else 0
+    row = f" and {costs.verifying / costs.rows:.2f} for each row" if rows else ""
+    price = f"costs {costs.verifying:.2f} ordinary passes: {each:.2f} for each token{row}"
+    total = costs.draft_passes * costs.draft_cost
+    drafting = (
+        f"{costs.draft_passes:.1f} passes of the drafter for every target pass, {costs.draft_cost:.2f} of an ordinary "
+        f"pass each: {total:.2f} in all."
+    )
+    accepted = "" if costs.acceptance is None else f"{costs.acceptance:.0%} of judged drafts were accepted"
+    free = "they come with verification and cost no pass of their own."
+    return {
+        "In all": f"{costs.speed:.2f} times as fast as ordinary decoding; one run of each on this machine.",
+        "Verification": f"a pass of the target {looks} and {price}.",
+        "Drafts": drafting if costs.draft_passes else free,
+        "Tokens": f"{costs.yielded:.2f} for every target pass; {accepted or 'no draft was judged'}.",
+        "To break even": _break_even(costs),
+        **({"What would help most": remedy} if remedy else {}),
+    }
+
+
+def _break_even(costs: Account) -> str:
+    needs = f"at this cost a target pass has to yield {costs.needed:.2f} tokens"
+    if not costs.drafts:
+        return f"{needs}."
+    drafts = f"with {costs.drafts:.1f} drafts a verification"
+    if costs.break_even is None:
+        return f"{needs}, and {drafts} no acceptance is enough."
+    return f"{needs}; {drafts} that takes an acceptance of about {costs.break_even:.0%}, if every place had the same."
+
+
+def _remedy(costs: Account) -> str | None:
+    """The cost whose disappearance would bring most."""
+    ways = {
+        "if its drafts cost nothing": costs.with_free_drafts,
+        "if verification cost no more than an ordinary pass": costs.with_cheap_verification,
+        "if every draft were accepted": costs.with_all_accepted,
+    }
+    way = max(ways, key=lambda name: ways[name])
+    return None if ways[way] < 1.05 * costs.speed else f"it would be {ways[way]:.2f} times as fast {way}."

@@ -1,0 +1,273 @@
+"""Results of sweeps: one row is one run on one problem with a known answer.
+
+They may be from strangers, so that files are measured before they are parsed and checked field by field.
+"""
+
+import hashlib
+import io
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic_core import PydanticCustomError, from_json, to_json
+
+from analysis.acceptance import by_place
+from traces import limits
+from traces.errors import Problem, quote
+from traces.files import unpacked
+from traces.schema import Step
+from traces.stats import cost, draft_forwards
+from traces.validation import Words, adapter, count, record
+
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARACTERS)]
+Text: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
+Count: TypeAlias = Annotated[int, Field(ge=0, le=limits.EXACT)]
+_Scalar: TypeAlias = (
+    bool
+    | Annotated[int, Field(ge=-limits.EXACT, le=limits.EXACT)]
+    | Annotated[float, Field(ge=-limits.EXACT, le=limits.EXACT)]
+    | Text
+    | None
+)
+
+
+def _setting(value: object, check: ValidatorFunctionWrapHandler) -> object:
+    """One error instead of one for every type that a setting may have."""
+    try:
+        return check(value)
+    except ValidationError:
+        raise PydanticCustomError("setting", "Input should be a number, a short text or a short list of such") from None
+
+
+Value: TypeAlias = Annotated[
+    _Scalar | Annotated[tuple[_Scalar, ...] | list[_Scalar], Field(max_length=limits.RESULT_SETTINGS)],
+    WrapValidator(_setting),
+]
+
+
+class SweepError(ValueError):
+    """Results that cannot be read, or a question that they do not answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow:
+    """One run on one problem."""
+
+    method: Name
+    label: Name
+    config: Annotated[Mapping[Name, Value], Field(max_length=limits.RESULT_SETTINGS)]
+    problem: Count
+    correct: bool | None
+    """None where the right answer is not known."""
+    forwards: Count
+    forwards_by_mode: Annotated[Mapping[Name, Count], Field(max_length=limits.RESULT_SETTINGS)]
+    row_forwards: Count
+    query_tokens: Count
+    tokens: Count
+    seconds: Annotated[float, Field(ge=0, le=limits.EXACT)]
+    """0 where not measured."""
+    draft_forwards: Count = 0
+    """Those of `forwards` that a smaller model made to draft."""
+    curve: Text = ""
+    """What its point is joined to others under; empty for the method."""
+    model: Text = ""
+    device: Text = ""
+    key: Text = ""
+    """Rows with one key are one run; empty for a row of its own."""
+    weights: Annotated[Mapping[Name, Text], Field(max_length=limits.RESULT_SETTINGS)] = field(default_factory=dict)
+    """Model -> hash of its weights."""
+    seed: Count | None = None
+    answer: Text = ""
+    judged_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
+    """Drafts judged at the first place of a draft, the second ...; see `analysis.acceptance`."""
+    accepted_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
+    """Those of them that were accepted."""
+    verifications: Count = 0
+    batch: Count = 1
+    """Problems that were decoded in lockstep with this one, itself included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Results:
+    """What a file of results holds."""
+
+    rows: tuple[ResultRow, ...]
+    about: tuple[Mapping[str, object], ...] = ()
+    """When and with what the rows were made, as far as the file says."""
+
+    @property
+    def place(self) -> str:
+        """Devices, threads, torch, commits and days, in words; empty where the file does not say."""
+        libraries = [each["libraries"] for each in self.about if isinstance(each.get("libraries"), Mapping)]
+        parts = [
+            *(row.device for row in self.rows),
+            *(f"{threads} thread{'s' * (threads != '1')} a process" for threads in _column(self.about, "threads")),
+            *(f"torch {version}" for version in _column(libraries, "torch")),
+            *map(commit_in_words, _column(self.about, "commit")),
+            *(created[:10] for created in _column(self.about, "created")),
+        ]
+        return ", ".join(part[: limits.NAME_CHARACTERS] for part in dict.fromkeys(parts) if part)
+
+
+_SUMMED: Final = re.compile(rb',"crc":"([0-9a-f]{8})"\}\s*\Z')
+_ROW_TYPE: Final = adapter(ResultRow, "ResultRow", "ignore")
+_NEEDED: Final = [each.name for each in fields(ResultRow) if each.default is each.default_factory is MISSING]
+_WORDS: Final = Words(
+    whole="row",
+    add=f"every row needs {', '.join(_NEEDED)}",
+    correct="correct the row; docs/figures.md says what belongs in one",
+    shrink="give the settings and counts of one run alone",
+)
+
+
+def row_of(steps: Sequence[Step], **about: Any) -> ResultRow:
+    """The row of a run: what its steps took and what became of its drafts, beside the fields of `about`."""
+    spent, places = cost(steps), by_place([steps])
+    counted: dict[str, Any] = {
+        "forwards": spent.forwards,
+        "draft_forwards": draft_forwards(steps),
+        "forwards_by_mode": dict(Counter(step.call.mode for step in steps)),
+        "row_forwards": spent.row_forwards,
+        "query_tokens": spent.query_tokens,
+    }
+    if places:
+        counted["verifications"] = places.passes
+        counted["judged_by_place"] = tuple(place.judged or 0 for place in places.places)
+        counted["accepted_by_place"] = tuple(place.accepted for place in places.places)
+    return ResultRow(**{**counted, **about})
+
+
+def read_results(data: bytes) -> Results:
+    """Read results as `python -m benchmarks.sweep` writes them, or as JSON; see `read_rows`. Both may be gzipped.
+
+    A last line that was cut off is left out: the sweep may be under way. Raises SweepError for what cannot be read.
+    """
+    try:
+        text = unpacked(data, limits.JSON_BYTES)
+    except ValueError as error:
+        raise SweepError(f"results: {error}; compress them again") from None
+    if len(text) > limits.JSON_BYTES:
+        raise SweepError(f"results: more than {limits.JSON_BYTES // 2**20} MB; give fewer rows")
+    try:
+        first = read_json(next((line for line in io.BytesIO(text) if line.strip()), b""), "results", limits.PART_VALUES)
+    except SweepError:
+        first = None
+    if not isinstance(first, Mapping) or "rows" in first:
+        return Results(rows=read_rows(read_json(text, "results", limits.VALUES)))
+    about: list[Mapping[str, object]] = []
+    return Results(rows=_one_of_every_key(_of_lines(text, about)), about=tuple(about))
+
+
+def read_rows(data: object) -> tuple[ResultRow, ...]:
+    """Read rows of plain JSON data, a list of them or an object that holds it as `rows`; raises SweepError."""
+    rows = data.get("rows") if isinstance(data, Mapping) else data
+    if not isinstance(rows, Sequence) or isinstance(rows, str | bytes):
+        rows = ()
+    if len(rows) > limits.RESULT_ROWS:
+        raise SweepError(f"rows: there are more than {limits.RESULT_ROWS}; give fewer")
+    return _one_of_every_key(_row(f"rows[{index}]", row) for index, row in enumerate(rows))
+
+
+def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
+    """The row in a line, or what it says `about` how rows were made; messages call the line `path`, as SweepError."""
+    summed = _SUMMED.search(line)
+    if summed and zlib.crc32(line[: summed.start()] + b"}") != int(summed[1], 16):
+        remedy = "remove the line, and the sweep solves it anew"
+        raise SweepError(f"{path}.crc: {summed[1].decode()!r} is not that of the row, which is damaged; {remedy}")
+    document = read_json(line, path, limits.PART_VALUES)
+    if isinstance(document, dict) and isinstance(about := document.get("about"), dict):
+        return about
+    return _row(path, document)
+
+
+def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a line, or a list of rows") -> object:
+    """What a JSON text, called `path`, of at most so many values says; raises SweepError with the remedy."""
+    if count(text) > most:
+        raise SweepError(f"{path}: holds more than {most} values; {remedy}")
+    try:
+        return from_json(text)
+    except ValueError as error:
+        raise SweepError(f"{path}: is no JSON ({error}); {remedy}") from None
+
+
+def written(row: ResultRow) -> bytes:
+    """The row as a line, with a checksum at its end; raises SweepError when it could not be read again."""
+    text = to_json(row)
+    line = text[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(text)
+    read_line(line, f"row {quote(row.key)}")
+    return line
+
+
+def commit_in_words(commit: str) -> str:
+    """The commit of an `Environment` as tables name it; empty where it is not known."""
+    name, _, dirty = commit.partition("+")
+    return f"commit {name[:12]}{' with changes' if dirty else ''}" if name else ""
+
+
+def digest(data: object) -> str:
+    """A hash of plain data, by which equal runs and weights are known."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _row(path: str, data: object) -> ResultRow:
+    problems: list[Problem] = []
+    row = record(_ROW_TYPE, data, path, problems, _WORDS)
+    if row is None or (problems := [*_impossible(path, row)]):
+        raise SweepError(problems[0])
+    return row
+
+
+def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
+    """What no type says."""
+    parts = {"forwards_by_mode": sum(row.forwards_by_mode.values()), "draft_forwards": row.draft_forwards}
+    for name, part in parts.items():
+        if part > row.forwards:
+            problem = f"adds up to {part}, more than the {row.forwards} forwards"
+            yield Problem(f"{path}.{name}", problem, "count every forward pass under one mode")
+    if len(row.judged_by_place) != len(row.accepted_by_place):
+        problem = f"has {len(row.judged_by_place)} places where accepted_by_place has {len(row.accepted_by_place)}"
+        yield Problem(f"{path}.judged_by_place", problem, "give both for the same places")
+    for place, (judged, accepted) in enumerate(zip(row.judged_by_place, row.accepted_by_place, strict=False)):
+        if not accepted <= judged <= row.verifications:
+            problem = f"counts {accepted} accepted of {judged} judged in {row.verifications} verifications"
+            yield Problem(f"{path}.judged_by_place[{place}]", problem, "count every draft of a pass at one place")
+            return
+
+
+def _one_of_every_key(every: Iterable[ResultRow]) -> tuple[ResultRow, ...]:
+    """The last row of every key, and all rows without one."""
+    rows: dict[str | int, ResultRow] = {}
+    same: dict[str, Mapping[str, Value]] = {}  # a sweep repeats few configs many times
+    for index, row in enumerate(every):
+        config = same.setdefault(json.dumps(row.config, sort_keys=True), row.config)
+        rows[row.key or index] = replace(row, config=config)
+    if not rows:
+        raise SweepError("rows: no list of results is given; give a list with one object a run and problem")
+    return tuple(rows.values())
+
+
+def _of_lines(text: bytes, about: list[Mapping[str, object]]) -> Iterator[ResultRow]:
+    """The rows among JSON lines, the others go to `about`; without the last line where that was cut off."""
+    filled = ((number, line) for number, line in enumerate(io.BytesIO(text), 1) if line.strip())
+    for index, (number, line) in enumerate(filled):
+        if index >= limits.RESULT_ROWS:
+            raise SweepError(f"rows: there are more than {limits.RESULT_ROWS}; give fewer")
+        try:
+            row = read_line(line, f"line {number}")
+        except SweepError as error:
+            if not line.endswith(b"\n") and ": is no JSON (" in str(error):
+                return
+            raise
+        if isinstance(row, ResultRow):
+            yield row
+        else:
+            about.append(row)
+
+
+def _column(about: Sequence[Any], name: str) -> list[str]:
+    return [str(each[name]) for each in about if isinstance(each.get(name), str | int)]

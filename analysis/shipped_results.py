@@ -1,0 +1,101 @@
+"""What was measured here, from the files that `make measured` writes.
+
+A file is a JSON object with `rows`, a list of flat objects that name their `method`; `title` and `environment` say what
+was measured and where.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Final
+
+from analysis.speedup_model import MeasuredSpeeds
+from analysis.tables import in_words
+
+FOLDER: Final = Path(__file__).parents[1] / "benchmarks" / "results"
+_ERRORS: Final = ("_standard_error", "_error")
+_TIGHT: Final = "\N{NO-BREAK SPACE}"
+_MEDIAN, _LOW, _HIGH = "_median", "_low_quartile", "_high_quartile"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The rows of one result that speak of a method."""
+
+    title: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    place: str
+    """Where it was measured, in words."""
+
+
+def read_result(path: Path) -> dict[str, Any]:
+    """A result with its rows and environment; empty where there is no such file."""
+    result = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return {"rows": [], "environment": {}, **result}
+
+
+def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
+    """What all results say of a method."""
+    results = {path: read_result(path) for path in sorted(folder.glob("*.json"))}
+    return [
+        _of(result, rows, path.stem.replace("_", " "))
+        for path, result in results.items()
+        if (rows := [row for row in result["rows"] if row.get("method") == method])
+    ]
+
+
+def drafted(folder: Path = FOLDER) -> tuple[MeasuredSpeeds, ...]:
+    """Speculative decoding as benchmarks.drafting and benchmarks.continuous measured it, by model and drafter."""
+    by_pair: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
+    for result in (read_result(folder / name) for name in ("drafting.json", "continuous.json")):
+        for row in result["rows"]:
+            if "gamma" in row:
+                drafter = ", ".join(filter(None, (row["drafter"], row.get("verdict"))))
+                place = str(result["environment"].get("device", ""))
+                by_pair.setdefault((row["model"], drafter, place), []).append(row)
+    spread = "faster_median", "faster_low_quartile", "faster_high_quartile"
+    return tuple(
+        MeasuredSpeeds(
+            target=target,
+            drafter=drafter,
+            place=place,
+            acceptance=round(fmean(row["acceptance"] for row in rows), 2),
+            speeds={(row["gamma"], row.get("batch", 1)): tuple(row[name] for name in spread) for row in rows},
+        )
+        for (target, drafter, place), rows in by_pair.items()
+    )
+
+
+def _of(result: Mapping[str, Any], rows: list[Mapping[str, Any]], title: str) -> Measured:
+    names = dict.fromkeys(name for row in rows for name in row)
+    columns = [name for name in names if name != "method" and not _belongs(name, names)]
+    environment = {name: value for name, value in result["environment"].items() if isinstance(value, str | int)}
+    return Measured(
+        title=str(result.get("title") or title),
+        heads=tuple(name.replace("_", " ") for name in columns),
+        rows=tuple(tuple(_cell(row, name) for name in columns) for row in rows),
+        place=", ".join(f"{name.replace('_', ' ')} {value}" for name, value in environment.items()),
+    )
+
+
+def _belongs(name: str, names: Mapping[str, None]) -> bool:
+    """Whether a column is the error or a quartile of another and is written beside it."""
+    owners = [name.removesuffix(ending) for ending in _ERRORS if name.endswith(ending)]
+    owners += [name.removesuffix(ending) + _MEDIAN for ending in (_LOW, _HIGH) if name.endswith(ending)]
+    return any(owner in names or f"{owner}_percent" in names for owner in owners)
+
+
+def _cell(row: Mapping[str, Any], name: str) -> str:
+    bare, base = name.removesuffix("_percent"), name.removesuffix(_MEDIAN)
+    if isinstance(words := row.get(name), str):
+        return words
+    text = in_words(words)
+    error = next((row[bare + ending] for ending in _ERRORS if bare + ending in row), None)
+    if error is not None:
+        text += f" ± {error:.2g}"
+    if name.endswith(_MEDIAN) and row.get(base + _LOW) is not None and row.get(base + _HIGH) is not None:
+        text += f" ({in_words(row[base + _LOW])} to {in_words(row[base + _HIGH])})"
+    return text.replace(" ", _TIGHT)

@@ -1,0 +1,115 @@
+"""How much faster drafts make a model on given hardware: computed from an acceptance rate; nothing here is measured.
+
+A verification of γ drafts yields (1 - α^(γ+1)) / (1 - α) tokens on average where each is accepted with probability α
+once those before it were (arXiv 2211.17192, equation 1). What passes take is computed by `traces.hardware`. Drafts
+without a network of their own, looked up or left over from the last pass, cost nothing.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from analysis.break_even import tokens_of
+from traces.hardware import Bound, Device, Engine, HardwareError, PassCost, Size, Work, check_memory, pass_cost
+
+MOST_DRAFTS: Final = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A model, what drafts for it, and where both run; HardwareError for a number out of range or too little memory."""
+
+    device: Device
+    engine: Engine
+    target: Size
+    draft: Size | None
+    """None for drafts that no network makes."""
+    acceptance: float
+    """Of a draft, once those before it were accepted."""
+    drafts: int
+    """To a verification, γ."""
+    batch: int = 1
+    context: int = 1024
+    """Tokens in the KV cache of each sequence."""
+
+    def __post_init__(self) -> None:
+        for field, value, most in (
+            ("acceptance", self.acceptance, 1),
+            ("drafts", self.drafts, MOST_DRAFTS),
+            ("batch", self.batch, 4096),
+            ("context", self.context, 1_000_000),
+        ):
+            least = 0 if field in ("acceptance", "context") else 1
+            if not least <= value <= most:
+                raise HardwareError(f"{field}: {value:g} is not allowed; use {least} to {most:,}.")
+        check_memory(self.device, self.target, self.draft, self.batch * (self.context + self.drafts + 1))
+
+    @property
+    def tokens(self) -> float:
+        """That one verification yields, on average."""
+        return tokens_of(self.acceptance, self.drafts)
+
+    @property
+    def ordinary(self) -> PassCost:
+        """A pass over the next token of every sequence."""
+        return self._pass(self.target, 1)
+
+    @property
+    def verification(self) -> PassCost:
+        """A pass over the drafts of every sequence and one token more."""
+        return self._pass(self.target, self.drafts + 1, judges=True)
+
+    @property
+    def drafting(self) -> float:
+        """Seconds that the drafts of one verification take."""
+        return 0.0 if self.draft is None else self.drafts * self._pass(self.draft, 1).seconds
+
+    @property
+    def speed_up(self) -> float:
+        """Times as fast as ordinary decoding of the same batch."""
+        return self.tokens * self.ordinary.seconds / (self.verification.seconds + self.drafting)
+
+    @property
+    def bound(self) -> Bound:
+        """What a verification spends most of its time on."""
+        return self.verification.bound
+
+    def with_each(self, field: str, values: Iterable[Any]) -> list["Plan"]:
+        """The same with every value of a field that fits the memory of the device."""
+        plans = []
+        for value in values:
+            try:
+                plans.append(replace(self, **{field: value}))
+            except HardwareError:
+                continue
+        return plans
+
+    def at_best(self) -> "Plan":
+        """The same with the draft length that is fastest, the shortest of equals."""
+        return max(self.with_each("drafts", range(1, MOST_DRAFTS + 1)), key=lambda plan: plan.speed_up)
+
+    def _pass(self, size: Size, tokens: int, *, judges: bool = False) -> PassCost:
+        steps = size.denoising_steps
+        work = Work(
+            query_tokens=tokens * self.batch, rows=self.batch, context=self.context, judges=judges, head_passes=steps,
+            noisy_tokens=steps * tokens * self.batch,
+        )  # fmt: skip
+        return pass_cost(self.device, size, self.engine, work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredSpeeds:
+    """Speculative decoding with one drafter as it was measured, by draft length and batch."""
+
+    target: str
+    drafter: str
+    place: str
+    """The hardware."""
+    acceptance: float
+    """Of a draft, once those before it were accepted; mean over draft lengths and batches."""
+    speeds: Mapping[tuple[int, int], tuple[float, float, float]]
+    """Draft length and batch -> times as fast as ordinary decoding: median, lower and upper quartile."""
+
+    def __str__(self) -> str:
+        """The pair in words."""
+        return f"{self.target} by {self.drafter}"

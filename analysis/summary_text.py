@@ -1,0 +1,57 @@
+"""A trace as a few lines of text."""
+
+from typing import Final
+
+from analysis.acceptance import by_place
+from traces.schema import Trace, printable
+from traces.stats import cost_by_mode
+
+_PLACES: Final = 16
+
+
+def at_a_glance(trace: Trace) -> str:
+    """The run and its summary as aligned text. Nothing of it can steer a terminal."""
+    rows = ((name, printable(value[:200]), " ..." * (len(value) > 200)) for name, value in in_rows(trace).items())
+    return "\n".join(f"{name:<18}  {value}{more}" for name, value, more in rows)
+
+
+def in_rows(trace: Trace) -> dict[str, str]:
+    """The run and its summary, by name; what the trace does not say is left out."""
+    summary = trace.summary
+    canvas = f"{trace.canvas.kind} {' x '.join(map(str, trace.canvas.shape))}"
+    modes = ", ".join(f"{cost.forwards} {mode}" for mode, cost in cost_by_mode(trace.steps).items())
+    acceptance = "-" if summary.acceptance is None else f"{summary.acceptance:.3f}"
+    rows = {
+        "method": trace.method,
+        "variant": trace.variant,
+        "model": trace.model.id,
+        "licence": trace.model.licence,
+        "prompt": trace.prompt,
+        "settings": ", ".join(f"{name}={value}" for name, value in trace.config.items()),
+        "seed": "" if trace.seed is None else str(trace.seed),
+        "created": f"{trace.created} on {trace.environment.device}" if trace.environment.device else trace.created,
+        "canvas": f"{canvas}, {'complete' if summary.complete else 'stopped early'}",
+        "tokens": str(summary.tokens),
+        "forwards": f"{summary.forwards} ({modes})" if modes else str(summary.forwards),
+        "tokens per forward": f"{summary.tokens_per_forward:.3f}",
+        "acceptance": f"{acceptance} ({summary.accepted} of {summary.judged} drafts judged)",
+        **_by_place(trace),
+        "query tokens": str(summary.query_tokens),
+        "row forwards": str(summary.row_forwards),
+        "seconds": f"{summary.seconds:.4g} ({summary.forward_seconds:.4g} in the network)",
+        "note": trace.note,
+    }
+    return {name: value for name, value in rows.items() if value}
+
+
+def _by_place(trace: Trace) -> dict[str, str]:
+    """Mean accepted length and the marginal rates of the first places; nothing for a run that verified no drafts."""
+    acceptance = by_place([trace.steps])
+    if acceptance is None:
+        return {}
+    rates = " ".join(f"{place.marginal:.2f}" for place in acceptance.places[:_PLACES])
+    more = " ..." if len(acceptance.places) > _PLACES else ""
+    return {
+        "accepted length": f"{acceptance.mean_accepted_length:.3f} in {acceptance.passes} passes that verified drafts",
+        "by place": f"{rates}{more}",
+    }

@@ -1,0 +1,30 @@
+"""Tables and metrics as plain data, for the page and for files."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+_MOST_ROWS = 2000
+
+
+class Fact(NamedTuple):
+    """A figure with its name and what to make of it."""
+
+    label: str
+    figure: str
+    note: str = ""
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> dict[str, Any]:
+    """The value of a data table; `note` stands below it. Under `files`, texts by their names can be taken away."""
+    cells = [[in_words(value) for value in row] for row in rows[:_MOST_ROWS]]
+    more = f"The first {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else note
+    return {"heads": list(heads), "rows": cells, "more": more}
+
+
+def in_words(value: object) -> str:
+    """A value as a cell shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, tuple):
+        return ", ".join(map(in_words, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

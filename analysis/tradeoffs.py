@@ -1,0 +1,129 @@
+"""What methods gain in time against what they lose in quality, of one kind of result or of many, and which to take."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from traces.labels import name_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drafting:
+    """What a drafter cost, in passes, so that another cost of it can be reckoned with."""
+
+    ordinary_passes: float
+    """Of ordinary decoding, for the same tokens."""
+    draft_passes: float
+    cost: float
+    """Of a pass of the drafter, over an ordinary pass of the target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tradeoff:
+    """A method under one setting, beside ordinary decoding of the same model and batch."""
+
+    kind: str
+    """What is decoded: picture, video, text, continuous."""
+    method: str
+    setting: str
+    """In words."""
+    speed: float
+    """Times as fast as ordinary decoding, in time."""
+    speed_low: float | None = None
+    """Lower quartile, or a standard error below."""
+    speed_high: float | None = None
+    change: float | None = None
+    """Of the quality, in percentage points over ordinary decoding's; None where it was not measured."""
+    error: float | None = None
+    """Standard error of the change."""
+    quality: str = ""
+    """What quality is, and on how much it was measured."""
+    exact: bool = False
+    """Whether the output follows the model's own distribution."""
+    model: str = ""
+    batch: int | None = 1
+    """None where it is not said."""
+    hardware: str = ""
+    source: str = ""
+    """Where the numbers stand."""
+    reported: bool = False
+    """By others, on their machines and models; else measured here."""
+    drafting: Drafting | None = None
+    predicted: bool = False
+    """Whether the speed is reckoned from passes, with another cost of drafts than was measured."""
+    settings: tuple[tuple[str, object], ...] = ()
+    """That tell it from others, by name."""
+
+    @property
+    def name(self) -> str:
+        """What the method is called under its settings."""
+        return name_for(self.method, dict(self.settings))
+
+    @property
+    def called(self) -> str:
+        """Method and setting."""
+        return f"{self.name} with {self.setting.removeprefix(f'{self.name}, ')}"
+
+    @property
+    def faster(self) -> bool:
+        """Whether it is faster than ordinary decoding beyond its own spread."""
+        return self.speed > 1 and (self.speed_low is None or self.speed_low > 1)
+
+    @property
+    def window(self) -> int:
+        """Tokens of a pass that the setting names; 0 where it names none."""
+        named = re.search(r"window (\d+)", self.setting)
+        return int(named[1]) if named else 0
+
+    @property
+    def height(self) -> float | None:
+        """The change of quality to draw: nothing is lost by an exact method that was not measured. None if unknown."""
+        return 0.0 if self.change is None and self.exact else self.change
+
+    @property
+    def within_noise(self) -> bool:
+        """Whether the change is no larger than twice its standard error."""
+        return self.change is not None and abs(self.change) <= 2 * (self.error or 0)
+
+    def keeps(self, most_lost: float) -> bool:
+        """Whether at most `most_lost` percentage points are lost, or what is lost is below its own standard error."""
+        if self.height is None:
+            return False
+        return -self.height <= max(most_lost, self.error or 0.0)
+
+
+def predicted(one: Tradeoff, cost: float) -> Tradeoff:
+    """The same with drafts of another cost, reckoned from the passes that were counted; unchanged without a drafter.
+
+    With N ordinary passes, T passes of the target and D of the drafter at c ordinary passes each, decoding is
+    N / (T v + D c) times as fast. What a verifying pass costs, v, follows from the measured speed and stays.
+    """
+    given = one.drafting
+    if given is None:
+        return one
+    verifying = given.ordinary_passes / one.speed - given.draft_passes * given.cost
+    speed = given.ordinary_passes / (max(verifying, 0.0) + given.draft_passes * cost)
+    ratio = speed / one.speed
+    low, high = (None if edge is None else edge * ratio for edge in (one.speed_low, one.speed_high))
+    return replace(one, speed=speed, speed_low=low, speed_high=high, predicted=True)
+
+
+def best(among: Sequence[Tradeoff], most_lost: float) -> Tradeoff | None:
+    """The fastest of those that lose at most so many percentage points; None where nothing is faster than ordinary."""
+    fits = [one for one in among if not one.reported and one.faster and one.keeps(most_lost)]
+    return max(fits, key=lambda one: one.speed, default=None)
+
+
+def frontier(among: Sequence[Tradeoff]) -> tuple[Tradeoff, ...]:
+    """Those than which no other is at least as fast and as good and better in one of the two, slowest first."""
+    known = [(one, (one.speed, one.height)) for one in among if one.height is not None and not one.reported]
+    kept = on_frontier([point for _, point in known])
+    return tuple(sorted((one for (one, _), keep in zip(known, kept, strict=True) if keep), key=lambda one: one.speed))
+
+
+def on_frontier(points: Sequence[tuple[float, float]]) -> tuple[bool, ...]:
+    """Return for points of (speed, quality) whether no other is at least as good in both and better in one."""
+    return tuple(
+        not any(s >= speed and q >= quality and (s, q) != (speed, quality) for s, q in points)
+        for speed, quality in points
+    )

@@ -1,0 +1,79 @@
+"""A field for the folder of a checkpoint: where whoever sees the page started the program, and nowhere else."""
+
+import ipaddress
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import gradio as gr
+
+from demo.components.context import QUIET, Update
+from demo.components.widgets import notice
+from demo.server.limits import ON_SPACE
+from engines.methods import METHODS
+from engines.methods.method import Method
+from engines.models.catalog import MODELS, add_folder
+from engines.models.errors import ModelError
+from engines.models.model_info import ModelInfo
+
+
+def local(environment: Mapping[str, str]) -> bool:
+    """Whether a server is reached from its own machine alone: what strangers send is never a path."""
+    opened = (ON_SPACE, "GRADIO_SHARE", "DRAFTSCOPE_PROXY", "DRAFTSCOPE_ORIGINS")
+    if any(environment.get(name, "").strip().lower() not in ("", "0", "false") for name in opened):
+        return False
+    return _loopback(environment.get("GRADIO_SERVER_NAME", "").strip().strip("[]") or "localhost")
+
+
+def _loopback(name: str) -> bool:
+    try:
+        return name == "localhost" or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def from_here(request: gr.Request) -> bool:
+    """Whether somebody on this machine asks, and nobody through a proxy that the environment does not tell of."""
+    headers, client = request.headers, request.client
+    through = any(name in headers for name in ("x-forwarded-for", "forwarded", "x-real-ip"))
+    return not through and client is not None and _loopback(str(client.host))
+
+
+class FolderPanel:
+    """The field, and what becomes of it."""
+
+    def __init__(self, problem: gr.HTML) -> None:
+        """Lay it out."""
+        self.problem = problem
+        with gr.Row(elem_classes="aligned"):
+            self.folder = gr.Textbox(
+                label="Folder of a published checkpoint",
+                placeholder="such as /data/sdar",
+                info="Only a server that is reached from its own machine has this field.",
+                max_lines=1,
+                scale=3,
+                elem_id="own-folder",
+            )
+            self.add = gr.Button("Add it to the models", scale=0, min_width=180, size="sm", elem_id="own-folder-add")
+
+    def connect(
+        self, method: gr.Dropdown, follows: Sequence[Any], offered: Callable[[ModelInfo, Method], Update]
+    ) -> None:
+        """Put the folder among the models; `offered` chooses it, which changes what `follows`."""
+        self.method, self.offered = method, offered
+        events, changes = [self.add.click, self.folder.submit], [*follows, self.problem, self.folder]
+        gr.on(events, self.open, {self.folder, self.method}, changes, **QUIET)
+
+    def open(self, values: Mapping[Any, Any], request: gr.Request) -> Update:
+        """Offer a folder; its weights are read when it is run."""
+        if not from_here(request):
+            why = "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
+            return {self.problem: notice("error", why, "This folder cannot be offered.")}
+        method = METHODS[values[self.method]]
+        try:
+            info = MODELS[add_folder(str(values[self.folder] or ""))]
+        except (ValueError, ModelError) as error:
+            return {self.problem: notice("error", str(error), "This folder cannot be offered.")}
+        fits = method.family in info.families
+        words = "It is chosen." if fits else f"Choose a method of the family {info.families[0]} to run it."
+        welcome = notice("info", f"{info.label}. {words} {info.terms}".strip(), "One more model.")
+        return (self.offered(info, method) if fits else {}) | {self.problem: welcome, self.folder: ""}

@@ -1,0 +1,117 @@
+"""Which clip is continued: held-out ones to choose from, or a GIF or MP4 of a visitor's own."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+import numpy as np
+from PIL import Image
+
+from demo.components.context import QUIET, Update
+from demo.components.widgets import Card, card_wall, notice, values_of
+from engines.assets import ASSETS
+from engines.config import ConfigError
+from engines.models.catalog import MODELS, load_model
+from engines.models.checkpoints.clip_model import ClipModel
+from engines.models.clip_files import ENDINGS
+from engines.models.errors import ModelError
+from visualizers.picture import moving_url
+
+OFFERED: Final = 6
+"""Held-out clips."""
+_EDGE: Final = 96
+
+
+class ClipPanel:
+    """Cards and an upload; whichever is used writes the prompt."""
+
+    def __init__(self, prompt: gr.Textbox, problem: gr.HTML, model_id: str) -> None:
+        """Lay it out; it is hidden where the model continues no clips."""
+        self.prompt, self.problem = prompt, problem
+        continues = MODELS[model_id].clips
+        with gr.Column(visible=continues, elem_id="clips") as self.group:
+            gr.Markdown("Held-out clips:")
+            self.cards = card_wall(_cards(model_id) if continues else (), elem_id="clip-cards")
+            self.upload = gr.UploadButton(
+                "Or a clip of your own: GIF or MP4",
+                file_types=list(ENDINGS),
+                type="binary",
+                size="sm",
+                scale=0,
+                min_width=240,
+                elem_id="clip-upload",
+            )
+
+    def connect(self, model: gr.Dropdown) -> None:
+        """Follow the choice of the model."""
+        self.model = model
+        model.change(self.show, {model}, [self.group, self.cards], **QUIET)
+        self.cards.choose(self.choose, {model}, [self.prompt, self.problem], **QUIET)
+        changes = [self.upload, self.prompt, self.cards, self.problem]
+        self.upload.upload(self.open, {model, self.upload}, changes, **QUIET)
+
+    def show(self, values: Update) -> Update:
+        """The clips of the chosen model, or nothing where it continues none."""
+        continues = MODELS[values[self.model]].clips
+        shown = {self.cards: values_of(_cards(values[self.model]))} if continues else {}
+        return {self.group: gr.update(visible=continues), **shown}
+
+    def choose(self, values: Update, event: gr.EventData) -> Update:
+        """Continue one of the clips that are shown."""
+        offered, index = _cards(values[self.model]), event.index  # not asked of the model, which may take a while
+        if not isinstance(index, int) or not 0 <= index < len(offered):
+            return {self.problem: {}}  # the card of a visitor's own clip, whose prompt stands already
+        return {self.prompt: offered[index].note, self.problem: {}}
+
+    def open(self, values: Update) -> Update:
+        """Continue the first frames of a file."""
+        update: Update = {self.upload: None}
+        try:
+            model = _loaded(values[self.model])
+            prompt = model.prompt_for(values[self.upload] or b"")
+        except (ConfigError, ModelError) as error:
+            return update | {self.problem: notice("error", str(error), "This clip cannot be continued.")}
+        own = Card("your clip", "as the model sees it", image=moving(model, prompt))
+        return update | {
+            self.prompt: prompt,
+            self.cards: values_of([*_cards(values[self.model]), own]),
+            self.problem: {},
+        }
+
+
+def _loaded(model_id: str) -> ClipModel:
+    model: Any = load_model(model_id)
+    assert isinstance(model, ClipModel)
+    return model
+
+
+@cache
+def _cards(model_id: str) -> Sequence[Card]:
+    if (kept := cards_file(model_id)).is_file():
+        return [Card(*one) for one in json.loads(kept.read_bytes())]
+    return drawn(model_id)
+
+
+def cards_file(model_id: str) -> Path:
+    """Where the cards of a model that ships lie, so that the page need not wait for it: `python -m demo cards`."""
+    return ASSETS / "clips" / f"{model_id}.json"
+
+
+def drawn(model_id: str) -> Sequence[Card]:
+    """The cards as the model decodes them."""
+    try:
+        model = _loaded(model_id)
+    except ModelError:
+        return []  # a run says what is missing
+    return [Card(words, prompt, image=moving(model, prompt)) for prompt, words in model.examples(OFFERED)]
+
+
+def moving(model: ClipModel, prompt: str) -> str:
+    """The given frames of a clip as a data URI of a moving WebP."""
+    frames = np.asarray(model.continued(prompt))
+    size = (_EDGE * frames.shape[2] // frames.shape[1], _EDGE)
+    pictures = [Image.fromarray(frame).resize(size, Image.Resampling.BICUBIC) for frame in frames]
+    return moving_url(pictures)

@@ -1,0 +1,75 @@
+"""What the pages share."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, Final
+
+import gradio as gr
+
+from demo.server.sessions import Visitor, Visitors
+
+Update = dict[Any, Any]
+"""Component -> new value."""
+
+PRIVATE: Final[dict[str, Any]] = {"api_visibility": "private"}
+"""For events that are the page's own business, which is all but two."""
+QUIET: Final[dict[str, Any]] = {"show_progress": "hidden", "show_progress_on": (), **PRIVATE}
+LATEST: Final[dict[str, Any]] = {"trigger_mode": "always_last", **QUIET}
+"""For what shows a form as it is now: without it, gradio drops a change made while another is being drawn."""
+AT_ONCE: Final[dict[str, Any]] = {"queue": False, **QUIET}
+"""For what needs no model and may not wait behind one."""
+AT_ONCE_LATEST: Final[dict[str, Any]] = AT_ONCE | LATEST
+
+
+def scroll_to(part: str) -> str:
+    """Script that brings the part of the page with an id into sight."""
+    return f"""() => document.getElementById('{part}').scrollIntoView({{
+  behavior: matchMedia('(prefers-reduced-motion: reduce)').matches ? 'instant' : 'smooth' }})"""
+
+
+PRESS: Final = """(what, unless) => {
+  const press = (tries) => {
+    const there = document.querySelector(what);
+    if (unless && document.querySelector(unless)) return;
+    if (there) there.click();
+    else if (tries) setTimeout(press, 100, tries - 1);
+  };
+  press(100);
+}"""
+"""Script that presses what a selector finds once it is there, if the page has nothing that `unless` selects."""
+
+
+def by_script(update: Update) -> str:
+    """Script that changes what an update says, for an event that needs no server."""
+    return f"() => {json.dumps([*update.values()])}"
+
+
+def in_turn(name: str) -> dict[str, Any]:
+    """For events that may not overtake one another, such as drawing what was opened last."""
+    return {"concurrency_id": name, **QUIET}
+
+
+DARK: Final = "dark"
+NARROW: Final = "narrow"
+"""A phone, held upright."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The visitors' folders and the components that pages hand to one another."""
+
+    visitors: Visitors
+    shown: gr.State
+    """The traces the visitor looks at: a `Shown`."""
+    look: gr.Textbox
+    """Of the page, `DARK` and `NARROW` where they hold; figures are drawn to match, anew when it changes."""
+    turned: gr.HTML | None = None
+    """Tells by its event `turned` that `NARROW` begins or ceases to hold; see `demo.components.theme`."""
+
+    def visitor(self, request: gr.Request) -> Visitor:
+        """The visitor who sent a request."""
+        return self.visitors.of(request.session_hash)
+
+    def ask_to_stop(self, request: gr.Request) -> None:
+        """Let what the visitor has under way end before its next pass."""
+        self.visitor(request).stop()

@@ -1,0 +1,61 @@
+"""A button that fetches a model's weights: where whoever sees the page started the program, and nowhere else."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import gradio as gr
+
+from demo.components.add_checkpoint import from_here
+from demo.components.context import Site, Update
+from demo.components.export import reports
+from demo.components.run_buttons import StartStop
+from demo.components.widgets import notice
+from engines.models.catalog import MODELS, at_hand
+from engines.models.errors import ModelError
+from engines.models.fetching import fetch, size_of
+from engines.models.model_info import ModelInfo
+
+_MEGA: Final = 10**6
+
+
+class FetchPanel:
+    """What is missing, the button that fetches it, and the one that ends that."""
+
+    def __init__(self, site: Site, problem: gr.HTML) -> None:
+        """Lay it out; it is there while a model is chosen that is not."""
+        self.site, self.problem = site, problem
+        self.name = gr.State("")
+        with gr.Row(visible=False, elem_classes="aligned") as self.row:
+            self.words = gr.Markdown()
+            self.buttons = StartStop(site, "fetch", "fetch-stop", "Fetch it")
+        self.parts: list[Any] = [self.name, self.row, self.words]
+
+    def shows(self, model: ModelInfo) -> Update:
+        """Offer to fetch a model where that can be done; it changes `parts`."""
+        missing = model.fetched and not at_hand(model.id)
+        words = f"**{model.label}** is not fetched yet: {size_of(model.id)}, once." if missing else ""
+        return {self.row: gr.update(visible=missing), self.words: words, self.name: model.id if missing else ""}
+
+    def connect(self, method: gr.Dropdown, follows: Sequence[Any], chosen: Callable[[ModelInfo, str], Update]) -> None:
+        """Fetch at a press; `chosen` makes a model the form's, with a method, which changes that and `follows`."""
+        self.method, self.chosen = method, chosen
+        changes = [method, *follows, self.problem]
+        self.buttons.connect("fetch", self.fetch, {self.name, method}, changes, self.problem)
+
+    def fetch(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Update]:
+        """Fetch what is offered, and say how far it is; nothing stays behind where it is stopped."""
+        if not from_here(request):
+            raise ModelError("Only who sits before this machine may fetch models; it has a command for that.")
+        model, visitor = MODELS[values[self.name]], self.site.visitor(request)
+        for done, total in reports(partial(fetch, model.id)):
+            if visitor.stopped():
+                break
+            said = f"{done // _MEGA} of {total // _MEGA} MB" if done else "The download begins."
+            said = "All of it is here; the weights are being written." if done == total else said
+            yield {self.problem: notice("info", said, f"{model.label} is being fetched.", done / total)}
+        else:
+            here = notice("info", "It is chosen: press Run.", f"{model.label} is here.")
+            yield self.chosen(model, values[self.method]) | {self.problem: here}
+            return
+        yield {self.problem: notice("info", "Nothing was kept.", "Stopped.")}

@@ -1,0 +1,245 @@
+"""Runs at hand as files to take away: a zip with figures, numbers and traces, or a moving picture."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event
+from typing import Any, Final
+
+import gradio as gr
+
+from demo.components.context import DARK, PRESS, QUIET, Site, Update
+from demo.components.queued import queued
+from demo.components.widgets import notice, notice_box
+from demo.jobs.links import machine_of
+from demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, current
+from demo.server.log import for_visitors
+from demo.server.sessions import file_name
+from engines.config import ConfigError
+from traces.schema import Trace
+from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
+from visualizers.export import BrowserMissing
+from visualizers.figure import FigureError
+from visualizers.moving import Look, MovingError, Report, fitting, write_moving
+from visualizers.style import Theme
+
+KINDS: Final = ("gif", "mp4")
+_SAID_EVERY: Final = 8
+"""Frames from one word of progress to the next."""
+_CLOCK: Final = """(...values) => {
+  const { clock, controls } = draftscopePlayers.viewer;
+  return [...values.slice(0, -1), clock === 'computed' ? controls.hardware.written : clock];
+}"""
+"""Gradio passes inputs in the order in which they were made, so that the clock comes last."""
+_NOTHING_MOVES: Final = "There is no run to show in motion yet; press Run or choose a recorded run."
+
+
+class _GivenUp(Exception):
+    """Nobody waits for the work any more."""
+
+
+def reports(work: Callable[[Report], object]) -> Iterator[tuple[int, int]]:
+    """Do work that reports how far it is, and yield what it reports; its error is raised at the end.
+
+    When nobody asks any more, the work ends at its next report.
+    """
+    reported: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
+    given_up = Event()
+
+    def report(done: int, count: int) -> None:
+        if given_up.is_set():
+            raise _GivenUp
+        reported.put((done, count))
+
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(work, report)
+        result.add_done_callback(lambda _: reported.put(None))
+        try:
+            yield from iter(reported.get, None)
+        finally:
+            given_up.set()
+        result.result()
+
+
+class FileOut:
+    """A file for the visitor, which the browser saves as soon as it is there, and what is said meanwhile."""
+
+    def __init__(self, name: str, label: str) -> None:
+        """Lay it out; `name` sets its ids on the page apart from others."""
+        self.name = name
+        self.problem = notice_box(elem_id=f"{name}-progress")
+        self.file = gr.File(label=label, visible=False, interactive=False, elem_id=f"{name}-file")
+        self.parts: list[Any] = [self.file, self.problem]
+        """What `ready` and `cleared` change."""
+
+    def ready(self, path: Path, remark: Mapping[str, Any] | None = None) -> Update:
+        """The file is there."""
+        return {self.file: gr.update(value=str(path), visible=True), self.problem: remark or {}}
+
+    def cleared(self) -> Update:
+        """No file: it would show other runs than those at hand."""
+        return {self.file: gr.update(value=None, visible=False), self.problem: {}}
+
+    def write(
+        self, work: Callable[[Report], None], target: Path, progress: Callable[[int, int], str], remark: Update | None
+    ) -> Iterator[Update]:
+        """Do work that writes a file and reports how far it is, say that in words of `progress`, and offer the file."""
+        yield {**self.cleared(), self.problem: notice("info", "The pictures are drawn.", "One moment.")}
+        try:
+            for done, count in reports(work):
+                if words := progress(done, count):
+                    yield {self.problem: notice("info", words, "Drawing.")}
+            yield self.ready(target, remark)
+        except (BundleError, FigureError, BrowserMissing, MovingError, OSError) as error:
+            yield {**self.cleared(), self.problem: notice("error", for_visitors(in_words(error)))}
+        finally:
+            if not target.exists():
+                shutil.rmtree(target.parent, ignore_errors=True)
+
+    def save_after(self, event: Any) -> None:
+        """Let the browser save what the event wrote."""
+        event.then(None, js=f"() => ({PRESS})('#{self.name}-file a[download]')", **QUIET)
+
+
+def in_words(error: Exception) -> str:
+    """What is wrong, without a remedy in settings that the page does not have."""
+    if not isinstance(error, MovingError) or not error.remedy:
+        return str(error)
+    return f"{error.problem}. No setting of this page helps; the command python -m visualizers has some that do."
+
+
+class MovingPanel(FileOut):
+    """Buttons that write a moving picture, what is said meanwhile, and the file."""
+
+    def __init__(self, site: Site, name: str) -> None:
+        """Lay them out; `name` sets their ids on the page apart from others."""
+        self.site = site
+        with gr.Row():
+            buttons = {
+                kind: gr.Button(f"Export {kind.upper()}", size="sm", scale=0, min_width=130, elem_id=f"{name}-{kind}")
+                for kind in KINDS
+            }
+        super().__init__(name, "Moving picture")
+        self.clock = gr.Textbox("passes", visible=False)
+        """What the player runs on: passes, milliseconds, or the hardware that they are computed for."""
+        # It shares the model's slot: a run beside it would be timed on a busy machine.
+        events: dict[str, Any] = {**COMPUTE, **QUIET}
+        for kind, button in buttons.items():
+            export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind), stops=False)
+            given: set[Any] = {site.shown, site.look, self.clock}
+            self.save_after(button.click(export, given, self.parts, js=_CLOCK, **events))
+
+    def export(self, kind: str, values: Update, request: gr.Request) -> Iterator[Update]:
+        """Write the runs at hand as a moving picture, and say how far it is."""
+        traces = values[self.site.shown].traces()
+        if not traces:
+            yield {**self.cleared(), self.problem: notice("error", _NOTHING_MOVES)}
+            return
+        target = self.site.visitor(request).file(f"{file_name(traces[-1])}.{kind}")
+        deadline = Deadline(current().run_seconds, lambda: False)
+        theme: Theme = "dark" if DARK in values[self.site.look] else "light"
+        try:
+            look = fitting(traces, Look(theme=theme, **_clocked(values[self.clock])))
+        except (ConfigError, MovingError) as error:
+            yield {**self.cleared(), self.problem: notice("error", in_words(error))}
+            return
+        sparse = notice("info", f"A frame is {look.every} forward passes, so that it does not get too long.")
+
+        def progress(done: int, frames: int) -> str:
+            if deadline():
+                raise MovingError(f"moving picture: {done} of {frames} frames were drawn. {deadline.reason}")
+            return f"Frame {done} of {frames} is drawn." if done % _SAID_EVERY == 0 else ""
+
+        def work(report: Report) -> None:
+            write_moving(traces, target, look, report=report)
+
+        yield from self.write(work, target, progress, sparse if look.every > 1 else None)
+
+
+def _clocked(clock: str) -> dict[str, Any]:
+    """The clock of the page as fields of a `Look`.
+
+    Raises ConfigError for hardware that there is not.
+    """
+    if clock in ("passes", "milliseconds"):
+        return {"clock": clock}
+    machine = machine_of(clock)
+    return {"clock": "computed", "machine": machine} if machine else {}
+
+
+_NOTHING: Final = "There is no run to export yet; press Run, choose a recording or tick runs under Compare."
+
+Extra = Callable[[Update], Mapping[str, bytes]]
+"""Further files, from the values of the page."""
+
+
+class ZipOut(FileOut):
+    """Where a zip comes out."""
+
+    def __init__(self, site: Site, name: str) -> None:
+        """Lay it out; `name` sets its ids on the page apart from others."""
+        super().__init__(f"{name}-zip", "PDF, SVG, PNG, CSV, traces, caption, commands")
+        self.site = site
+
+    def zip(
+        self,
+        traces: Sequence[Trace],
+        figures: Sequence[str] | None,
+        step: int | None,
+        options: Options,
+        request: gr.Request,
+    ) -> Iterator[Update]:
+        """Write figures of traces, all that they support by default, and say how far it is."""
+        if not traces:
+            yield {**self.cleared(), self.problem: notice("error", _NOTHING)}
+            return
+        what = figures[0] if figures is not None and len(figures) == 1 else "figures"
+        target = self.site.visitor(request).file(f"{stem(traces, what)}.zip")
+        options = replace(options, theme="light", most_bytes=ZIP_BYTES)
+
+        def work(report: Report) -> None:
+            write_zip(traces, target, figures=figures, step=step, options=options, report=report)
+
+        yield from self.write(work, target, lambda done, count: f"{done} of {count} pictures are printed.", None)
+
+
+class ExportPanel:
+    """A choice of width, a button, what is said meanwhile, and the file."""
+
+    def __init__(self, site: Site, name: str, shown: gr.State) -> None:
+        """Lay them out; `name` sets their ids on the page apart from others."""
+        self.shown = shown
+        with gr.Row(elem_classes=["aligned", "packing"], visible=False) as self.row:
+            widths = [(preset.title, preset_name) for preset_name, preset in PRESETS.items()]
+            self.width = gr.Dropdown(
+                widths, value="column", label="Figure width", scale=0, min_width=250, elem_id=f"{name}-width"
+            )
+            self.every = gr.Checkbox(False, label="Every figure of these runs", scale=0, min_width=220)
+            self.traces = gr.Checkbox(True, label="With the traces", scale=0, min_width=150)
+            self.button = gr.Button(
+                "Export .zip", variant="primary", size="sm", scale=0, min_width=130, elem_id=f"{name}-zip"
+            )
+        self.out = ZipOut(site, name)
+        self.parts: list[Any] = [self.row, *self.out.parts]
+        """What `offered` changes."""
+
+    def connect(self, chosen: set[Any], figure: Callable[[Update], tuple[str, int | None]], extra: Extra) -> None:
+        """Export the figure, name and moment, that `figure` reads off the values of `chosen`; and further files."""
+        given = {self.width, self.every, self.traces, self.shown, *chosen}
+
+        def export(values: Update, request: gr.Request) -> Iterator[Update]:
+            """Write the zip and say how far it is."""
+            name, step = figure(values)
+            options = Options(width=values[self.width], traces=bool(values[self.traces]), extra=extra(values))
+            figures = None if values[self.every] else [name]
+            yield from self.out.zip(values[self.shown].traces(), figures, step, options, request)
+
+        self.out.save_after(self.button.click(export, given, self.out.parts, **QUIET))
+
+    def offered(self, *, there: bool) -> Update:
+        """Show the button where there is something to export; a file that shows other runs goes."""
+        return {self.row: gr.update(visible=there), **self.out.cleared()}

@@ -1,0 +1,171 @@
+"""Figures: a plot with its words and its downloads, and a choice among those that some runs support."""
+
+from collections.abc import Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+import plotly.graph_objects as go
+import plotly.io
+
+from demo.components.context import DARK, LATEST, NARROW, QUIET, Site, Update, in_turn
+from demo.components.export import ExportPanel, Extra, FileOut
+from demo.components.widgets import notice
+from traces.schema import Trace
+from visualizers import FIGURES, Figure, supported, themed
+from visualizers.bundle.widths import narrowed
+from visualizers.export import FORMATS, BrowserMissing, write_image
+from visualizers.figure import FigureText
+
+
+class Panel:
+    """A plot with its words and its downloads."""
+
+    def __init__(self, site: Site, name: str, *, files_alone: bool = False) -> None:
+        """Lay it out; with `files_alone` only the downloads show, where the page draws the same in its own way."""
+        self.site = site
+        self.name = name
+        self.files_alone = files_alone
+        self.plot = gr.Plot(show_label=False, elem_id=f"{name}-plot", visible=False)
+        self.words = gr.Markdown(elem_classes="lead")
+        with gr.Row(visible=False) as self.row:
+            buttons = {kind: gr.Button(f"Export {kind.upper()}", size="sm") for kind in FORMATS}
+        self.out = FileOut(f"{name}-image", "Figure")
+        self.problem = self.out.problem
+        self.parts: list[Any] = [self.plot, self.words, self.row, *self.out.parts]
+        """What `show` and `hide` change."""
+        for kind, button in buttons.items():
+            self.out.save_after(button.click(self._exporter(kind), None, self.out.parts, **QUIET))
+        if site.turned is not None and not files_alone:
+            site.turned.turned(self.turn, {site.look}, [self.plot], **LATEST)
+
+    def show(self, figure: FigureText, drawn: go.Figure, look: str, request: gr.Request) -> Update:
+        """Show a figure; it is kept in light colours for export."""
+        self._path(request).write_text(drawn.to_json(), encoding="utf-8")
+        update: Update = {self.row: gr.update(visible=True), **self.out.cleared()}
+        if self.files_alone:
+            return update
+        reproduces = f" *Reproduces {figure.paper}.*" if figure.paper else ""
+        plot = gr.update(value=_fitting(drawn, look), visible=True)
+        return {**update, self.plot: plot, self.words: figure.caption + reproduces}
+
+    def hide(self, words: str) -> Update:
+        """Show words alone."""
+        hidden = gr.update(visible=False)
+        return {self.plot: hidden, self.words: words, self.row: hidden, **self.out.cleared()}
+
+    def turn(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
+        """Lay the figure out anew for a page that has become narrow or wide; where there is none nothing happens."""
+        path = self._path(request)
+        if not path.exists():
+            return {self.plot: gr.skip()}
+        look = f"{DARK * (DARK in values[self.site.look])} {NARROW * (event.narrow is True)}"
+        return {self.plot: gr.update(value=_fitting(plotly.io.read_json(path), look))}
+
+    def _exporter(self, kind: str) -> Any:
+        def export(request: gr.Request) -> Update:
+            """Write the figure that is shown as a file."""
+            path = self._path(request)
+            if not path.exists():
+                return {self.problem: notice("error", "The figure is no longer here; draw it again.")}
+            target = self.site.visitor(request).file(f"{self.name}.{kind}")
+            try:
+                write_image(plotly.io.read_json(path), target)
+            except (BrowserMissing, OSError) as error:
+                return {self.problem: notice("error", str(error))}
+            return self.out.ready(target)
+
+        return export
+
+    def _path(self, request: gr.Request) -> Path:
+        return self.site.visitor(request).folder / f"{self.name}.json"
+
+
+def _fitting(drawn: go.Figure, look: str) -> go.Figure:
+    """A figure in light colours as it is shown on a page that looks so."""
+    shown = narrowed(drawn) if NARROW in look else drawn
+    return themed(shown, "dark") if DARK in look else shown
+
+
+_CANNOT: Final = "This figure cannot be drawn from these runs; choose another."
+_WHOLE, _ONE = "Whole run", "One pass"
+
+
+class FigureChooser:
+    """A list of figures, a choice of the moment where the figure has one, and the figure of the traces at hand."""
+
+    def __init__(
+        self, site: Site, name: str, shown: gr.State, extra: Extra = lambda values: {}, first: str = ""
+    ) -> None:
+        """Lay them out; `name` sets their ids on the page apart from others.
+
+        They draw the traces of `shown`; a zip holds `extra` files, too. The figure `first` is drawn where none was
+        chosen yet.
+        """
+        self.site = site
+        self.shown = shown
+        self.first = first
+        with gr.Row():
+            with gr.Column(scale=1, min_width=240):
+                self.name = gr.Radio([], label="Figure", visible=False, elem_id=f"{name}-name", elem_classes="vertical")
+                self.scope = gr.Radio([_WHOLE, _ONE], value=_WHOLE, label="Of", visible=False, elem_id=f"{name}-scope")
+                self.step = gr.Slider(0, 1, step=1, label="After forward pass", visible=False, elem_id=f"{name}-step")
+            with gr.Column(scale=4, min_width=320):
+                self.panel = Panel(site, name)
+                self.export = ExportPanel(site, name, self.shown)
+        self.inputs: set[Any] = {self.name, self.scope, self.step, self.shown, site.look}
+        outputs = [self.scope, self.step, *self.panel.parts]
+        self.parts: list[Any] = [self.name, *outputs, *self.export.parts]
+        self.export.connect({self.name, self.scope, self.step}, self.chosen, extra)
+        # `input` hears the mouse, the keys and a typed number, and nothing that a handler sets.
+        for control in (self.name, self.scope, self.step):
+            control.input(self.choose, self.inputs, outputs, **(LATEST | in_turn(name)))
+
+    def offer(self, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
+        """Offer the figures that the traces support, and draw the one that was chosen where it is among them."""
+        figures = supported(traces) if traces else ()
+        if not figures:
+            hidden = {part: gr.update(visible=False) for part in (self.name, self.scope, self.step)}
+            return {**hidden, **self.panel.hide(""), **self.export.offered(there=False)}
+        names = [figure.name for figure in figures]
+        name = next((one for one in (values[self.name], self.first) if one in names), names[0])
+        value = {} if name == values[self.name] else {"value": name}  # another may be chosen by now
+        offered = gr.update(choices=[(figure.title, figure.name) for figure in figures], visible=True) | value
+        at = values | {self.step: min(len(trace.steps) for trace in traces) // 2}
+        drawn = self._draw(FIGURES[name], traces, at, request)
+        return {self.name: offered, **drawn, **self.export.offered(there=True)}
+
+    def chosen(self, values: Update) -> tuple[str, int | None]:
+        """The figure that is chosen, and the moment it shows; None for its own choice."""
+        name = str(values[self.name])
+        figure = FIGURES.get(name)
+        last = max((len(trace.steps) for trace in values[self.shown].traces()), default=0)
+        moment = figure is not None and figure.stepped and not (figure.whole and values[self.scope] != _ONE)
+        return name, _moment(values[self.step], last) if moment else None
+
+    def choose(self, values: Update, request: gr.Request) -> Update:
+        """Draw the chosen figure."""
+        traces = values[self.shown].traces()
+        figure = FIGURES.get(values[self.name])
+        if figure is None or not traces or figure.supports(traces):
+            return self.panel.hide(_CANNOT)
+        return self._draw(figure, traces, values, request)
+
+    def _draw(self, figure: Figure, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
+        last = max(len(trace.steps) for trace in traces)
+        at = _moment(values[self.step], last)
+        whole = figure.whole and values[self.scope] != _ONE
+        drawn = figure.draw(traces, step=at if figure.stepped and not whole else None)
+        slider = gr.update(visible=figure.stepped and not whole, maximum=max(last, 1), value=at)
+        return {
+            self.scope: gr.update(visible=figure.stepped and figure.whole),
+            self.step: slider,
+            **self.panel.show(figure, drawn, values[self.site.look], request),
+        }
+
+
+def _moment(value: Any, last: int) -> int:
+    """What the slider says, within the run; 0 is before the first pass."""
+    sound = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return min(max(int(value), 0), last) if sound else last

@@ -1,0 +1,67 @@
+"""Gallery: a strip of recorded runs, to be played on the stage, no model needed."""
+
+from collections.abc import Sequence
+
+import gradio as gr
+
+from analysis.seeds import target_forwards
+from demo.components.widgets import Card, card_wall, chosen_index, notice, notice_box
+from demo.jobs.recordings import Recording, deviation_of
+from engines.config import ConfigError
+from engines.methods import METHODS
+
+_LEAD = "**Recorded runs.** Choose one to play it above; nothing is computed."
+_EMPTY = "There is no recorded run in assets/traces. `make traces` records what gallery.json lists."
+
+
+class GalleryPanel:
+    """Cards, one a recording."""
+
+    def __init__(self, entries: Sequence[Recording], gone: Sequence[str] = ()) -> None:
+        """Lay it out; `gone` are recordings that should be there."""
+        self.entries = entries
+        gr.Markdown(_LEAD if self.entries else _EMPTY, elem_classes="lead")
+        if gone:
+            count = f"{len(gone)} recording{'s' * (len(gone) > 1)}"
+            missing = notice("warning", f"{', '.join(gone)}: missing or damaged.", f"Without {count}.")
+            notice_box(missing, elem_id="gallery-gone")
+        self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
+
+    def chosen(self, event: gr.EventData) -> Recording:
+        """The recording of the card that was pressed, or a gr.Error for a card that there is not."""
+        return self.entries[chosen_index(event, len(self.entries), "recording")]
+
+    def named(self, name: str) -> Recording:
+        """The recording that an address names. Raises ConfigError when there is none of that name."""
+        for entry in self.entries:
+            if name == entry.name:
+                return entry
+        raise ConfigError(f"gallery: {name[:60]!r} is not here, or not any more; choose one of the recorded runs.")
+
+
+def _card(entry: Recording) -> Card:
+    output = entry.traces[-1].output
+    given = output.given or 0  # of a clip a frame is shown, from the middle of what was decoded
+    still = output.video[(given + len(output.video)) // 2] if len(output.video) > given else ""
+    return Card(
+        entry.title,
+        entry.note,
+        entry.about,
+        output.image or still,
+        output.text or "",
+        METHODS[entry.method].title if entry.method in METHODS else entry.method,
+        badge(entry),
+    )
+
+
+def badge(entry: Recording) -> str:
+    """What a recording shows at a glance: how many passes it saved, and whether its distribution is the model's own."""
+    made = entry.traces[-1]
+    exact = "exact" if made.method in METHODS and not deviation_of(made) else "approximate"
+    if len(entry.traces) < 2 or not all(trace.summary.complete for trace in entry.traces):
+        return exact
+    usual, own = target_forwards(entry.traces[0]), max(target_forwards(made), 1)
+    if usual == own:
+        return f"as many target passes, {exact}"
+    saved = f"{usual / own:.1f} × fewer target passes" if usual > own else f"{own / usual:.1f} × more target passes"
+    return f"{saved}, {exact}"

@@ -1,0 +1,74 @@
+"""Methods: what each method does, in words, formulas and numbers.
+
+The words are docs/methods/NAME.md up to the heading that begins with code.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import gradio as gr
+
+from analysis.shipped_results import measured
+from demo.components.widgets import data_table, formulas, table
+from engines.methods import METHODS
+from engines.methods.method import Method
+
+FOLDER: Final = Path(__file__).parents[2] / "docs" / "methods"
+IN_THE_CODE: Final = "\n## In the code\n"
+_REPORTED: Final = "\n### Reported"
+"""What follows in a text are numbers of others; they stand beside those measured here, never in one table with them."""
+_MEASURED: Final = "Measured here"
+_NOTHING: Final = "Nothing yet: `make measured` measures and records."
+_NOTE: Final = "± is a standard error, brackets hold the quartiles."
+PAPERS: Final[Sequence[tuple[str, Sequence[str], str]]] = (
+    ("Classical", ("speculative", "ar"), "A small model drafts, a large one verifies; or nothing is drafted."),
+    ("SCD (arXiv 2510.24211)", ("scd", "gsd"), "Pictures and videos: a model verifies its own drafts, many in a pass."),
+    ("CSpD (arXiv 2411.11925)", ("cspd", "cspd-block", "cspd-release", "continuous"), "A small model drafts vectors."),
+    ("S2D2 (arXiv 2603.25702)", ("s2d2", "blockwise", "editing"), "Text by blocks: a model verifies its own drafts."),
+    ("PSD (arXiv 2605.15609)", ("psd", "lopa", "ete-style", "fdm-style"), "Text by blocks: drafts side by side."),
+    ("SimSD (arXiv 2606.02544)", ("simsd",), "Text by blocks: a small model drafts, a large one verifies."),
+)
+"""A paper, its methods and those beside them, and what they do."""
+
+
+def build() -> None:
+    """Lay the list out by papers: one accordion a method."""
+    others = METHODS.keys() - {name for _, names, _ in PAPERS for name in names}
+    for paper, names, about in (*PAPERS, *([("Others", sorted(others), "")] if others else ())):
+        gr.Markdown(f"## {paper}\n\n{about}", elem_classes="reading")
+        for name in names:
+            _build_method(METHODS[name])
+
+
+def _build_method(method: Method) -> None:
+    with gr.Accordion(f"{method.title}: {method.summary}", open=False, elem_id=f"method-{method.name}"):
+        text, heading, reported = described(method).partition(_REPORTED)
+        formulas(text)
+        with gr.Row(elem_classes="numbers"):
+            if reported:
+                formulas(heading + reported)
+            if results := measured(method.name):
+                tables = [(one.title, table(one.heads, one.rows, f"{_NOTE} {one.place}.")) for one in results]
+                data_table(_MEASURED, tables)
+            else:
+                formulas(f"### {_MEASURED}\n\n{_NOTHING}")
+
+
+@cache
+def method_text(name: str) -> str:
+    """The first part of docs/methods/`name`.md, its headings one level lower, as they stand below the page's own."""
+    text, _, _ = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition(IN_THE_CODE)
+    return re.sub(r"^#", "##", text, flags=re.MULTILINE)
+
+
+def described(method: Method) -> str:
+    """What there is to read about a method: its text, or what the registry says of one that has none yet."""
+    if (FOLDER / f"{method.name}.md").is_file():
+        return method_text(method.name)
+    paper = f" *{method.paper}.*" if method.paper else ""
+    return (
+        f"## {method.title}\n\n{method.summary[:1].upper()}{method.summary[1:]}.{paper}\n\nIt has no description yet."
+    )

@@ -1,0 +1,62 @@
+"""Two buttons: one starts what needs the model, the other stops it and is there while that is under way."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import gradio as gr
+
+from demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, by_script
+from demo.components.queued import Work, queued
+from demo.components.widgets import notice
+from demo.jobs.series import Progress
+from demo.server.limits import COMPUTE
+
+WAITING: Final = "It begins as soon as the model is free; where another run is under way, this one waits."
+
+
+def progress(now: Progress, kept: str) -> Mapping[str, Any]:
+    """The notice of how far several runs have come; `kept` is said of what there is where they ended early."""
+    if now.ended:
+        return notice("info", kept, now.ended)
+    return {} if now.done == now.total else notice("info", str(now), share=now.share)
+
+
+class StartStop:
+    """The buttons, and what says how it goes."""
+
+    def __init__(self, site: Site, start: str, stop: str, label: str, **options: Any) -> None:
+        """Lay them out; `start` and `stop` are their ids on the page, `label` stands on the first."""
+        self.site = site
+        options = {"scale": 0, "min_width": 150, "variant": "primary", **options}
+        self.start = gr.Button(label, elem_id=start, **options)
+        self.stop = gr.Button("Stop", elem_id=stop, **{**options, "variant": "stop", "visible": False})
+        self.triggers = [self.start.click]
+        """What starts it."""
+        self.form: Sequence[Any] = ()
+        """Inputs that the browser sends as one, unchecked, which for a hundred takes a tenth of the time."""
+        self.sent = gr.JSON(visible=False)
+
+    def connect(self, kind: str, work: Work, reads: set[Any], changes: Sequence[Any] | set[Any], box: gr.HTML) -> Any:
+        """Do `work` when its turn has come after a press; the event returned is that it is over, however it ended.
+
+        `kind` is what the log calls it, `box` a notice that says its place in line and what went wrong.
+        """
+
+        def unpacked(values: Update, request: gr.Request) -> Iterator[Update]:
+            sent: Any = values.get(self.sent)
+            if not isinstance(sent, list) or len(sent) != len(self.form):
+                raise ValueError("form: the page sends one value for each of its fields; reload it.")
+            return work(values | dict(zip(self.form, sent, strict=True)), request)
+
+        begun = {self.start: gr.update(interactive=False), box: notice("info", WAITING, "One moment.")}
+        press = f"(...form) => [...({by_script(begun)})(), form]"
+        pressed = gr.on(self.triggers, None, self.form, [*begun, self.sent], js=press, **QUIET)
+        handle = queued(self.site, box, kind, unpacked, shows={self.stop: gr.update(visible=True)})
+        done = pressed.then(handle, {*reads, self.sent}, [self.stop, *changes], **COMPUTE, **QUIET)
+        self.stop.click(self.site.ask_to_stop, None, None, **AT_ONCE)
+        settled = {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False)}
+        return done.then(None, None, [*settled], js=by_script(settled), **QUIET)
+
+    def press_at(self, event: Any, unless: str) -> None:
+        """Begin at an event, too, where the page has nothing yet that `unless` selects."""
+        event(None, js=f"() => ({PRESS})('#{self.start.elem_id}', '{unless}')", **QUIET)

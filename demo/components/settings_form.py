@@ -1,0 +1,96 @@
+"""Controls made from a Config: what a field says of itself is what the page shows."""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import gradio as gr
+from gradio.components import Component
+
+from demo.components.context import AT_ONCE, Update
+from engines.config import Setting, Value, make_config, settings
+from engines.methods import SHARED
+from engines.methods.method import Method
+from engines.models.catalog import offered
+
+DEFAULTS: Final = "Defaults"
+CUSTOM: Final = "Custom"
+_MOST_SLIDER_STEPS = 1000
+"""A slider finer than this cannot be aimed with; the number is typed instead."""
+
+
+class Controls(NamedTuple):
+    """The components of some settings, by name."""
+
+    of: Mapping[str, Component]
+
+    def values(self, given: Mapping[Any, Any]) -> dict[str, Any]:
+        """The settings among the values of many components."""
+        return {name: given[component] for name, component in self.of.items()}
+
+
+def own_settings(method: Method) -> tuple[Setting, ...]:
+    """The settings of a method beyond those of sampling."""
+    shared = {setting.name for setting in settings(SHARED[method.family])}
+    return tuple(setting for setting in settings(method.config) if setting.name not in shared)
+
+
+def preset_choice(method: Method) -> gr.Dropdown | None:
+    """A choice among the presets of a method; nothing for a method without any."""
+    if not method.presets:
+        return None
+    help_ = "Settings that a paper names. Choosing one moves the controls; moving one makes it your own."
+    return gr.Dropdown([DEFAULTS, *method.presets, CUSTOM], value=DEFAULTS, label="Preset", info=help_)
+
+
+def preset_values(method: Method, name: str) -> dict[str, Value]:
+    """What a preset makes of every setting that it could touch: the method's own, and shared ones that a preset names.
+
+    Raises ConfigError for a preset that there is not.
+    """
+    touched = {setting.name for setting in own_settings(method)}.union(*method.presets.values())
+    defaults = {setting.name: setting.default for setting in settings(method.config) if setting.name in touched}
+    chosen = {} if name == DEFAULTS else method.preset(name)
+    return defaults | {setting: getattr(make_config(method.config, chosen), setting) for setting in chosen}
+
+
+def build(of: tuple[Setting, ...]) -> Controls:
+    """Create the components, in the order of the settings; each shows only while it matters."""
+    defaults = {setting.name: setting.default for setting in of}
+    built = Controls({setting.name: control(setting, visible=setting.matters(defaults)) for setting in of})
+    dependent = [setting for setting in of if setting.knob.when]
+    heads = {name: built.of[name] for setting in dependent for name in setting.knob.when}
+
+    def show(*values: object) -> Update:
+        now = dict(zip(heads, values, strict=True))
+        return {built.of[setting.name]: gr.update(visible=setting.matters(now)) for setting in dependent}
+
+    shown = [built.of[setting.name] for setting in dependent]
+    if heads:
+        gr.on([head.change for head in heads.values()], show, list(heads.values()), shown, **AT_ONCE)  # type: ignore[attr-defined]
+    return built
+
+
+def control(setting: Setting, *, visible: bool = True) -> Component:
+    """One component for one setting."""
+    common: dict[str, Any] = {
+        "value": setting.default,
+        "label": setting.knob.label,
+        "info": setting.knob.help,
+        "visible": visible,
+    }
+    if setting.kind == "bool":
+        return gr.Checkbox(**common)
+    if setting.kind == "choice":
+        return gr.Dropdown(choices=list(offered(setting)), **common)
+    low, high, step = setting.knob.low, setting.knob.high, setting.knob.step
+    if low is None or high is None:
+        raise ValueError(f"{setting.name}: a number needs low and high to be shown")
+    step = step or (1 if setting.kind == "int" else (high - low) / 100)
+    if (high - low) / step > _MOST_SLIDER_STEPS:
+        return gr.Number(minimum=low, maximum=high, step=step, precision=0 if setting.kind == "int" else None, **common)
+    return gr.Slider(minimum=low, maximum=high, step=step, **common)
+
+
+def read_config(config: type[Any], values: Mapping[str, Any]) -> Any:
+    """The Config of what the controls say. Raises ConfigError naming setting, value and remedy."""
+    return make_config(config, {name: "" if value is None else value for name, value in values.items()})

@@ -1,0 +1,131 @@
+"""How the page looks around its components, at a visitor's, and what its terms mean."""
+
+from typing import Final
+
+import gradio as gr
+from gradio.themes.utils import colors, sizes
+
+from demo.components.context import DARK, NARROW
+from visualizers import player
+
+_PHONE: Final = "matchMedia('(max-width: 640px)')"
+LOOK: Final = f"""() => [
+  document.body.classList.contains('dark') && '{DARK}', {_PHONE}.matches && '{NARROW}',
+].filter(Boolean).join(' ')"""
+"""Script that says what holds, for `Site.look`."""
+_WATCH: Final = f"""
+const phone = {_PHONE};
+phone.addEventListener('change', () => trigger('turned', {{ narrow: phone.matches }}));
+"""
+_MARK: Final = "globalThis.draftscopeTerms.watch(element.closest('.gradio-container'));\n"
+
+
+def watcher() -> gr.HTML:
+    """Marks the terms of the player's glossary wherever they stand on the page now and later.
+
+    Its event `turned` says whether the page is narrow, as a phone held upright, from now on.
+    """
+    script = player.script() + _MARK + _WATCH
+    return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="watcher")
+
+
+_LIGHT: Final = ("#eaf4fb", "#d3e8f6", "#a9d2ee", "#7cbbe5", "#56b4e9", "#1f86c4")
+_DEEP: Final = ("#0072b2", "#005f95", "#004c78", "#00395a", "#002740")
+_BLUE: Final = colors.Color(*_LIGHT, *_DEEP, name="okabe-blue")
+
+# Gradio adds a copy of every rule below its own container, and only that copy is kept inside a media query.
+CSS: Final = """
+.gradio-container { width: 100% !important; max-width: 1400px !important; margin: 0 auto !important; }
+.gradio-container { overflow: clip !important; } /* hidden would keep what is sticky from sticking */
+.gradio-container .fillable { padding: 16px clamp(14px, 2.5vw, 32px) !important; }
+#masthead .prose { display: flex; flex-wrap: wrap; align-items: baseline; gap: 2px 14px; }
+#masthead h1 { margin: 0; font-size: 22px; font-weight: 700; letter-spacing: -0.01em; }
+.label-wrap { gap: 12px; } /* of an accordion */
+.label-wrap > span { text-align: left; }
+.label-wrap > .icon { flex: none; align-self: center; }
+.numbers > * { flex: 1 1 360px; }
+.place p { color: var(--body-text-color-subdued); font-size: 12px; overflow-wrap: anywhere; }
+#masthead p { margin: 0; color: var(--body-text-color-subdued); font-size: 15px; }
+.html-container { padding: 0 !important; }
+#skip { position: absolute; overflow: visible !important; }
+.notice-box:not(:has(.notice)), #outcome:not(:has(.facts)), #tour:not(:has(section)), #grid:not(:has(section)),
+#watcher { display: none; }
+.tab-container button.selected { color: var(--link-text-color) !important; }
+.lead p { max-width: 78ch; margin: 0; color: var(--body-text-color-subdued); font-size: 15px; line-height: 1.5; }
+#calculator-answer h1 { margin: 0; font-size: 64px; line-height: 1.1; }
+#choose-answer p { max-width: 82ch; margin: 0 0 6px; padding-left: 14px; border-left: 4px solid var(--color-accent);
+  font-size: 19px; font-weight: 600; line-height: 1.4; }
+#choose-answer p:not(:only-child) { max-width: 120ch; font-size: 16px; }
+#bias-plot { max-width: 800px; } /* its panels are square */
+#ask { align-items: stretch; gap: 10px; }
+#prompt textarea, #prompt input { min-height: 46px; padding: 10px 14px; font-size: 17px; line-height: 1.4; }
+#prompt textarea:placeholder-shown, #prompt textarea::placeholder {
+  overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+#run, #stop, #stop-what-if { min-height: 46px; }
+.aligned { align-items: end; }
+.aligned > button { flex: 0 0 auto; min-height: 40px; margin-bottom: 13px; }
+.settings .row > .form {
+  display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 270px), 1fr));
+  background: var(--block-background-fill); }
+.settings .aligned > .form { grid-template-columns: repeat(auto-fit, minmax(min(100%, 270px), 1fr)); }
+.secondary-wrap > input { padding-right: 26px !important; text-overflow: ellipsis; } /* room for the arrow */
+/* A slider's help runs below its label and its number, as wide as both. */
+.head:has(> label > .info-text) { flex-flow: row wrap; gap: 0 8px; }
+.head > label:has(> .info-text) { display: contents; }
+.head > label > .has-info { flex: 1; }
+.head > label > .info-text { order: 2; flex: 1 0 100%; margin: 2px 0 6px; }
+.head > .tab-like-container { order: 1; }
+.vertical .wrap { flex-direction: column; align-items: stretch; gap: 2px; }
+.vertical label { border-color: transparent; background: transparent; line-height: 1.35; }
+.vertical label.selected { background: var(--background-fill-secondary); }
+.reading { max-width: 860px; }
+.reading .prose > * { min-width: 0; }
+.reading table { font-variant-numeric: tabular-nums; font-size: 14px; }
+.reading th, .reading td { border-color: var(--border-color-primary) !important; padding: 6px 12px; }
+.reading th, .reading td { overflow-wrap: normal !important; word-break: normal !important; }
+.reading th { white-space: nowrap; }
+.gradio-container :focus-visible { outline: 2px solid var(--color-accent); outline-offset: 1px; }
+@media (max-width: 640px) {
+  #masthead p { display: none; } /* the run and its controls fit on one screen */
+  .tab-container button { padding: 0 9px !important; }
+  .reading table { font-size: 12px; }
+  .reading th, .reading td { padding: 4px 5px !important; white-space: normal !important; }
+  .reading td .katex { font-size: 1em; }
+  .vertical .wrap { display: grid; grid-template-columns: 1fr 1fr; } /* every name in sight, the figure near */
+  .vertical label { padding: 4px; font-size: 13px; }
+  .packing > .form { display: grid; grid-template-columns: 1fr; }
+}
+@media (prefers-reduced-motion: reduce) {
+  .gradio-container * { transition: none !important; animation: none !important; }
+}
+"""
+
+
+def theme() -> gr.themes.Base:
+    """System fonts, one accent with enough contrast in light and dark."""
+    base = gr.themes.Base(
+        primary_hue=_BLUE,
+        secondary_hue=_BLUE,
+        neutral_hue=colors.zinc,
+        radius_size=sizes.radius_md,
+        font=["system-ui", "-apple-system", "Segoe UI", "sans-serif"],
+        font_mono=["ui-monospace", "SFMono-Regular", "Menlo", "monospace"],
+    )
+    return base.set(
+        button_primary_background_fill="*primary_600",
+        button_primary_background_fill_hover="*primary_700",
+        button_primary_text_color="#ffffff",
+        button_primary_text_color_dark="#ffffff",
+        body_text_color_subdued="*neutral_600",
+        body_text_color_subdued_dark="*neutral_300",
+        block_info_text_color="*neutral_600",
+        block_info_text_color_dark="*neutral_300",
+        block_title_text_color="*neutral_700",
+        block_label_text_color="*neutral_700",
+        body_background_fill_dark="#16171a",
+        background_fill_primary_dark="#16171a",
+        checkbox_border_color="*neutral_500",
+        checkbox_border_color_dark="*neutral_400",
+        link_text_color="#005f95",
+        link_text_color_dark="#7cbbe5",
+    )

@@ -1,0 +1,197 @@
+"""The trace player as a gradio component.
+
+A run reaches the browser as messages: `live` says where its forward passes are told as they happen (numbered, so that
+a repeated one does no harm), and `finish` names the files with the whole traces. From then on the browser
+needs the server no more. `load` shows finished traces straight away, `compare` up to six of them beside one another,
+and `offer` lets the visitor choose among recorded pairs and plays the first.
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import gradio as gr
+
+from demo.jobs.live_run import LiveRuns, Opened
+from demo.jobs.recordings import Pair, Recording, answers_to
+from demo.server.event_stream import ADDRESS, Live
+from demo.server.sessions import url
+from visualizers import player
+
+Message = dict[str, Any]
+
+_CHIPS: Final = {"continuous": "continuous tokens"}
+"""Kinds of pairs whose chip says more than their name."""
+
+_BRIDGE = """
+let on = '';  // the hardware that runs which are compared are computed for
+const player = globalThis.Draftscope.mount(element.querySelector('.player'), {
+  data: JSON.parse(DATA), hash: FIRST, staged: FIRST,
+  emit: (name, detail) => {
+    const tour = { invited: 'begin', explored: 'end' }[name];
+    if (tour) document.dispatchEvent(new CustomEvent('draftscope-tour', { detail: tour }));
+    if (name === 'chosen') called(player.called);
+    if (name === 'chosen' || name === 'supposed') trigger(name, detail);
+    if (FIRST || name !== 'settled' || on === detail.on) return;
+    on = detail.on;
+    draftscopeAddress.write({ place: on && `clock=computed&on=${on}` });
+    trigger('clocked', { on });
+  },
+});
+globalThis.draftscopePlayers = Object.assign(globalThis.draftscopePlayers ?? {}, { [NAME]: player });
+// A loop would be drawn while the first passes of a run arrive. A refused run leaves the picture.
+if (FIRST) document.addEventListener('click', ({ target }) => target.closest('#run') && player.pause());
+// What is shown is named in the address; the player adds the place.
+const called = (text, placed) => FIRST && draftscopeAddress.name('watch', text, placed);
+let race = null;  // which is shown
+let live = null;  // the passes of a race as they happen
+const leave = () => {
+  race = null;
+  live?.close();
+};
+const begin = (name, { heads, answers }) => {
+  if (race === name) return;  // told again, as the connection was lost
+  race = name;
+  Object.assign(player.answers, answers);
+  player.clear();
+  heads.forEach((head, lane) => player.begin(lane, head));
+  trigger('begun', {});
+  const still = matchMedia('(prefers-reduced-motion: reduce)').matches;
+  const { top } = element.getBoundingClientRect();
+  if (top < 0 || top > innerHeight) element.scrollIntoView({ behavior: still ? 'instant' : 'smooth' });
+};
+const stand = (at) => at && (player.useClock(at.clock, at.on), player.jump(player.readingOf(at.now)));
+const act = {
+  offer: ({ pairs, invite }) => { leave(); player.offer(pairs, invite); },
+  load: async ({ urls, address, placed, at }) => {
+    leave();
+    called(address ?? '', placed);
+    await player.loadUrl(urls, { afresh: !placed, ...(address ? { loop: true, start: true, called: address } : {}) });
+    stand(at);
+  },
+  compare: async ({ urls, on: wanted }) => {
+    leave();
+    await player.loadUrl(urls, { afresh: true });
+    if (wanted) player.useClock('computed', wanted);
+  },
+  live: ({ race: name, url }) => {
+    if (live?.url.endsWith(url)) return;  // told twice
+    live?.close();
+    live = new EventSource(url);
+    const hear = (event, act) => live.addEventListener(event, ({ data }) => act(JSON.parse(data)));
+    hear('opened', (opened) => begin(name, opened));
+    hear('passed', ({ lane, first, steps, frame, words }) => {
+      Object.assign(steps.at(-1), { frame, words });
+      steps.forEach((step, number) => player.push(lane, first + number, step));
+    });
+    hear('over', () => live.close());
+  },
+  finish: async ({ race: name, urls, address, at }) => {
+    if (race !== name) player.clear();  // another thing is shown, or it was over before its first pass was told
+    race = name;
+    if (address) called(player.called = address);
+    await player.fetched(urls, (traces) => traces.forEach((trace, lane) => player.finish(lane, trace)));
+    stand(at);
+  },
+  suppose: (answer) => player.suppose(answer),
+};
+act.info = act.error = act.suppose;  // where the coin waits in line, or cannot be decoded
+const take = () => {
+  const message = props.value;
+  if (!message?.kind) return;
+  Object.assign(player.answers, message.answers);
+  act[message.kind](message);
+};
+watch('value', take);
+take();
+"""
+
+
+def trace_viewer(name: str, value: Message | None = None, *, first: bool = False) -> gr.HTML:
+    """A component that shows one trace, two side by side, or up to six compared. Its value is the last message.
+
+    Args:
+        name: Its id on the page; scripts find the player as `draftscopePlayers[name]`.
+        value: The first message.
+        first: Whether it is the one of the first screen: it starts with what one screen holds, and the place in its
+            trace shows in the page's address. Others show once they have something to play.
+    """
+    known = {"DATA": json.dumps(json.dumps(player.data())), "FIRST": json.dumps(first), "NAME": json.dumps(name)}
+    bridge = re.sub(r"\b(DATA|FIRST|NAME)\b", lambda match: known[match.group()], _BRIDGE)
+    # Not a subclass: gradio would write a stub file beside this module.
+    return gr.HTML(
+        value,
+        html_template='<div class="player"></div>',
+        css_template=player.style(),
+        js_on_load=bridge,
+        apply_default_css=False,
+        elem_id=name,
+        visible=first,
+    )
+
+
+def begun(live: Live) -> Message:
+    """The message that a race begins, whose passes are told at an address of its own."""
+    return {"kind": "live", "race": live.name, "url": ADDRESS.removeprefix("/").format(name=live.name)}
+
+
+def tell(live: Live, message: Opened | LiveRuns) -> None:
+    """Tell a page of a race: what it is, or what is new."""
+    if isinstance(message, Opened):
+        answers = answers_to(head.get("prompt") for head in message.heads)
+        live.tell("opened", {"heads": message.heads, "answers": answers})
+        return
+    for news in message.news():
+        live.tell("passed", news._asdict())
+
+
+def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:
+    """The message that a race is over, where its traces lie, its address, and the place to stand at if not the end."""
+    message = {"kind": "finish", "race": name, "urls": [url(path) for path in paths], "address": address}
+    return message | ({"at": dict(at)} if at else {})
+
+
+def recorded(paths: Sequence[Path]) -> Message:
+    """The message to show finished traces."""
+    return {"kind": "load", "urls": [url(path) for path in paths]}
+
+
+def replayed(recording: Recording, placed: bool = False) -> Message:
+    """The message to play a recording from its start, or to show it where the address is `placed`."""
+    answers = answers_to(trace.prompt for trace in recording.traces)
+    urls = [url(path) for path in recording.paths]
+    message = {"kind": "load", "urls": urls, "address": recording.address, "placed": placed, "answers": answers}
+    return message | {"asked": secrets.token_hex(4)}  # gradio tells a component nothing that it was told last
+
+
+def supposed(coin: float, path: Path) -> Message:
+    """The answer to a player that supposed another coin: the trace of what it leads to. A notice says why not."""
+    return {"kind": "suppose", "coin": coin, "url": url(path)}
+
+
+def compared(paths: Sequence[Path], on: str = "") -> Message:
+    """The message to show up to six finished traces beside one another; without any the viewer is emptied.
+
+    `on` is the hardware that their times are computed for, as an address has it.
+    """
+    return {"kind": "compare", "urls": [url(path) for path in paths], "on": on}
+
+
+def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
+    """The message to offer recorded pairs and to play the first one; `invite` are words of a button to the tour."""
+    chips = [
+        {
+            "name": _CHIPS.get(pair.kind, pair.kind),
+            "urls": [url(path) for path in pair.recording.paths],
+            "called": pair.recording.address,
+            "truth": pair.truth,
+            "why": pair.why,
+            "exact": pair.exact,
+        }
+        for pair in pairs
+    ]
+    answers = answers_to(trace.prompt for pair in pairs for trace in pair.recording.traces)
+    return {"kind": "offer", "pairs": chips, "invite": invite, "answers": answers} if chips else None

@@ -1,0 +1,185 @@
+"""Runs beside one another as a table: one line a request, with means and standard errors over its seeds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from analysis.oracle import hindsight
+from analysis.seeds import estimate, paired, seconds, target_forwards
+from analysis.tables import table
+from traces.hardware import HardwareError, Machine, predict
+from traces.labels import is_ordinary, labels
+from traces.schema import Trace
+from traces.stats import draft_forwards
+from visualizers.bundle.words import command
+from visualizers.tables import as_csv, table_files
+
+Number: TypeAlias = Callable[[Trace], float | None]
+Columns: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Number], str]
+"""Numbers of a run, those of which the baseline's is over the run's, and what is said of computed ones."""
+_SAVED: Final = "Saved at best (%)"
+_BEST: Final = (
+    f" {_SAVED[:-4]}: passes, drafts or rows that the best choice of every pass, as it is known afterwards, would not "
+    "have taken (figure hindsight)."
+)
+_NUMBERS: Final[Mapping[str, Number]] = {
+    "Tokens": lambda trace: float(trace.summary.tokens),
+    "Target passes": target_forwards,
+    "Draft passes": lambda trace: float(draft_forwards(trace.steps)),
+    "Tokens per target pass": lambda trace: trace.summary.tokens / own if (own := target_forwards(trace)) else None,
+    "Query tokens": lambda trace: float(trace.summary.query_tokens),
+    "Acceptance": lambda trace: trace.summary.acceptance,
+    "Seconds": seconds,
+    _SAVED: lambda trace: 100 * made.saved if (made := hindsight(trace)) else None,
+}
+_RATIOS: Final = {"Times fewer target passes": target_forwards, "Times as fast": seconds}
+"""Of the baseline's number over the run's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Runs of one request, which differ in nothing but their seeds."""
+
+    name: str
+    runs: tuple[Trace, ...]
+
+    def over(self, base: "Group", of: Number) -> list[float]:
+        """The baseline's numbers over these, seed by seed; of other seeds, those of the means."""
+        if not all(trace.summary.complete for trace in (*self.runs, *base.runs)):
+            return []
+        if pairs := paired(base.runs, self.runs, of):
+            return [usual / own for usual, own in pairs.values() if own]
+        usual, own = (_known(group.runs, of) for group in (base, self))
+        return [estimate(usual).mean / estimate(own).mean] if usual and own and any(own) else []
+
+
+def beside(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, Any]:
+    """The value of a data table, with the same as files: CSV has one row a run, every setting and its command.
+
+    With a machine, what the runs would take on it stands there, too, as computed.
+    """
+    if not traces:
+        return {}
+    groups, columns = _groups(traces), _columns(traces, machine)
+    own, over, said = columns
+    prompts = len({group.runs[0].prompt for group in groups}) > 1
+    rows = []
+    for group in groups:
+        base = _baseline(group, groups)
+        ratios = [_told(group.over(base, of)) for of in over.values()]
+        numbers = [_told(_known(group.runs, of)) for of in own.values()]
+        name = f"{group.name}{' (baseline)' if group is base else ''}"
+        rows.append([name, *([group.runs[0].prompt] if prompts else []), *numbers, *ratios])
+    heads = ["Run", *(["Prompt"] if prompts else []), *own, *over]
+    kept = [k for k in range(len(heads)) if any(row[k] for row in rows)]
+    heads, rows = [heads[k] for k in kept], [[row[k] for k in kept] for row in rows]
+    base = _baseline(groups[0], groups)
+    usual = is_ordinary(base.runs[0])
+    words = (
+        f"Baseline: {base.name[:1].lower()}{base.name[1:]}."
+        if usual
+        else (f"Baseline: {base.name}, the first that is ticked; tick ordinary decoding to compare with that.")
+    )
+    best = _BEST if _SAVED in heads else ""
+    means = " Of several seeds, means ± standard errors." if len(traces) > len(groups) else ""
+    files = table_files("runs", heads, rows) | {"runs.csv": _csv(groups, columns)}
+    return table(heads, rows, note=words + best + means + said) | {"files": files}
+
+
+def files(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, bytes]:
+    """The files of their table, for a zip."""
+    return {name: text.encode() for name, text in beside(traces, machine).get("files", {}).items()}
+
+
+def ordinary_first(traces: Sequence[Trace]) -> list[int]:
+    """The places of runs in the order in which they are shown: ordinary decoding, then as they were ticked."""
+    return sorted(range(len(traces)), key=lambda k: not is_ordinary(traces[k]))
+
+
+def _columns(traces: Sequence[Trace], machine: Machine | None) -> Columns:
+    if machine is None:
+        return _NUMBERS, _RATIOS, ""
+    try:
+        took = {id(trace): predict(trace, machine) for trace in traces}
+    except HardwareError as error:
+        return _NUMBERS, _RATIOS, f" Nothing is computed for other hardware: {error}"
+
+    def computed(trace: Trace) -> float:
+        return took[id(trace)].seconds
+
+    place, networks = machine.device.name, machine.target.name
+    if machine.draft and any(step.call.role == "draft" for trace in traces for step in trace.steps):
+        networks += f", drafts by {machine.draft.name}"
+    notes = dict.fromkeys(one.note for one in took.values() if one.note)
+    said = f" Computed, not measured: {place}, {machine.engine.name}, {networks}, batch {machine.batch}."
+    said = " ".join([said, *notes])
+    named = {f"Seconds, computed for {place}": computed}
+    return {**_NUMBERS, **named}, {**_RATIOS, "Times as fast, computed": computed}, said
+
+
+def _groups(traces: Sequence[Trace]) -> list[Group]:
+    by: dict[tuple[tuple[object, ...], str, bool], list[Trace]] = {}
+    settings: dict[tuple[object, ...], Trace] = {}
+    for trace in traces:
+        config = sorted((name, repr(value)) for name, value in trace.config.items())
+        key: tuple[object, ...] = (trace.method, trace.variant, trace.model.id, *config)
+        settings.setdefault(key, replace(trace, seed=0))
+        by.setdefault((key, trace.prompt, trace.summary.complete), []).append(trace)
+    names = dict(zip(settings, labels(list(settings.values())), strict=True))
+    groups = []
+    for (own, _, complete), runs in by.items():
+        several = f", {len(runs)} seeds" if len(runs) > 1 else ""
+        groups.append(Group(f"{names[own]}{several}{'' if complete else ' (stopped)'}", tuple(runs)))
+    return groups
+
+
+def _baseline(group: Group, among: Sequence[Group]) -> Group:
+    """Ordinary decoding, if it can be of the same prompt and model; else the first."""
+    usual = [one for one in among if is_ordinary(one.runs[0])] or [among[0]]
+    own = group.runs[0]
+    alike = [one for one in usual if (one.runs[0].prompt, one.runs[0].model.id) == (own.prompt, own.model.id)]
+    return (alike or usual)[0]
+
+
+def _known(traces: Sequence[Trace], of: Number) -> list[float]:
+    return [value for trace in traces if (value := of(trace)) is not None]
+
+
+def _told(values: Sequence[float]) -> str:
+    if not any(values):
+        return ""
+    if len(set(values)) > 1:
+        return str(estimate(values))
+    return f"{values[0]:.0f}" if values[0] == int(values[0]) else f"{values[0]:.3g}"
+
+
+def _csv(groups: Sequence[Group], columns: Columns) -> str:
+    """One row a run; where a request has several seeds, their means and standard errors stand in every row of it."""
+    settings = list(dict.fromkeys(name for group in groups for trace in group.runs for name in trace.config))
+    several, (own, over, _) = any(len(group.runs) > 1 for group in groups), columns
+    heads = ["run", "prompt", "seed", "model", "method", *(f"set.{name}" for name in settings), "complete"]
+    heads += [*map(_column, (*own, *over)), "baseline"]
+    heads += ["runs"] if several else []
+    for name in (*own, *over) if several else ():
+        heads += [f"{_column(name)}_mean", f"{_column(name)}_standard_error"]
+    rows = []
+    for group in groups:
+        base = _baseline(group, groups)
+        spread = [_known(group.runs, of) for of in own.values()]
+        spread += [group.over(base, of) for of in over.values()]
+        means: list[object] = []
+        for values in spread:
+            means += [estimate(values).mean, estimate(values).error] if values else [None, None]
+        for trace in group.runs:
+            alone = Group(group.name, (trace,))
+            about = [group.name, trace.prompt, trace.seed, trace.model.id, trace.method]
+            numbers = [of(trace) for of in own.values()]
+            ratios = [next(iter(alone.over(base, of)), None) for of in over.values()]
+            given = [trace.config.get(name) for name in settings]
+            line = [*about, *given, trace.summary.complete, *numbers, *ratios, base.name]
+            rows.append([*line, *([len(group.runs), *means] if several else []), command(trace)])
+    return as_csv([*heads, "command"], rows)
+
+
+def _column(name: str) -> str:
+    return name.lower().replace(",", "").replace("(%)", "percent").replace(" ", "_")

@@ -1,0 +1,206 @@
+"""What an address of the page asks for, as docs/page.md lists it: a run, recordings, runs to compare, a plan.
+
+A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `plan` is the
+calculator's; `step`, `ms`, `clock`, `on` and `token` are the player's, `tour` is the tour's. An address comes from
+anywhere, so all of it is checked, and none of it becomes a path.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlencode
+
+from demo.server.limits import PROMPT_CHARACTERS
+from engines.config import ConfigError, as_values, make_config
+from engines.methods import METHODS, ordinary
+from engines.models.catalog import MODELS, at_hand, default_model, models_for
+from engines.runtime.request import Request
+from engines.sampling.chance import read_seed
+from traces.hardware import HardwareError, Machine, read_machine
+from traces.schema import Trace
+
+WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")
+"""What an address calls the tabs; the first one opens where it names none, or the second for runs to compare."""
+MOST_CHARACTERS: Final = 6 * PROMPT_CHARACTERS + 2000
+"""Of an address: a letter of a prompt may take several."""
+MOST_COMPARED: Final = 6
+"""As many as stand beside one another."""
+FILE: Final = "file"
+"""What an address calls a run that came as a file and cannot be decoded again from what it says."""
+_SETTING: Final = "set."
+_PLANNED: Final = "plan."
+_BESIDE: Final = ("tab", "tour", "step", "ms", "clock", "on", "token")
+"""What stands beside a run."""
+_NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
+_WHOLE: Final = re.compile(r"\d{1,19}")
+_SHOWN: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """What an address asks for."""
+
+    tab: str = ""
+    """The tab to open; empty for the one that shows what is asked for."""
+    request: Request | None = None
+    beside: bool = True
+    """Whether ordinary decoding runs beside it."""
+    gallery: str = ""
+    """Name of a recording."""
+    compare: tuple[str | Request, ...] = ()
+    """Runs to stand side by side: recordings by name, others decoded again; `FILE` is one that cannot be."""
+    grid: tuple[str, ...] = ()
+    """Prompts of the grid."""
+    seeds: int = 0
+    """For each of them; 0 where there is no grid."""
+    plan: Mapping[str, str] = field(default_factory=dict)
+    """What the calculator is set to, by the fields of `analysis.speedup_model.Plan`."""
+    at: Mapping[str, Any] | None = None
+    """Where to stand: a `clock`, its reading `now`, and the hardware it is computed for, `on`."""
+
+
+def read_address(fragment: str) -> Address | None:
+    """What stands behind the # of an address; None where it asks for nothing.
+
+    Raises ConfigError naming the part of the address, its value and the remedy.
+    """
+    if len(fragment) > MOST_CHARACTERS:
+        raise ConfigError(
+            f"address: has {len(fragment)} characters; {MOST_CHARACTERS} are the most. Shorten the prompt."
+        )
+    pairs = parse_qsl(fragment.removeprefix("#"), keep_blank_values=True)
+    given = dict(pairs)
+    at, tab = _place(given), given.get("tab", "")
+    if tab and tab not in TABS:
+        raise ConfigError(f"tab: {_quoted(tab)} is not here; choose one of {', '.join(TABS)}.")
+    if "compare" in given:
+        runs = [value for name, value in pairs if name == "compare"]
+        if len(runs) > MOST_COMPARED:
+            raise ConfigError(f"compare: names {len(runs)} runs; {MOST_COMPARED} are the most. Remove some.")
+        settings_of = (dict(parse_qsl(run, keep_blank_values=True)) if "=" in run else run for run in runs)
+        compared = tuple(run if isinstance(run, str) else _request(run) for run in settings_of)
+        prompts = tuple(value for name, value in pairs if name == "grid")
+        seeds = given.get("seeds", "1" if prompts else "0")
+        if len(prompts) > MOST_COMPARED or not re.fullmatch(rf"[0-{MOST_COMPARED}]", seeds):
+            raise ConfigError(
+                f"grid: {len(prompts)} prompts with {_quoted(seeds)} seeds are not allowed; use up to {MOST_COMPARED}."
+            )
+        at = at or _place({"ms": "0", **given})
+        machine_of((at or {}).get("on", ""))  # what is wrong with it is said at once
+        return Address(tab=tab, compare=compared, grid=prompts, seeds=int(seeds), at=at)
+    if "gallery" in given:
+        return Address(tab=tab, gallery=given["gallery"], at=at)
+    if plan := {key.removeprefix(_PLANNED): value for key, value in given.items() if key.startswith(_PLANNED)}:
+        return Address(tab=tab or CHOOSE, plan=plan)
+    if "method" not in given:
+        return Address(tab=tab) if tab else None
+    request, beside = _request(given), given.get("beside") != "no"
+    if tab == COMPARE:  # else the tab would show what the page opens with
+        return Address(tab=tab, compare=tuple(with_ordinary(request) if beside else [request]), at=at)
+    return Address(tab=tab, request=request, beside=beside, at=at)
+
+
+def machine_of(on: str) -> Machine | None:
+    """The hardware that an address computes times for, by the names of presets; None where it names none.
+
+    Raises ConfigError naming the part of the address, its value and the remedy.
+    """
+    if not on:
+        return None
+    device, engine, target, draft, batch, *_ = [*on.replace("_", " ").split(","), *[""] * 5]
+    if not re.fullmatch(r"[1-9]\d{0,3}", batch):
+        raise ConfigError(f"on: a batch of {_quoted(batch)} is not allowed; use a whole number from 1 to 9999.")
+    try:
+        return read_machine(device[:_SHOWN], engine[:_SHOWN], target[:_SHOWN], draft[:_SHOWN] or None, int(batch))
+    except HardwareError as error:
+        raise ConfigError(f"on: {error}") from None
+
+
+def with_ordinary(request: Request) -> list[Request]:
+    """A run, and before it ordinary decoding of the same prompt, seed and sampling where it is another one."""
+    baseline, usual = ordinary(METHODS[request.method].family, as_values(request.config))
+    first = replace(request, method=baseline.name, config=usual)
+    return [request] if first == request else [first, request]
+
+
+def fragment_of(request: Request, beside: bool) -> str:
+    """What stands behind the # of the address of a run; settings that are the defaults are left out."""
+    usual = as_values(METHODS[request.method].config())
+    parts: dict[str, Any] = {
+        "method": request.method,
+        "model": request.model,
+        "prompt": request.prompt,
+        "seed": request.seed,
+    }
+    parts |= {_SETTING + name: value for name, value in as_values(request.config).items() if value != usual[name]}
+    parts["beside"] = "" if beside else "no"
+    return urlencode({name: value for name, value in parts.items() if value != ""}, quote_via=quote)
+
+
+def fragment_of_plan(fields: Mapping[str, object]) -> str:
+    """What stands behind the # of the address of the calculator."""
+    return urlencode({_PLANNED + name: value for name, value in fields.items()}, quote_via=quote)
+
+
+def request_of(trace: Trace) -> Request | None:
+    """What was asked for to get a run; None where its method, model or settings are not here to be asked for."""
+    method, model = METHODS.get(trace.method), MODELS.get(trace.model.id)
+    prompt = trace.prompt or ""
+    if method is None or model is None or method.family not in model.families or not at_hand(model.id):
+        return None
+    if trace.seed is None or len(prompt) > PROMPT_CHARACTERS:
+        return None
+    try:
+        config = make_config(method.config, trace.config)
+        return Request(method.name, model.id, prompt, config, read_seed(trace.seed))
+    except ConfigError:
+        return None
+
+
+def fragment_of_tray(runs: Sequence[str]) -> str:
+    """What stands behind the # of the address of runs that are compared: names of recordings, addresses of runs.
+
+    Empty where there are none, and where it would be longer than an address may be.
+    """
+    fragment = urlencode([("compare", run) for run in runs], quote_via=quote)
+    return fragment if len(fragment) <= MOST_CHARACTERS else ""
+
+
+def fragment_of_grid(prompts: Sequence[str], seeds: int) -> str:
+    """What follows the runs in the address of a grid."""
+    return urlencode([*(("grid", prompt) for prompt in prompts), ("seeds", seeds)], quote_via=quote)
+
+
+def _request(given: Mapping[str, str]) -> Request:
+    known = {"method", "model", "prompt", "seed", "beside", *_BESIDE}
+    for name in given:
+        if name not in known and not name.startswith(_SETTING):
+            raise ConfigError(f"address: {_quoted(name)} is no part of one; remove it.")
+    name = given["method"]
+    if name not in METHODS:
+        raise ConfigError(f"method: {_quoted(name)} is not here, or not any more; choose one of {', '.join(METHODS)}.")
+    method = METHODS[name]
+    model = given.get("model") or default_model(method.family)
+    fits = models_for(method.family)
+    if model not in fits:
+        raise ConfigError(f"model: {_quoted(model)} is not here for {name}; choose one of {', '.join(fits)}.")
+    prompt = given.get("prompt", "")
+    if len(prompt) > PROMPT_CHARACTERS:
+        raise ConfigError(f"prompt: has {len(prompt)} characters; {PROMPT_CHARACTERS} are the most. Shorten it.")
+    written = given.get("seed", "0")
+    seed = read_seed(int(written) if _WHOLE.fullmatch(written) else written[:_SHOWN])
+    chosen = {key.removeprefix(_SETTING): value for key, value in given.items() if key.startswith(_SETTING)}
+    return Request(name, model, prompt, make_config(method.config, chosen), seed)
+
+
+def _place(given: Mapping[str, str]) -> Mapping[str, Any] | None:
+    clock = given.get("clock", "")
+    clock = clock if clock in ("milliseconds", "computed") else "passes"
+    now = given.get("step" if clock == "passes" else "ms", "")
+    on = {"on": given["on"]} if clock == "computed" and "on" in given else {}
+    return {"clock": clock, "now": float(now), **on} if _NUMBER.fullmatch(now) else None
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")

@@ -1,0 +1,227 @@
+"""The recorded traces that ship with the app, each beside ordinary decoding where that was recorded too.
+
+`python -m demo record` makes what assets/traces/gallery.json lists, or those of its files that are named. The list
+holds one record a run: `file`, `method`, and where they differ from the defaults `model`, `prompt`, `seed` and
+`settings`; `title` and `about` are what the gallery says of it, and `first` puts it on the first screen.
+"""
+
+import json
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
+
+from engines.config import ConfigError, make_config, settings
+from engines.methods import METHODS, SHARED
+from engines.models.bundled import tally
+from engines.runtime.driver import Run
+from engines.runtime.request import Request
+from traces import TraceError, read, write
+from traces.labels import is_ordinary, name_of
+from traces.schema import Trace
+from traces.stats import draft_forwards
+
+FOLDER: Final = Path(__file__).parents[2] / "assets" / "traces"
+LIST: Final = "gallery.json"
+_PROMPT_CHARACTERS: Final = 60
+_PROBLEMS: Final = FOLDER.parent / "problems.json"
+_TRACES: Final = "*.json.gz"
+_LOG: Final = logging.getLogger(__name__)
+
+
+class Recording(NamedTuple):
+    """A recorded run, with its baseline before it where there is one."""
+
+    method: str
+    title: str
+    about: str
+    note: str
+    """Prompt and forward passes, read off the traces."""
+    paths: tuple[Path, ...]
+    traces: tuple[Trace, ...]
+    first: bool = False
+    """Whether the first screen shows it, whatever others gain."""
+
+    @property
+    def address(self) -> str:
+        """What stands behind the # of the page's address while it is shown."""
+        return urlencode({"gallery": self.name})
+
+    @property
+    def name(self) -> str:
+        """What addresses call it."""
+        return self.paths[-1].name.removesuffix(".json.gz")
+
+
+def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
+    """All recordings in `folder`, listed ones first and in their order; files that are no sound traces are left out."""
+    by_file = {entry["file"]: entry for entry in listed(folder)}
+    place = {name: number for number, name in enumerate(by_file)}
+    paths = sorted(folder.glob(_TRACES), key=lambda path: (place.get(path.name, len(place)), path.name))
+    sound = [(path, trace) for path in paths if (trace := _sound(path))]
+    pairs = [[*_baseline_of(trace, sound), (path, trace)] for path, trace in sound if not is_ordinary(trace)]
+    used = {path for pair in pairs for path, _ in pair}
+    alone = [[entry] for entry in sound if entry[0] not in used]
+    return tuple(_recording(entries, by_file.get(entries[-1][0].name, {})) for entries in [*pairs, *alone])
+
+
+def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:
+    """Decode what an entry of the list asks for and write its trace into `folder`."""
+    given = {"seed": entry.get("seed", 0), "settings": entry.get("settings", {})}
+    run = Run(Request(entry["method"], entry.get("model"), entry.get("prompt"), **given).job())
+    run.finish()
+    trace = run.trace()
+    write(trace, folder / entry["file"])
+    return trace
+
+
+def listed(folder: Path) -> list[dict[str, Any]]:
+    """What gallery.json in `folder` asks for; nothing when there is none, or none that can be read."""
+    path = folder / LIST
+    try:
+        entries = json.loads(path.read_text("utf-8")) if path.exists() else []
+    except (OSError, ValueError, RecursionError) as error:
+        _LOG.warning("%s: cannot be read (%s); restore it from the repository", LIST, error)
+        return []
+    named = [entry for entry in entries if isinstance(entry, dict) and isinstance(entry.get("file"), str)]
+    return named if isinstance(entries, list) else []
+
+
+def answers_to(prompts: Iterable[str | None]) -> dict[str, str | list[str]]:
+    """What is right for those prompts where it is known: a number, or a regular expression a line."""
+    found = {prompt: _answer(prompt) for prompt in prompts if prompt}
+    return {prompt: right for prompt, right in found.items() if right}
+
+
+def _answer(prompt: str) -> str | list[str] | None:
+    try:
+        return _answers().get(prompt) or tally.read(prompt).lines()
+    except ValueError:  # no story, nor a problem
+        return None
+
+
+@cache
+def _answers() -> dict[str, str]:
+    return {one["question"]: one["answer"] for one in json.loads(_PROBLEMS.read_text("utf-8"))}
+
+
+def left_out(among: Sequence[Recording], folder: Path = FOLDER) -> list[str]:
+    """Files of a folder that are listed or lie there and are no recordings, since they are missing or unsound."""
+    used = {path.name for recording in among for path in recording.paths}
+    return sorted(({entry["file"] for entry in listed(folder)} | {path.name for path in folder.glob(_TRACES)}) - used)
+
+
+def _sound(path: Path) -> Trace | None:
+    try:
+        return read(path)
+    except (TraceError, OSError) as error:
+        _LOG.warning("%s: is left out of the gallery: %s", path.name, error)
+        return None
+
+
+def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tuple[Path, Trace]]:
+    """Ordinary decoding of the same model, prompt and seed under the same sampling."""
+    fits = [
+        (path, other)
+        for path, other in among
+        if is_ordinary(other)
+        and (other.model.id, other.model.weights) == (trace.model.id, trace.model.weights)
+        # Recordings from before that was recorded name no files beside the weights.
+        and (other.model.files == trace.model.files or not (other.model.files and trace.model.files))
+        and (other.prompt, other.seed) == (trace.prompt, trace.seed)
+        and all(
+            trace.config.get(setting.name, setting.default) == other.config.get(setting.name, setting.default)
+            for setting in settings(SHARED[METHODS[other.method].family])
+        )
+    ]
+    return fits[:1]
+
+
+def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) -> Recording:
+    trace = entries[-1][1]
+    prompt = shorten(trace.prompt, _PROMPT_CHARACTERS, placeholder=" ...")
+    drafted = draft_forwards(trace.steps)
+    passes = f"{trace.summary.forwards - drafted} {'target' if drafted else 'forward'} passes"
+    note = [prompt or trace.model.title or trace.model.id, passes]
+    if len(entries) > 1:
+        note[1] += f" instead of {entries[0][1].summary.forwards}"
+    return Recording(
+        method=trace.method,
+        title=entry.get("title", name_of(trace)),
+        about=entry.get("about", ""),
+        note=", ".join(note),
+        paths=tuple(path for path, _ in entries),
+        traces=tuple(trace for _, trace in entries),
+        first=entry.get("first", False),
+    )
+
+
+KINDS: Final = ("text", "picture", "video", "continuous")
+"""What is decoded, in the order in which it is offered."""
+_EXACT: Final = (
+    "A draft is accepted with just the probability that makes the tokens follow the model's own distribution, and a "
+    "rejected one is drawn again from the residual. So nothing is lost by drafting: both runs are draws from one "
+    "distribution. Their random numbers differ, and so the outcome may. Learn has the formulas."
+)
+_SAME: Final = (
+    "Both runs pick by the same rule and the same random numbers at every place, and a draft is accepted only where it "
+    "is the token so picked. So drafting changes how many passes it takes, and nothing else. Learn has the rule."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A recording with its baseline."""
+
+    kind: str
+    """One of `KINDS`."""
+    recording: Recording
+    truth: str
+    """What the second run has in common with the first, in a clause."""
+    why: str
+    exact: bool = True
+    """Whether the second run follows the distribution of the first."""
+
+
+def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
+    """One pair for each kind that was recorded with its baseline, the one that shows best what drafting does."""
+    last = [(one, one.traces[-1]) for one in among if len(one.traces) > 1 and one.method in METHODS]
+    fit = [one for one, trace in last if trace.summary.complete and trace.summary.judged]
+    by_kind = {kind: [one for one in fit if kind_of(one.traces[-1]) == kind] for kind in KINDS}
+    return tuple(_pair(kind, max(ones, key=_merit)) for kind, ones in by_kind.items() if ones)
+
+
+def kind_of(trace: Trace) -> str:
+    """What a run decodes."""
+    if trace.method in METHODS and METHODS[trace.method].family == "continuous-ar":
+        return "continuous"
+    return {"image": "picture"}.get(trace.canvas.kind, trace.canvas.kind)
+
+
+def _merit(one: Recording) -> tuple[bool, bool, bool, float]:
+    """Runs that take fewer passes come first, among others those that are exact; then what a pass accepts counts."""
+    usual, made = one.traces[0].summary, one.traces[-1].summary
+    fewer = made.forwards < usual.forwards
+    return one.first, fewer, fewer or not deviation_of(one.traces[-1]), made.accepted / made.forwards
+
+
+def _pair(kind: str, one: Recording) -> Pair:
+    usual, made = one.traces[0], one.traces[-1]
+    if deviation := deviation_of(made):
+        return Pair(kind, one, "Not the model's own distribution", deviation, exact=False)
+    if usual.output.tokens == made.output.tokens:
+        return Pair(kind, one, "The same tokens", _SAME)
+    return Pair(kind, one, "Same distribution, another draw", _EXACT)
+
+
+def deviation_of(trace: Trace) -> str:
+    """How the distribution of a run differs from ordinary decoding's; empty where it does not."""
+    method, values = METHODS[trace.method], dict[str, Any](trace.config)
+    try:
+        return method.deviation(make_config(method.config, values))
+    except ConfigError:
+        return "This run was recorded under settings that are no longer there."

@@ -1,0 +1,194 @@
+"""The tray: runs to choose from, and those that are chosen to stand beside one another. Knows nothing of the page."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, Final, Literal
+
+from analysis.results import digest
+from demo.jobs.links import FILE, MOST_COMPARED, fragment_of, fragment_of_tray, request_of
+from demo.jobs.recordings import Recording, kind_of
+from engines.config import ConfigError, as_values
+from engines.methods import METHODS
+from engines.runtime.request import Request
+from traces import read
+from traces.labels import name_of, numbered, settings_of
+from traces.schema import Trace
+
+Source = Literal["yours", "opened", "recorded"]
+MOST: Final = MOST_COMPARED
+"""Runs beside one another."""
+MOST_KEPT: Final = 60
+"""Own runs and opened files; beyond that the oldest that is not chosen makes room."""
+_SETTINGS_SAID: Final = 4
+_SHOWN: Final = 80
+"""Characters of a prompt."""
+_KINDS: Final[Mapping[str, str]] = {
+    "picture": "a picture",
+    "video": "a video",
+    "text": "a text",
+    "continuous": "a picture of vectors",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A run that can be chosen."""
+
+    id: str
+    """A hash: equal runs have equal ones, and nothing of a stranger's is in it."""
+    source: Source
+    path: Path
+    title: str
+    """Its name, and settings beyond the defaults."""
+    note: str
+    """Seed and forward passes."""
+    prompt: str
+    kind: str
+    """A name of `_KINDS`."""
+    passes: int
+    timed: bool
+    """Whether its passes have times."""
+    address: str
+    """What addresses call it: the name of a recording, the address of a run, or `FILE`."""
+    request: Request | None
+    """What decodes it again; None where its method, model or settings are not here."""
+    seconds: float
+    """What it took."""
+
+    def again(self, how: str) -> Request:
+        """What decodes it again. Raises ConfigError where that cannot be; `how` says what it was wanted for."""
+        if self.request is None:
+            raise ConfigError(
+                f"runs: {self.title} ({self.note}) came as a file whose model or settings are not here, so it cannot "
+                f"be decoded {how}; untick it."
+            )
+        return self.request
+
+
+@dataclass(frozen=True, slots=True)
+class Tray:
+    """What a visitor has added, and what is chosen, in the order of choosing."""
+
+    added: tuple[Entry, ...] = ()
+    chosen: tuple[Entry, ...] = ()
+
+    def without(self, run: str) -> "Tray":
+        """Without the run of this id."""
+        return Tray(*(tuple(entry for entry in some if entry.id != run) for some in (self.added, self.chosen)))
+
+    def with_run(self, entries: Sequence[Entry]) -> "Tray":
+        """With runs added and chosen, as far as they fit; one that is there already takes the place of the old one."""
+        new = {entry.id: entry for entry in entries}
+        kept = tuple(new.pop(entry.id, entry) for entry in self.added)
+        chosen = tuple(next((e for e in entries if e.id == entry.id), entry) for entry in self.chosen)
+        if any(one.kind != entry.kind for one in chosen for entry in entries):
+            chosen = ()
+        for entry in entries:
+            if entry.id not in {one.id for one in chosen} and len(chosen) < MOST:
+                chosen = (*chosen, entry)
+        added = (*kept, *new.values())
+        spare = [entry for entry in added if entry not in chosen][: max(0, len(added) - MOST_KEPT)]
+        return replace(self, added=tuple(entry for entry in added if entry not in spare), chosen=chosen)
+
+
+def entries_of(paths: Sequence[Path], source: Source) -> tuple[Entry, ...]:
+    """The runs in trace files of ours."""
+    return tuple(entry_of(read(path), path, source) for path in paths)
+
+
+def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
+    """What the tray says of a run."""
+    what = [trace.method, trace.model.id, trace.prompt, trace.seed, dict(trace.config), trace.output.tokens]
+    stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
+    seed = "no seed" if trace.seed is None else f"seed {trace.seed}"
+    count = len(trace.steps)
+    method = METHODS.get(trace.method)
+    usual = as_values(method.config()) if method else {}
+    told = settings_of(trace).items()
+    unusual = [words for name, words in told if name in usual and trace.config[name] != usual[name]]
+    request = request_of(trace)
+    own = FILE if request is None else fragment_of(request, beside=True)
+    return Entry(
+        id=digest([*what, trace.summary.complete, count])[:16],
+        source=source,
+        path=path,
+        title=", ".join([name_of(trace), *unusual[:_SETTINGS_SAID], *["..."] * (len(unusual) > _SETTINGS_SAID)]),
+        note=f"{seed}: {count} pass{'' if count == 1 else 'es'}{stopped}",
+        prompt=trace.prompt or trace.model.title or trace.model.id,
+        kind=kind_of(trace),
+        passes=count,
+        address=path.name.removesuffix(".json.gz") if source == "recorded" else own,
+        request=request,
+        seconds=trace.summary.seconds,
+        timed=any(step.call.milliseconds.total > 0 for step in trace.steps),
+    )
+
+
+def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[Entry, ...]]:
+    """The recorded runs, each once, by what they decode."""
+    groups: dict[str, dict[str, Entry]] = {}
+    for recording in recordings:
+        for path, trace in zip(recording.paths, recording.traces, strict=True):
+            entry = entry_of(trace, path, "recorded")
+            what = f"{_KINDS[entry.kind].partition(' ')[2].capitalize()}: {shorten(entry.prompt, _SHOWN)}"
+            groups.setdefault(what, {}).setdefault(entry.id, entry)
+    return {title: tuple(entries.values()) for title, entries in groups.items()}
+
+
+def refusal(chosen: Sequence[Entry]) -> str:
+    """Why these runs cannot stand beside one another, and what to do; empty where they can."""
+    if len(chosen) > MOST:
+        return f"{len(chosen)} runs are ticked and {MOST} fit beside one another: untick one first."
+    if idle := [entry for entry in chosen if not entry.passes]:
+        return f"{idle[0].title} ({idle[0].note}) has no forward pass, so it has no clock to share: untick it."
+    kinds = list(dict.fromkeys(entry.kind for entry in chosen))
+    if len(kinds) > 1:
+        first, second = (_KINDS.get(kind, kind) for kind in kinds[:2])
+        return (
+            f"One of these runs decodes {first}, another {second}: they have nothing to compare. Tick runs of one kind."
+        )
+    return ""
+
+
+def remark(chosen: Sequence[Entry]) -> str:
+    """What to mind about runs that do stand beside one another; empty where there is nothing."""
+    if untimed := [entry for entry in chosen if not entry.timed]:
+        return (
+            f"{untimed[0].title} ({untimed[0].note}) recorded no times: compare by forward passes, not by milliseconds."
+        )
+    if len({entry.source == "recorded" for entry in chosen}) > 1:
+        return "A recorded run was timed at another time, maybe on another machine: compare by forward passes."
+    if any("stopped after" in entry.note for entry in chosen) and len(chosen) > 1:
+        return "A run was stopped: what it took in all is not to be compared with a whole run."
+    return ""
+
+
+def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str] | None = None) -> dict[str, Any]:
+    """The value of the tray on the page: groups of chips, what is chosen, and the ticks that this answers."""
+    own, opened = ([entry for entry in tray.added if entry.source == source] for source in ("yours", "opened"))
+    names = {entry.id: entry.address for entries in groups.values() for entry in entries}
+    named = [("Your runs", own, True), ("Opened files", opened, True)]
+    named += [(title, list(entries), False) for title, entries in groups.items()]
+    return {
+        "groups": [
+            {"name": name, "own": mine, "chips": _distinct(entries)} for name, entries, mine in named if entries
+        ],
+        "chosen": [entry.id for entry in tray.chosen],
+        "asked": asked,
+        "address": fragment_of_tray([names.get(entry.id, entry.address) for entry in tray.chosen]),
+        "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
+    }
+
+
+def _distinct(entries: Sequence[Entry]) -> list[dict[str, str]]:
+    """Chips of a group; titles that would be the same say the seed, too."""
+    titles = [entry.title for entry in entries]
+    seeds = [entry.note.partition(":")[0] for entry in entries]
+    told = [
+        title if titles.count(title) == 1 else f"{title}, {seed}" for title, seed in zip(titles, seeds, strict=True)
+    ]
+    parts = zip(entries, numbered(told, "{} ({})"), strict=True)
+    return [{"id": entry.id, "title": title, "note": entry.note, "prompt": entry.prompt} for entry, title in parts]

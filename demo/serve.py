@@ -1,0 +1,196 @@
+"""Serving the app."""
+
+import gc
+import json
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+import gradio as gr
+from fastapi import FastAPI, HTTPException
+from fastapi.responses import FileResponse, JSONResponse
+from mcp.types import CallToolRequest, ListToolsRequest
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
+
+from demo.components.theme import CSS, theme
+from demo.jobs.recordings import FOLDER
+from demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, refusal
+from demo.server import event_stream as live
+from demo.server import log
+from demo.server.api_errors import as_json, described, handlers, refusing
+from demo.server.limits import LIGHT, SESSIONS, UPLOAD_BYTES, current
+from demo.server.middleware import RequestFilter, UploadRoom
+from demo.server.queue import the_line
+from demo.server.sessions import TRACE_ADDRESS, Visitors, trace_file
+from demo.server.startup import ServerError, private_folder, read_port
+from engines.assets import ASSETS
+from engines.models.catalog import UNREADABLE
+from engines.models.errors import ModelError
+from engines.runtime.driver import Run
+from engines.runtime.request import Request
+from traces.version import __version__
+
+_WARMED_UP: Final = ("ar", "scd")
+_WARM_UP_PASSES: Final = 4
+_ZIPPED: Final = Middleware(
+    GZipMiddleware, compresslevel=6, exclude_content_types=(*DEFAULT_EXCLUDED_CONTENT_TYPES, "application/json")
+)
+"""The page is 2 MB of text and arrives as a fifth of it. Traces, JSON by their type, are compressed files already."""
+_MANIFEST: Final = "MANIFEST.json"
+_REMEDY: Final = "copy the folder assets of the repository"
+
+
+def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), **options: Any) -> str:
+    """Start serving in the background and return the address. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.
+
+    Traces are handed out from `folders` alone, and files that gradio keeps for visitors. Nothing is reported, recorded
+    or fetched from elsewhere. GET /healthz answers 200 once the page can be opened, GET /readyz whether all is there
+    that visitors may ask for, and GET /line how many wait for the model. The first of the folders takes visitors'
+    files; `gone` are recordings left out. Raises ServerError for a port that is none, or taken.
+    """
+    log.begin()
+    options.setdefault("server_port", read_port())
+    try:
+        service, address = _launched(blocks, folders, options)
+    except OSError as error:  # gradio's sentence about a port that is taken
+        raise ServerError(str(error)) from error
+    tools: Any = blocks.mcp_server_obj
+    tools.postprocess_output_data = as_json
+    tools.tool_to_endpoint = {name: f"/{tool.endpoint}" for name, tool in TOOLS.items()}
+    tools.mcp_server.version = __version__
+    handling = tools.mcp_server.request_handlers
+    handling[CallToolRequest] = refusing(handling[CallToolRequest], refusal)
+    handling[ListToolsRequest] = described(handling[ListToolsRequest], TOOLS, FILE_FORMAT)
+    service.get("/healthz")(lambda: {"status": "ok"})
+    service.get("/readyz", response_model=None)(lambda: readiness(folders[0], gone))
+    service.get("/line")(_line)
+    service.api_route(TRACE_ADDRESS, methods=["GET", "HEAD"], response_model=None)(
+        trace_answer(folders[0], folders[1:])
+    )
+    service.get(live.ADDRESS, response_model=None)(live.answer)
+    # The page about the endpoints asks how busy they were, and would log that this is refused.
+    service.get("/monitoring/summary")(lambda: {"functions": {}})
+    service.router.routes.insert(0, service.router.routes.pop())
+    log.event("started", address=address, **asdict(current()))
+    for sentence in UNREADABLE:
+        log.event("folder left out", why=sentence)
+    Thread(target=_warm_up, daemon=True).start()
+    return address
+
+
+def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, Any]) -> tuple[FastAPI, str]:
+    room = Middleware(UploadRoom, folders[0], private_folder(), current())
+    service, address, _ = blocks.launch(
+        prevent_thread_lock=True,
+        share=False,
+        ssr_mode=False,
+        run_history=False,
+        enable_monitoring=False,
+        max_threads=LIGHT + (current().waiting or LIGHT) + 1,  # gradio takes as many events at once
+        pwa=False,
+        mcp_server=True,
+        footer_links=["api", "settings"],
+        max_file_size=UPLOAD_BYTES,
+        allowed_paths=[str(folder) for folder in folders],  # to be copied for a download
+        state_session_capacity=SESSIONS,
+        app_kwargs={
+            "openapi_url": None,
+            "docs_url": None,
+            "redoc_url": None,
+            "exception_handlers": handlers(ENDPOINTS),
+            "middleware": [_ZIPPED, Middleware(RequestFilter), room],
+        },
+        theme=theme(),
+        css=CSS,
+        **options,
+    )
+    return service, address
+
+
+def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, gone: Sequence[str] = ()) -> None:
+    """Serve until interrupted, by Ctrl-C or by the SIGTERM of whatever started us; visitors' files go then.
+
+    Raises ServerError as `start` does.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    start(blocks, [visitors.root, recorded], gone)
+    blocks.block_thread()
+    for folder in (visitors.root, private_folder()):
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(0)  # a thread that is still decoding would abort the process when Python is taken down around it
+
+
+async def _line() -> dict[str, float | None]:
+    line = the_line()
+    return {"waiting": max(0, len(line.places) - 1), "seconds": line.seconds_of(len(line.places))}
+
+
+def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str], FileResponse]:
+    """The answer to GET `TRACE_ADDRESS`: a visitor's trace, or one that was recorded."""
+
+    def answer(folder: str, file: str) -> FileResponse:
+        if path := trace_file(folder, file, visitors, recorded):
+            return FileResponse(path, media_type="application/gzip")
+        raise HTTPException(404, "trace: it is not here, or no more; decode the run again.")
+
+    return answer
+
+
+def readiness(folder: Path, gone: Sequence[str]) -> JSONResponse:
+    """The answer to GET /readyz: 200, or 503 with what is wrong, one line each, and no path of this machine.
+
+    Visitors' files go into `folder`; `gone` are recordings that were left out of the gallery.
+    """
+    problems = _missing_weights()
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(b"\0" * 4096)
+    except OSError as error:
+        problems.append(f"visitors' files: cannot be written ({error.strerror}); make room")
+    problems += [
+        f"{name}: is missing or no sound trace; record it again with: python -m demo record {name}" for name in gone
+    ]
+    content = {"status": "not ready" if problems else "ready", "problems": problems}
+    return JSONResponse(content, 503 if problems else 200)
+
+
+def _missing_weights() -> list[str]:
+    """Weights that ship and are not there. Their hashes are checked when they are loaded."""
+    try:
+        manifest = json.loads((ASSETS / "models" / _MANIFEST).read_text(encoding="utf-8"))
+        listed = [
+            f"{name}/{file}" if file else f"{name}.safetensors"
+            for name, entry in manifest.items()
+            for file in entry.get("files") or [""]
+        ]
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        return [f"assets/models/{_MANIFEST}: is missing or damaged; {_REMEDY}"]
+    missing = [file for file in listed if not (ASSETS / "models" / file).is_file()]
+    return [f"assets/models/{file}: is missing; {_REMEDY}" for file in missing]
+
+
+def _warm_up() -> None:
+    """Load the default model and take its first, slow passes before a visitor's run is timed.
+
+    Where the model cannot be had, the visitor who asks for it is told why. Then garbage is collected, which app.py puts
+    off; what is left by then stays, and is searched no more.
+    """
+    try:
+        for method in _WARMED_UP:
+            for _ in islice(Run(Request(method).job()), _WARM_UP_PASSES):
+                pass
+    except ModelError:
+        pass
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.collect()  # counts what is left, so that what runs leave behind is collected soon
+        gc.enable()

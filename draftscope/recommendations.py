@@ -1,0 +1,295 @@
+"""Speed against quality of every method: what shipped results say, what papers report, and which method to take.
+
+Measured numbers come from the files that `make measured` and the sweeps write; one that is not there adds nothing.
+Reported numbers stand in reported.json beside this module, each with its table.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from math import hypot
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any, Final
+
+from analysis.groups import Group, gathered
+from analysis.results import ResultRow, read_results
+from analysis.seeds import estimate
+from analysis.shipped_results import FOLDER, read_result
+from analysis.speedup_model import Plan
+from analysis.tradeoffs import Drafting, Tradeoff, best
+from engines.config import ConfigError, make_config
+from engines.methods import METHODS
+from engines.models.catalog import MODELS
+from traces.labels import COUPLINGS
+from visualizers import SweepError
+
+REPORTED: Final = Path(__file__).with_name("reported.json")
+_OPENS: Final = dict(MODELS["studio-image"].opens)
+_COUPLINGS: Final = {name: {"coupling": value} for value, name in COUPLINGS.items()}
+_WAYS: Final[Mapping[str, Mapping[str, object]]] = {**_COUPLINGS, "SJD, same noise": {"same_noise": True}}
+"""Names of decoders -> settings of SCD."""
+SWEEPS: Final = ("tally", "text-pair", "psd")
+
+Row = Mapping[str, Any]
+
+
+@lru_cache(maxsize=4)
+def measured_tradeoffs(folder: Path = FOLDER) -> tuple[Tradeoff, ...]:
+    """Everything that was measured here both in time and, where it is not exact by proof, in quality."""
+    readers = (_coupled, _videos, _drafted, _continuous, _swept)
+    return tuple(one for reader in readers for one in reader(folder) if one.height is not None)
+
+
+@cache
+def reported_tradeoffs() -> tuple[Tradeoff, ...]:
+    """What papers report, with their models and machines: ratios as printed, or of two latencies or rates that are."""
+    entries = json.loads(REPORTED.read_text(encoding="utf-8"))
+    ratios = [entry.pop("ratio", None) or (entry.pop("speed"), 1) for entry in entries]
+    settings = [tuple(entry.pop("settings", {}).items()) for entry in entries]
+    return tuple(
+        Tradeoff(**{"batch": None, **entry}, speed=above / below, reported=True, settings=named)
+        for entry, (above, below), named in zip(entries, ratios, settings, strict=True)
+    )
+
+
+def reported_near(plan: Plan) -> tuple[Tradeoff, ...]:
+    """What papers report of drafts that no network makes, with the target, the device and the batch of a plan."""
+    return tuple(
+        one
+        for one in reported_tradeoffs()
+        if plan.draft is None and one.window and one.batch == plan.batch
+        if one.model.startswith(plan.target.name) and plan.device.name.split()[0] in one.hardware.split()
+    )  # fmt: skip
+
+
+class _Result:
+    """The result of a benchmark: its rows, and where they were measured."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        result = read_result(folder / f"{name}.json")
+        self.rows = result["rows"]
+        self.source = f"python -m benchmarks.{name}"
+        self.hardware = str(result["environment"].get("device", ""))
+
+    def of(self, row: Row, method: str, settings: Mapping[str, object], **about: Any) -> Tradeoff:
+        """What a row says of a method under settings."""
+        speed = {"speed_low": "faster_low_quartile", "speed": "faster_median", "speed_high": "faster_high_quartile"}
+        spread = {name: row[column] for name, column in speed.items() if column in row}
+        where = {"source": self.source, "hardware": self.hardware, "exact": _is_exact(method, settings)}
+        return Tradeoff(method=method, settings=tuple(settings.items()), **{**spread, **where, **about})
+
+
+def _coupled(folder: Path) -> Iterator[Tradeoff]:
+    """SCD and its like on pictures, as the form opens: that is what quality was measured on."""
+    result = _Result(folder, "speed")
+    graded = {row["decoder"]: row for row in _Result(folder, "quality").rows}
+    for row in result.rows:
+        if "faster_median" not in row or row["guidance"] != _OPENS["guidance"]:
+            continue
+        name, window = row["decoder"], row["window"]
+        way = _WAYS.get(name, {})
+        setting = f"{name}, window {window}" if way else f"window {window}"
+        quality = _pictures_beside(graded.get(name), graded.get("vanilla"))
+        settings = {"window": window, **way, **_OPENS}
+        yield result.of(row, row["method"], settings, kind="picture", setting=setting, model="studio-image", **quality)
+
+
+def _videos(folder: Path) -> Iterator[Tradeoff]:
+    """SCD on clips; that likeness is unchanged was measured as distances, which are no percentage points."""
+    result = _Result(folder, "video")
+    for row in result.rows:
+        if row.get("kind") != "video" or row["decoder"] not in _COUPLINGS:
+            continue
+        ratio, error = row["time_ratio"], row["time_ratio_error"]
+        yield result.of(
+            row,
+            "scd",
+            {"window": row["window"], **_COUPLINGS[row["decoder"]]},
+            kind="video",
+            setting=f"{row['decoder']}, window {row['window']}",
+            model="studio-video",
+            speed=ratio,
+            speed_low=ratio - error,
+            speed_high=ratio + error,
+        )
+
+
+def _pictures_beside(own: Row | None, usual: Row | None) -> dict[str, Any]:
+    if own is None or usual is None:
+        return {}
+    return {
+        "change": own["as_asked_percent"] - usual["as_asked_percent"],
+        "error": hypot(own["as_asked_error"], usual["as_asked_error"]),
+        "quality": f"pictures as asked, {own['pictures']} of each",
+    }
+
+
+def _drafted(folder: Path) -> Iterator[Tradeoff]:
+    """Speculative decoding with a small model or with look-up."""
+    result = _Result(folder, "drafting")
+    usual = {row["model"]: row for row in result.rows if row["method"] == "ar"}
+    for row in result.rows:
+        if "faster_median" not in row or row["model"] not in usual:
+            continue
+        base, cost = usual[row["model"]], row.get("cost_of_a_draft")
+        by = "look-up" if row["drafter"] == "lookup" else "a small model"
+        about: dict[str, Any] = {"kind": "picture", "model": row["model"]}
+        if "accuracy" in row:
+            about |= {
+                "kind": "text",
+                "change": 100 * (row["accuracy"] - base["accuracy"]),
+                "error": 100 * hypot(row["accuracy_standard_error"], base["accuracy_standard_error"]),
+                "quality": f"right answers, {row['problems']} problems",
+            }
+        if cost is not None:
+            about["drafting"] = Drafting(ordinary_passes=base["nfe"], draft_passes=row["draft_passes"], cost=cost)
+        settings = {"drafter": row["drafter"], "gamma": row["gamma"]}
+        about["exact"] = _is_exact("speculative", {"gamma": row["gamma"]})
+        yield result.of(row, "speculative", settings, setting=f"drafts by {by}, gamma {row['gamma']}", **about)
+
+
+def _continuous(folder: Path) -> Iterator[Tradeoff]:
+    """CSpD on patches; quality was measured for whole paths, of any draft length, since they are exact."""
+    result = _Result(folder, "continuous")
+    patches = _Result(folder, "patches").rows
+    graded = {row["decoder"]: row for row in patches if row.get("guidance", 1) == 1}  # as what was timed
+    beside = _pictures_beside(graded.get("CSpD whole paths"), graded.get("target"))
+    for row in result.rows:
+        tokens = row["tokens_per_verification"] * (row["target_calls"] - 1)  # the first call judges nothing
+        network = row["share_draft"] * row["seconds"] / row["draft_calls"]
+        drafting = Drafting(
+            ordinary_passes=tokens, draft_passes=row["draft_calls"], cost=network / (row["seconds_ordinary"] / tokens)
+        )
+        chosen = {name: row[name] for name in ("gamma", "drafter", "verdict") if row.get(name)}
+        setting = ", ".join(f"{name} {value}" for name, value in chosen.items())
+        settings = {**dict(MODELS[row["model"]].opens), **chosen}
+        about = {"kind": "continuous", "model": row["model"], "batch": row["batch"], "drafting": drafting}
+        yield result.of(row, row["method"], settings, setting=setting, **about, **beside)
+
+
+def _swept(folder: Path) -> Iterator[Tradeoff]:
+    """Texts: sweeps of many problems with known answers, problem beside problem."""
+    for name in SWEEPS:
+        try:
+            groups = gathered(read_results((folder / f"{name}.jsonl.gz").read_bytes()).rows)
+        except (OSError, SweepError):
+            continue
+        yield from _compared(groups, f"python -m benchmarks.sweep benchmarks/grids/{name}.json")
+
+
+def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:
+    """What a file of `draftscope bench`, or of a sweep, says of methods beside the row `ordinary`.
+
+    Raises:
+        SweepError: for what is no such file, or compares nothing.
+    """
+    found = _compared(gathered(read_results(data).rows, judged=False), "an opened file")
+    kept = tuple(one for one in found if one.height is not None)
+    if not kept:
+        raise SweepError(
+            "rows: no exact or graded method stands beside the label 'ordinary'; give a file of draftscope bench"
+        )
+    return kept
+
+
+def _compared(groups: Sequence[Group], source: str) -> Iterator[Tradeoff]:
+    """Settings beside ordinary decoding of the same mode: drawn answers differ from the likeliest anyway."""
+    usual = {group.config.get("mode"): group for group in groups if group.label.endswith("ordinary")}
+    for group in groups:
+        base = usual.get(group.config.get("mode"))
+        if base is not None and group is not base:
+            yield _beside(group, base, source)
+
+
+def _beside(group: Group, usual: Group, source: str) -> Tradeoff:
+    base = {row.problem: row for row in usual.rows}
+    pairs = [(row, base[row.problem]) for row in group.rows if row.problem in base]
+    faster = [_per_token(other) / _per_token(own) for own, other in pairs if _per_token(own)]
+    if not faster:
+        raise SweepError(f"rows: {group.label!r} has no tokens and seconds on problems of 'ordinary'; give timed runs")
+    low, _, high = quantiles(faster, n=4) if len(faster) > 1 else faster * 3
+    graded: dict[str, Any] = {}
+    if not any(row.correct is None for row in (*group.rows, *usual.rows)):
+        right, usually = group.shares(), usual.shares()
+        change = estimate([100 * (right[problem] - usually[problem]) for problem in right.keys() & usually.keys()])
+        graded = {"change": change.mean, "error": change.error}
+        graded["quality"] = f"right answers, {group.problems} problems"
+    return Tradeoff(
+        kind="text",
+        method=group.method,
+        setting=group.label,
+        speed=median(faster),
+        speed_low=low,
+        speed_high=high,
+        **graded,
+        exact=_is_exact(group.method, group.config),
+        model=group.model,
+        batch=max(row.batch for row in group.rows),
+        hardware=group.rows[0].device,
+        source=source,
+        settings=tuple(group.config.items()),
+    )
+
+
+def _per_token(row: ResultRow) -> float:
+    return row.seconds / row.tokens if row.tokens else 0.0
+
+
+def _is_exact(method: str, settings: Mapping[str, object]) -> bool:
+    """Whether a method claims, and its tests prove, that the output follows the model's own distribution."""
+    if method not in METHODS:
+        return False
+    own = METHODS[method]
+    try:
+        return not own.deviation(make_config(own.config, dict(settings)))
+    except ConfigError:
+        return False
+
+
+KINDS: Final = {"picture": "pictures", "video": "videos", "text": "text", "continuous": "continuous tokens"}
+"""What is decoded, as a sentence says it."""
+
+
+def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -> str:
+    """What to use for one kind: the fastest measured that loses no more than allowed, or that nothing pays."""
+    name = KINDS.get(kind, kind)
+    those = [one for one in among if one.kind == kind]
+    if not those:
+        return f"Nothing was measured for {name} under these conditions, in batches of {batch}."
+    one = best(those, most_lost)
+    if one is not None:
+        kept = "exact" if one.exact else "though not the model's own distribution"
+        return f"Use {one.called} for {name}: {speed_in_words(one)}, {quality_in_words(one)}, {kept}."
+    fastest = max(those, key=lambda each: each.speed)
+    allowed = f"a loss of {most_lost:g} percentage points" if most_lost else "the noise of the quality"
+    if fastest.faster:
+        loses = f"{fastest.called} is, {speed_in_words(fastest)}, {quality_in_words(fastest)}"
+        return f"Nothing here is faster than ordinary decoding for {name} within {allowed}: {loses}."
+    return (
+        f"Nothing here is faster than ordinary decoding for {name} within {allowed}: "
+        f"the fastest, {fastest.called}, comes to {speed_in_words(fastest)}."
+    )
+
+
+def speed_in_words(one: Tradeoff) -> str:
+    """Times as fast, with its quartiles; a prediction says so."""
+    spread = ""
+    if one.speed_low is not None and one.speed_high is not None:
+        spread = f" ({_times(one.speed_low)} to {_times(one.speed_high)})"
+    return f"{_times(one.speed)} ×{spread}{' as predicted' if one.predicted else ''}"
+
+
+def quality_in_words(one: Tradeoff) -> str:
+    """What happens to quality, honest about what is not known."""
+    if one.change is None:
+        return "quality not measured, and nothing lost by construction"
+    error = "" if one.error is None else f" ± {one.error:.1f}"
+    measured = f"{one.change:+.1f}{error} points"
+    if one.within_noise:
+        return f"quality within noise ({measured})"
+    return f"quality {'higher' if one.change > 0 else 'lower'} by more than noise ({measured})"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2f}"

@@ -1,0 +1,38 @@
+"""The format described from the code as JSON Schema, and a trace at a glance."""
+
+from inspect import cleandoc
+from typing import Any, Final, Literal
+
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core.core_schema import DataclassSchema
+
+from traces.io import TRACE_TYPE
+from traces.measures import FREE_PREFIX, MEASURES
+from traces.schema import VERSION
+
+SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
+
+
+class _Records(GenerateJsonSchema):
+    """Says of every record what some versions of pydantic leave out for plain dataclasses."""
+
+    def dataclass_schema(self, schema: DataclassSchema) -> dict[str, Any]:
+        """With the docstring, and that a field of another name is refused, as the reader refuses it."""
+        strict = {"additionalProperties": False, "description": cleandoc(schema["cls"].__doc__ or "")}
+        return super().dataclass_schema(schema) | strict
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of a trace. It knows types and ranges; `traces.check` knows the rest."""
+    document = TRACE_TYPE.json_schema(schema_generator=_Records)
+    # Records default schema and version, files never; a summary that is missing is derived.
+    document["required"] = ["schema", "version", *(name for name in document["required"] if name != "summary")]
+    step = document["$defs"]["Step"]["properties"]
+    step["numbers"]["propertyNames"] = _measure_names("position")
+    step["signals"]["propertyNames"] = _measure_names("step")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "$id": SCHEMA_ID} | document
+
+
+def _measure_names(per: Literal["position", "step"]) -> dict[str, Any]:
+    names = [name for name, measure in MEASURES.items() if measure.per == per]
+    return {"anyOf": [{"enum": names}, {"pattern": f"^{FREE_PREFIX}"}]}
