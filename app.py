@@ -25,8 +25,8 @@ from demo.serve import serve
 from demo.server.limits import ON_SPACE
 from demo.server.sessions import Visitors
 from engines.__main__ import main as engines
-from engines.config import ConfigError
 from engines.models.errors import ModelError
+from engines.settings import ConfigError
 
 try:
     visitors = Visitors()

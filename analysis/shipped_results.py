@@ -13,8 +13,9 @@ from typing import Any, Final
 
 from analysis.speedup_model import MeasuredSpeeds
 from analysis.tables import in_words
+from traces.files import ROOT
 
-FOLDER: Final = Path(__file__).parents[1] / "benchmarks" / "results"
+FOLDER: Final = ROOT / "benchmarks" / "results"
 _ERRORS: Final = ("_standard_error", "_error")
 _TIGHT: Final = "\N{NO-BREAK SPACE}"
 _MEDIAN, _LOW, _HIGH = "_median", "_low_quartile", "_high_quartile"
@@ -48,7 +49,7 @@ def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
 
 
 def drafted(folder: Path = FOLDER) -> tuple[MeasuredSpeeds, ...]:
-    """Speculative decoding as benchmarks.drafting and benchmarks.continuous measured it, by model and drafter."""
+    """Speculative decoding as benchmarks.draft_models and benchmarks.continuous measured it, by model and drafter."""
     by_pair: dict[tuple[str, str, str], list[Mapping[str, Any]]] = {}
     for result in (read_result(folder / name) for name in ("drafting.json", "continuous.json")):
         for row in result["rows"]:

@@ -19,7 +19,7 @@ from typing import Final
 
 import torch
 
-from benchmarks._results import positive
+from benchmarks._report_format import positive
 from benchmarks.report import SHOWN, tables
 from cli.streams import piped
 

@@ -18,16 +18,16 @@ from transformers.utils import logging
 
 from analysis.results import ResultRow, digest, row_of
 from benchmarks._problems import exam
-from benchmarks._runs import decode
+from benchmarks._timing import decode
 from cli.streams import bytes_of
-from engines.config import ConfigError, Value, as_values, make_config
-from engines.diffusion_lm.sequence import TextTask
+from engines.diffusion_lm.block_sequence import TextTask
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job, open_session
 from engines.runtime.environment import environment
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, Value, as_values, make_config
 from traces.errors import Problem
 from traces.schema import Step
 from traces.validation import Words, adapter, record

@@ -7,16 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from random import Random
 from typing import Final
 
-from benchmarks._results import Row, standard_error
-from benchmarks._runs import Decoded
+from benchmarks._report_format import Row, standard_error
+from benchmarks._timing import Decoded
 from engines.models.bundled.tally import held_out_stories, read
 from engines.protocol import Model
+from traces.files import ROOT
 
-PATH: Final = Path(__file__).parents[1] / "assets" / "problems.json"
+PATH: Final = ROOT / "assets" / "problems.json"
 _MARK: Final = "####"
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 """A number as people write it: with a sign, commas between thousands and decimals, or without."""

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from gradio_client import Client
 
-from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, spread
+from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
 from cli.streams import piped
 from demo.jobs.recordings import pairs, recordings
 from engines.__main__ import main as command_line
-from tests.support.apps import served
-from visualizers.bundle.words import command
+from tests.support.app_process import served
+from visualizers.export_zip.words import command
 
 MODEL: Final = "studio-image"
 LEAST_FRAMES_A_SECOND: Final = 50.0
@@ -224,8 +224,8 @@ def run_once(page: Any) -> float:
 
 def scrubbing(page: Any) -> Claim:
     """Drag through a long run; frames that stay empty for other reasons count against it, too."""
-    from tests.support.raster import jacobi
-    from visualizers.page import standalone
+    from tests.support.toy_raster_runs import jacobi
+    from visualizers.player_page import standalone
 
     trace = jacobi(**LONG_RUN)
     page.set_content(standalone([trace], "A long run"))

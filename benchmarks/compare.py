@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from analysis.groups import Group, gathered, records
-from benchmarks._results import Claim, Options, Row, finish, same, standard_error
+from benchmarks._report_format import Claim, Options, Row, finish, same, standard_error
 from cli.streams import piped
 from visualizers import read_results
 

@@ -4,9 +4,9 @@ Every drafter and verdict is measured up to four drafts, and the first of both a
 with ordinary ones of the same batch; calls and acceptance come from recorded runs with the same seeds, which take the
 same decisions. One batch is timed, or `--pictures` single pictures, as drafts for some are accepted more often.
 
-Quality is, of the closed-form field, the spread of what its cells leave to chance over what it should be; of pictures,
-how many show what was asked, and a Fréchet-like distance from real ones (benchmarks/_pictures.py), to be compared for
-one batch size alone.
+Quality of the closed-form field is the spread of what its cells leave to chance over the exact spread. Quality of
+pictures is the share that shows what was requested, and a Fréchet-like distance from real ones
+(benchmarks/_image_quality.py), which compares only within one batch size.
 """
 
 import statistics
@@ -19,17 +19,17 @@ import torch
 from torch import Tensor
 
 from analysis.break_even import acceptance_for, tokens_of
-from benchmarks._pictures import as_asked, features, frechet, reference
-from benchmarks._results import Options, Row, finish, spread
-from benchmarks._runs import now, prompts
+from benchmarks._image_quality import as_asked, features, frechet, reference
+from benchmarks._report_format import Options, Row, finish, spread
+from benchmarks._timing import now, prompts
 from cli.streams import piped
-from engines.config import as_values, settings
 from engines.methods import METHODS, ordinary
-from engines.models.bundled.listing import PATCHES
+from engines.models.bundled.catalog import PATCHES
 from engines.models.catalog import MODELS, load_model
-from engines.models.toy_field import ToyField
+from engines.models.toys.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import as_values, settings
 from traces.schema import Trace
 from traces.stats import cost_by_role, draft_forwards
 

@@ -23,20 +23,20 @@ from torch import nn
 from transformers import JanusConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
-from benchmarks._results import Claim, Options, Row, finish
+from benchmarks._report_format import Claim, Options, Row, finish
 from cli.streams import piped
-from engines.models.checkpoints.clip_model import ClipShape, pack
-from engines.models.checkpoints.cosmos import CosmosVideo, PlaceRotary
-from engines.models.checkpoints.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
-from engines.models.checkpoints.janus import Janus, JanusPictures
-from engines.models.checkpoints.mar import MAR, MARModel, MARSize
+from engines.models.checkpoints.images.cosmos import CosmosVideo, PlaceRotary
+from engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
+from engines.models.checkpoints.images.janus import Janus, JanusPictures
+from engines.models.checkpoints.images.mar import MAR, MARModel, MARSize
+from engines.models.checkpoints.images.video_model import ClipShape, pack
 from engines.models.devices import HELP, resolve
+from engines.models.diffusion_lm import DiffusionLM, Traits
 from engines.models.errors import ModelError
-from engines.models.language_model import DiffusionLM, Traits
 from engines.models.memory import DTYPES, usual
-from engines.runtime.clock import Host
 from engines.runtime.driver import Run
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.runtime.stage_timer import Host
 from traces.schema import ModelCard
 
 _MASK, _END, _UNKNOWN = "<|MASK|>", "<|im_end|>", "<unk>"

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks._pictures import as_asked, features, frechet, frechet_error, marks, reference, sheet
-from benchmarks._results import Options, Row, finish
-from benchmarks._runs import jobs, now, prompts
+from benchmarks._image_quality import as_asked, features, frechet, frechet_error, marks, reference, sheet
+from benchmarks._report_format import Options, Row, finish
+from benchmarks._timing import jobs, now, prompts
 from cli.streams import piped
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import sample_tokens

@@ -13,12 +13,12 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._pictures import as_asked, features, frechet, marks, reference, sheet
-from benchmarks._results import Claim, Options, Row, at_least, finish, same
-from benchmarks._runs import jobs, prompts
+from benchmarks._image_quality import as_asked, features, frechet, marks, reference, sheet
+from benchmarks._report_format import Claim, Options, Row, at_least, finish, same
+from benchmarks._timing import jobs, prompts
 from benchmarks.quality import LEAST_AS_ASKED_PERCENT
 from cli.streams import piped
-from engines.models.bundled.listing import PATCHES
+from engines.models.bundled.catalog import PATCHES
 from engines.models.catalog import load_model
 from engines.runtime.driver import sample_tokens
 

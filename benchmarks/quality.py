@@ -17,11 +17,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from benchmarks._pictures import as_asked, marks, sheet
-from benchmarks._results import Claim, Options, Row, at_least, finish, off, same, standard_error
-from benchmarks._runs import NAMES, decode, jobs, prompts
+from benchmarks._image_quality import as_asked, marks, sheet
+from benchmarks._report_format import Claim, Options, Row, at_least, finish, off, same, standard_error
+from benchmarks._timing import NAMES, decode, jobs, prompts
 from cli.streams import piped
-from engines.ar.request import Forward
+from engines.ar.probs_request import Forward
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
 from engines.models.bundled.manifest import entry_of
 from engines.models.catalog import MODELS

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from analysis.results import commit_in_words
 from cli.streams import piped
+from traces.files import ROOT
 
 Record = Mapping[str, Any]
-ROOT: Final = Path(__file__).parents[1]
 SHOWN: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 SECTIONS: Final[Mapping[str, Sequence[str]]] = SHOWN["sections"]
 """Heading -> benchmarks; those that no heading names come last."""

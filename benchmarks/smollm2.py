@@ -16,14 +16,14 @@ from typing import Any, Final
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache
 
-from benchmarks._results import Claim, Options, Row, finish
-from benchmarks._runs import decode
-from benchmarks.lean import claim, cost, ratios, turns
+from benchmarks._report_format import Claim, Options, Row, finish
+from benchmarks._timing import decode
+from benchmarks.overhead import claim, cost, ratios, turns
 from cli.streams import piped
 from engines.models.catalog import MODELS, load_model
-from engines.models.fetching import folder_of
+from engines.models.download import folder_of
 from engines.models.sessions.causal import SlotCache
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 
 CACHED: Final = 150
 MOST_OF_ONE: Final = {2: None, 4: 1.25, 8: 1.55, 16: 2.1}

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from analysis.acceptance import by_place
-from benchmarks._results import Claim, Options, Row, finish, spread
-from benchmarks._runs import Decoded, decode
+from benchmarks._report_format import Claim, Options, Row, finish, spread
+from benchmarks._timing import Decoded, decode
 from cli.streams import piped
 from engines.methods.speculative import EAGLES
 from engines.models.catalog import has_eagle, load_model
 from engines.runtime.driver import Job
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 
 MODEL: Final = "smollm2"
 PROMPTS: Final = Path(__file__).with_name("smollm2_prompts.jsonl")

@@ -8,9 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from benchmarks import _runs
-from benchmarks._results import Claim, Options, Row, at_most, finish, standard_error
-from benchmarks._runs import NAMES, SAME, Pair, decode, job, paired, prompts
+from benchmarks import _timing as _runs
+from benchmarks._report_format import Claim, Options, Row, at_most, finish, standard_error
+from benchmarks._timing import NAMES, SAME, Pair, decode, job, paired, prompts
 from cli.streams import piped
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model

@@ -22,7 +22,7 @@ from analysis.groups import canonical, gathered
 from analysis.results import ResultRow, SweepError
 from benchmarks._grid import Chunk, Grid, GridError, key, read_grid, solve, try_out
 from benchmarks._problems import held_out
-from benchmarks._results import positive
+from benchmarks._report_format import positive
 from benchmarks._rows import Rows
 from cli.streams import FULL, STANDARD, output_file, piped
 from engines.models.devices import add_option

@@ -5,15 +5,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from benchmarks import _runs
+from benchmarks import _timing as _runs
 from benchmarks._problems import Problem, accuracy, exam
-from benchmarks._results import Claim, Options, Row, at_least, at_most, finish, spread
-from benchmarks._runs import Pair, decode, paired
+from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
+from benchmarks._timing import Pair, decode, paired
 from cli.streams import piped
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 
 MODEL: Final = "tally-target"
 LENGTH: Final = 160

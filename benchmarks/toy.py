@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Final
 
-from benchmarks._results import Claim, Options, at_most, finish, standard_error
-from benchmarks._runs import NAMES, job
+from benchmarks._report_format import Claim, Options, at_most, finish, standard_error
+from benchmarks._timing import NAMES, job
 from cli.streams import piped
 from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch

@@ -16,15 +16,15 @@ import torch
 from torch import Tensor
 
 from benchmarks._problems import held_out
-from benchmarks._results import Claim, Options, Row, finish, standard_error
+from benchmarks._report_format import Claim, Options, Row, finish, standard_error
 from cli.streams import piped
-from engines.config import make_config
-from engines.diffusion_lm.sequence import Layout, TextTask
-from engines.diffusion_lm.sequence import Row as Text
+from engines.diffusion_lm.block_sequence import Layout, TextTask
+from engines.diffusion_lm.block_sequence import Row as Text
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import simsd
 from engines.models.catalog import MODELS, drafter_of, load_model
 from engines.sampling.verification import divergences
+from engines.settings import make_config
 
 MODEL: Final = "text-target"
 LENGTH: Final = 64

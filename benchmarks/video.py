@@ -19,9 +19,9 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 from torch.nn.functional import pad
 
-from benchmarks._pictures import Reference, features, frechet, jackknife
-from benchmarks._results import Claim, Options, Row, at_least, finish, same, standard_error
-from benchmarks._runs import NAMES, decode, job, prompts
+from benchmarks._image_quality import Reference, features, frechet, jackknife
+from benchmarks._report_format import Claim, Options, Row, at_least, finish, same, standard_error
+from benchmarks._timing import NAMES, decode, job, prompts
 from cli.streams import piped
 from engines.models.bundled.video import GIVEN, GIVEN_FRAMES, LENGTH, load
 from engines.models.catalog import load_model

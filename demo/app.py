@@ -22,9 +22,9 @@ from demo.server.api_errors import Page
 from demo.server.limits import KEPT_SECONDS, current
 from demo.server.sessions import Shown, Visitors
 from demo.server.startup import private_folder
-from engines.config import ConfigError
 from engines.models.devices import resolve_several, split
 from engines.runtime.environment import device_name
+from engines.settings import ConfigError
 
 _MASTHEAD = """# Draftscope
 See speculative decoding happen.

@@ -28,14 +28,14 @@ from demo.server import log
 from demo.server.api_errors import as_json, described, handlers, refusing
 from demo.server.limits import LIGHT, SESSIONS, UPLOAD_BYTES, current
 from demo.server.middleware import RequestFilter, UploadRoom
-from demo.server.queue import the_line
+from demo.server.run_queue import the_line
 from demo.server.sessions import TRACE_ADDRESS, Visitors, trace_file
 from demo.server.startup import ServerError, private_folder, read_port
-from engines.assets import ASSETS
 from engines.models.catalog import UNREADABLE
 from engines.models.errors import ModelError
+from engines.paths import ASSETS
 from engines.runtime.driver import Run
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 from traces.version import __version__
 
 _WARMED_UP: Final = ("ar", "scd")

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import traces as _traces
 from draftscope.builder import TraceBuilder
-from draftscope.predicting import predict
-from draftscope.serving import from_llama_cpp, from_sglang, from_vllm
-from draftscope.showing import figure, figures, view
+from draftscope.prediction import predict
+from draftscope.serving_engines import from_llama_cpp, from_sglang, from_vllm
 from draftscope.trace import Trace, displayable
+from draftscope.viewer import figure, figures, view
 from traces import TraceError, TraceWarning, write
 from traces.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from draftscope.benching import bench
-    from draftscope.calibrating import calibrate
-    from draftscope.recording import record
-    from draftscope.running import methods, models, run, settings
+    from draftscope.calibration import calibrate
+    from draftscope.runner import methods, models, run, settings
+    from draftscope.transformers_recorder import record
 
 __all__ = [
     "Trace",
@@ -47,12 +47,12 @@ __all__ = [
 
 _WITH_ENGINES: Final = {
     "bench": "draftscope.benching",
-    "calibrate": "draftscope.calibrating",
-    "methods": "draftscope.running",
-    "models": "draftscope.running",
-    "run": "draftscope.running",
-    "settings": "draftscope.running",
-    "record": "draftscope.recording",
+    "calibrate": "draftscope.calibration",
+    "methods": "draftscope.runner",
+    "models": "draftscope.runner",
+    "run": "draftscope.runner",
+    "settings": "draftscope.runner",
+    "record": "draftscope.transformers_recorder",
 }
 
 

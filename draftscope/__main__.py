@@ -18,20 +18,19 @@ import runpy
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from pathlib import Path
 from typing import Final
 
 from cli.streams import GONE, piped
 from draftscope import __version__
+from traces.files import ROOT
 
-_ROOT: Final = Path(__file__).parents[1]
 _COMMANDS: Final[dict[str, tuple[str, list[str]]]] = {
     **{name: ("engines.__main__", [name]) for name in ("run", "list", "fetch", "check")},
     "view": ("visualizers.__main__", []),
     **{name: ("traces.__main__", [name]) for name in ("validate", "perfetto")},
     "bench": ("draftscope.benching", []),
-    "predict": ("draftscope.predicting", []),
-    "calibrate": ("draftscope.calibrating", []),
+    "predict": ("draftscope.prediction", []),
+    "calibrate": ("draftscope.calibration", []),
     "sweep": ("benchmarks.sweep", []),
     "app": ("app", []),
 }
@@ -60,11 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(name: str, rest: list[str]) -> int:
     module, first = _COMMANDS[name]
     if name in ("sweep", "app"):
-        if not (_ROOT / f"{module.replace('.', '/')}.py").is_file():
+        if not (ROOT / f"{module.replace('.', '/')}.py").is_file():
             problem = "is no part of the package; run it in a checkout of the repository"
             print(f"draftscope {name}: {problem}", file=sys.stderr)
             return USAGE
-        sys.path.insert(0, str(_ROOT))
+        sys.path.insert(0, str(ROOT))
     if name == "app" and rest in (["-h"], ["--help"]):
         print("usage: draftscope app\n\nServe the app. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.")
         return 0
@@ -72,7 +71,7 @@ def _run(name: str, rest: list[str]) -> int:
         print(f"draftscope app: takes no {rest[0]!r}; GRADIO_SERVER_PORT says where to serve", file=sys.stderr)
         return USAGE
     if name == "app":
-        runpy.run_path(str(_ROOT / "app.py"), run_name="__main__")
+        runpy.run_path(str(ROOT / "app.py"), run_name="__main__")
         return 0
     try:
         return int(import_module(module).main([*first, *rest]))

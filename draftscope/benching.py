@@ -28,18 +28,18 @@ from analysis.groups import Group, gathered
 from analysis.results import ResultRow, row_of
 from analysis.seeds import target_forwards
 from engines.__main__ import assignments
-from engines.config import ConfigError, as_values, make_config, shown
 from engines.methods import METHODS
 from engines.methods.speculative import EAGLES
 from engines.models.catalog import MODELS, has_eagle
 from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
+from engines.models.download import folder_of
 from engines.models.errors import ModelError
-from engines.models.fetching import folder_of
 from engines.models.loading import source_of
 from engines.protocol import Model
 from engines.runtime.driver import Job, Run, decode
 from engines.runtime.environment import environment
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, as_values, make_config, shown
 from traces import Trace
 from traces.files import write_whole
 from visualizers.tables import as_latex, as_markdown

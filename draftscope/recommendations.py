@@ -18,9 +18,9 @@ from analysis.seeds import estimate
 from analysis.shipped_results import FOLDER, read_result
 from analysis.speedup_model import Plan
 from analysis.tradeoffs import Drafting, Tradeoff, best
-from engines.config import ConfigError, make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS
+from engines.settings import ConfigError, make_config
 from traces.labels import COUPLINGS
 from visualizers import SweepError
 

@@ -22,7 +22,7 @@ class Trace(traces.Trace):
     __slots__ = ()
 
     def _repr_html_(self) -> str:
-        from visualizers.page import standalone
+        from visualizers.player_page import standalone
 
         page = standalone([self], "Draftscope")
         if len(page) > _MOST:

@@ -15,10 +15,10 @@ from shlex import quote
 from typing import Any
 
 from cli.streams import STANDARD, output_file, piped
-from engines.assets import ASSETS, FOLDERS_VARIABLE
-from engines.config import ConfigError, make_config
 from engines.models.errors import ModelError
+from engines.paths import ASSETS, FOLDERS_VARIABLE
 from engines.runtime import listing
+from engines.settings import ConfigError, make_config
 from traces import write
 
 DONE, BROKEN, USAGE, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 130
@@ -66,8 +66,8 @@ def run(options: argparse.Namespace) -> int:
     """Decode, write the trace, and print its summary in a line."""
     from engines.models.catalog import terms_of
     from engines.runtime.driver import Run
-    from engines.runtime.request import Request
-    from engines.testing.subject import find
+    from engines.runtime.run_request import Request
+    from engines.testing.case import find
 
     _check_output(options.output)
     request = Request(
@@ -137,7 +137,7 @@ def _check_output(named: str) -> None:
 def expect(options: argparse.Namespace) -> int:
     """Print what memory a model will take on this machine."""
     from engines.models.memory import Room
-    from engines.runtime import estimate
+    from engines.runtime import memory_estimate as estimate
 
     for name in ("length", "sequences"):
         if (value := getattr(options, name)) < 1:
@@ -150,7 +150,7 @@ def expect(options: argparse.Namespace) -> int:
 def check(options: argparse.Namespace) -> int:
     """Print what holds of a method, one line a check."""
     from engines.testing import conformance
-    from engines.testing.subject import claims, find, subject
+    from engines.testing.case import claims, find, subject
 
     method, values = find(options.method), assignments(options.set)
     holds = True
@@ -162,10 +162,10 @@ def check(options: argparse.Namespace) -> int:
 
 def calibrate(options: argparse.Namespace) -> int:
     """Decode prompts by a transfer policy alone, and store which ranks of its confidence were right."""
-    from engines.diffusion_lm import calibration
+    from engines.diffusion_lm import graph_calibration as calibration
     from engines.methods import psd
     from engines.runtime.driver import run_batch
-    from engines.runtime.request import Request
+    from engines.runtime.run_request import Request
 
     config = make_config(psd.Config, {"depth": 0, **assignments(options.set)})
     if config.depth:
@@ -191,7 +191,7 @@ def calibrate(options: argparse.Namespace) -> int:
 
 def fetch(options: argparse.Namespace) -> int:
     """Fetch published weights, with their size first and progress on a terminal; Ctrl-C leaves nothing behind."""
-    from engines.models import fetching
+    from engines.models import download as fetching
 
     name = options.model
     if fetching.is_fetched(name):
@@ -260,7 +260,7 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
     from engines.models import devices
     from engines.models.catalog import MODELS
     from engines.models.memory import DTYPES, Room
-    from engines.sampling.chance import LARGEST_SEED
+    from engines.sampling.random_source import LARGEST_SEED
 
     add = action("run", run, "decode once and write the trace")
     add("method", help="a name of list, or module:name of a method of your own")

@@ -15,8 +15,8 @@ from support import shapes
 
 from engines.methods import METHODS
 from engines.sampling.coupling import residual
+from traces.files import ROOT
 
-ROOT = Path(__file__).parents[1]
 PACKAGES = ("demo", "draftscope", "engines", "traces", "visualizers")
 NO_METHODS = ("__init__", "method", "rules")
 METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if p.stem not in NO_METHODS)

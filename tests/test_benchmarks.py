@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
-from support.language import tiny
 from support.results import row as sweep_row
+from support.tiny_diffusion_lm import tiny
 from transformers import LlamaModel, Qwen3Config, Qwen3ForCausalLM
 
 from analysis.groups import gathered
@@ -26,40 +26,28 @@ from analysis.results import read_rows
 from analysis.seeds import Estimate
 from analysis.shipped_results import measured
 from benchmarks import __main__ as bench
-from benchmarks import (
-    _by_hand,
-    _pictures,
-    _results,
-    compare,
-    continuous,
-    gpu,
-    lean,
-    patches,
-    quality,
-    report,
-    speed,
-    text,
-    toy,
-    verifiers,
-    video,
-)
-from benchmarks._pictures import Reference
+from benchmarks import _image_quality as _pictures
+from benchmarks import _reference_loops as _by_hand
+from benchmarks import _report_format as _results
+from benchmarks import compare, continuous, gpu, patches, quality, report, speed, text, toy, verifiers, video
+from benchmarks import overhead as lean
+from benchmarks._image_quality import Reference
 from benchmarks._problems import Problem
-from benchmarks._results import Claim, result, standard_error
-from benchmarks._runs import decode, in_lockstep, job
+from benchmarks._report_format import Claim, result, standard_error
+from benchmarks._timing import decode, in_lockstep, job
 from benchmarks.claims import papers
 from benchmarks.claims.__main__ import conclusions
-from benchmarks.claims.conclusion import RESULTS, Conclusion, Effect, difference, runs
+from benchmarks.claims.claim import RESULTS, Conclusion, Effect, difference, runs
 from benchmarks.gpu import SIZES, TINY
-from engines.config import make_config
 from engines.methods import METHODS
-from engines.models import toy_field
 from engines.models.bundled.video import load
 from engines.models.catalog import MODELS, load_model
-from engines.runtime.request import Request
-from engines.testing.tables import Table
+from engines.models.toys import toy_field
+from engines.runtime.run_request import Request
+from engines.settings import make_config
+from engines.testing.toy_models import Table
+from traces.files import ROOT
 
-ROOT = Path(__file__).parents[1]
 CLAIM = Claim(name="passes | time", measured=0.5, bound="at most", target=0.75, reason="eight pictures")
 
 

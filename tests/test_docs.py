@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from traces import read
+from traces.files import ROOT
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
 
-ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "demo").rglob("*.md")])
 MOST_WORDS = 900
 LINK = re.compile(r"\]\(([^)\s]+)\)")

@@ -15,11 +15,10 @@ from gradio_client import Client
 from gradio_client.utils import Status
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from support.apps import served
+from support.app_process import served
 
 from traces import loads
-
-ROOT = Path(__file__).parents[1]
+from traces.files import ROOT
 
 
 def test_the_front_matter_and_the_packages_of_the_system_are_what_the_hub_takes() -> None:

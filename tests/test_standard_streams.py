@@ -14,11 +14,11 @@ from support import handmade
 from support.results import row
 
 from cli.streams import piped
-from engines.diffusion_lm import calibration
+from engines.diffusion_lm import graph_calibration as calibration
 from traces import dumps
+from traces.files import ROOT
 from visualizers.__main__ import main as draw
 
-ROOT = Path(__file__).parents[1]
 BINARY = pytest.CaptureFixture[bytes]
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.language import tiny
 from support.results import row
+from support.tiny_diffusion_lm import tiny
 
 from analysis.groups import gathered
 from analysis.results import ResultRow, SweepError, read_line, read_results, read_rows, written
@@ -23,13 +23,13 @@ from benchmarks import _grid, sweep
 from benchmarks._grid import Chunk, GridError, expand, key, solve
 from benchmarks._problems import given, held_out, solved
 from benchmarks._rows import Rows
-from engines.config import make_config
 from engines.methods import METHODS
-from engines.models.language_model import DiffusionLM
+from engines.models.diffusion_lm import DiffusionLM
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
+from engines.settings import make_config
+from traces.files import ROOT
 
-ROOT = Path(__file__).parents[1]
 CONFIGURATION = {"label": "confidence", "method": "blockwise", "config": {"block": ["4", "8"], "threshold": [0.5, 0.9]}}
 
 

@@ -9,26 +9,27 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from support.llamas import greedy, llama
+from support.tiny_llama import greedy, llama
 from torch import nn
 
-from engines.continuous.bridges import bridge
 from engines.continuous.denoising import along
-from engines.models.bundled.networks import SIZE, Tokenizer, Transformer, TransformerSize, condition_ids
+from engines.continuous.gaussian_bridges import bridge
+from engines.models.bundled.image_networks import SIZE, Tokenizer, Transformer, TransformerSize, condition_ids
 from engines.models.bundled.patch import SIZES, PatchSize, PatchTransformer, condition_vectors
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, WATERS, Place
 from engines.models.bundled.video import FRAMES, MOTIONS
 from engines.models.eagle import Eagle, EagleSize
-from engines.models.networked import hidden_states
-from training import loop, patch, scenes, scenes_data, smollm2_answers, smollm2_eagle, video_ar
+from engines.models.torch_model import hidden_states
+from training import patch, scenes, scenes_data, smollm2_answers, smollm2_eagle, video_ar
+from training import trainer as loop
 from training.image_ar import inputs
 from training.image_draft import compare, draw, inherit
 from training.image_tokenizer import Training
-from training.loop import Preset, Run, export, load_exported, muon, parse
 from training.scenes import GROUNDS
 from training.scenes_data import FEET, LOWEST_FLIGHT, STEP, TEST, TRAIN, background, compose
 from training.smollm2_answers import PARTS, Writer, prompts, store
 from training.smollm2_eagle import Answers, acceptance, train
+from training.trainer import Preset, Run, export, load_exported, muon, parse
 
 PRESETS = {"cpu": Preset(steps=4, batch=2, lr=0.1)}
 

@@ -8,6 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[1]
+"""Folder of the checkout; where the packages are installed without it, the folder that holds them."""
 
 
 @contextmanager

@@ -16,12 +16,12 @@ from torch import Tensor
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from engines.models.bundled.language import END, MASK, PAD
-from engines.models.language_model import DiffusionLM, Traits
-from engines.models.weights import sha256
+from engines.models.checkpoint_files import sha256
+from engines.models.diffusion_lm import DiffusionLM, Traits
 from engines.runtime.driver import sample_tokens
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 from traces.schema import ModelCard
-from training.loop import MODELS, Run, device, record
+from training.trainer import MODELS, Run, device, record
 
 BLOCK: Final = 32
 """The largest block; all block sizes divide it."""

@@ -8,9 +8,9 @@ Writes benchmarks/features.safetensors, and how far real pictures lie from their
 import torch
 from safetensors.torch import save_file
 
-from benchmarks._pictures import FEATURES, Reference, features, frechet
+from benchmarks._image_quality import FEATURES, Reference, features, frechet
 from engines.models.bundled.image import FOLDER
-from engines.models.weights import sha256
+from engines.models.checkpoint_files import sha256
 from training.image_tokenizer import as_images
 from training.scenes_data import TEST, build
 

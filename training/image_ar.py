@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from engines.models.bundled.networks import Tokenizer, Transformer, condition_ids
+from engines.models.bundled.image_networks import Tokenizer, Transformer, condition_ids
 from training.image_tokenizer import as_images
-from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse
 from training.scenes_data import TEST, TRAIN, build
+from training.trainer import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse
 
 DISTINCT = 3_000
 PRESETS = {

@@ -9,12 +9,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks._pictures import SEEN, Classifier
-from engines.models.bundled.networks import Tokenizer
+from benchmarks._image_quality import SEEN, Classifier
+from engines.models.bundled.image_networks import Tokenizer
 from engines.models.bundled.prompts import Prompt
 from training.image_tokenizer import as_images
-from training.loop import SCENES_LICENCE, Preset, Run, batches, device, export, load_exported, parse
 from training.scenes_data import TEST, TRAIN, build
+from training.trainer import SCENES_LICENCE, Preset, Run, batches, device, export, load_exported, parse
 
 PRESETS = {
     "cpu": Preset(steps=4_000, batch=64, lr=2e-3),

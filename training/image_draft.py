@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from engines.assets import cache_dir
 from engines.models.bundled.image import load_weights
-from engines.models.bundled.networks import CODES, DRAFTER, GRID, Transformer, condition_ids
+from engines.models.bundled.image_networks import CODES, DRAFTER, GRID, Transformer, condition_ids
 from engines.models.bundled.prompts import PROMPTS
 from engines.models.sessions.causal import SlotLayer, Slots
+from engines.paths import cache_dir
 from traces.files import whole
 from training.image_ar import drop_conditions, inputs
-from training.loop import SCENES_LICENCE, Preset, Run, batches, device, export, muon, parse
+from training.trainer import SCENES_LICENCE, Preset, Run, batches, device, export, muon, parse
 
 PRESETS: Final = {
     "cpu": Preset(steps=12_000, batch=24, lr=3e-3, minutes=14),

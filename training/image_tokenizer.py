@@ -10,9 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from engines.models.bundled.networks import Tokenizer
-from training.loop import SCENES_LICENCE, Preset, Run, device, export, parse, psnr
+from engines.models.bundled.image_networks import Tokenizer
 from training.scenes_data import TEST, TRAIN, build
+from training.trainer import SCENES_LICENCE, Preset, Run, device, export, parse, psnr
 
 PRESETS = {
     "cpu": Preset(steps=65_000, batch=16, lr=2e-3, minutes=105, linear=0.6),

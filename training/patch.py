@@ -14,11 +14,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from engines.continuous.bridges import bridge
 from engines.continuous.denoising import TIMESTEPS, ContinuousSampling, respaced, walk
+from engines.continuous.gaussian_bridges import bridge
 from engines.continuous.gaussians import Gaussians
-from engines.models.bundled.listing import PATCHES
-from engines.models.bundled.networks import CODES, DRAFTER, Tokenizer, Transformer
+from engines.models.bundled.catalog import PATCHES
+from engines.models.bundled.image_networks import CODES, DRAFTER, Tokenizer, Transformer
 from engines.models.bundled.patch import (
     NOISE,
     PREFIX,
@@ -33,8 +33,8 @@ from engines.models.bundled.patch import (
 from engines.models.heads import MixtureHead, ResidualHead
 from training.image_ar import DISTINCT, drop_conditions, float32_attention
 from training.image_tokenizer import as_images, reconstruction_loss
-from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse, psnr
 from training.scenes_data import TEST, TRAIN, build
+from training.trainer import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse, psnr
 
 PRESETS: Final = {
     "cpu": Preset(steps=12_000, batch=16, lr=2e-3, minutes=50, linear=0.7),

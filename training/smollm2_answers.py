@@ -22,13 +22,13 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 from transformers.cache_utils import Cache
 
-from engines.assets import cache_dir
 from engines.methods.ar import Config
 from engines.models.catalog import load_model
+from engines.models.download import folder_of
 from engines.models.eagle import EagleSize
-from engines.models.fetching import folder_of
-from engines.models.lean import HalfLinear, Lean, Linear, packs
+from engines.models.fast_decoder import HalfLinear, Lean, Linear, packs
 from engines.models.sessions.causal import SlotLayer, Slots
+from engines.paths import cache_dir
 from engines.protocol import Task
 from traces.files import whole
 

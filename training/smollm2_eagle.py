@@ -21,10 +21,10 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
+from engines.models.download import folder_of
 from engines.models.eagle import Eagle, EagleSize
-from engines.models.fetching import folder_of
-from training.loop import Preset, Run, device, export, muon, parse
 from training.smollm2_answers import FOLDER, MODEL
+from training.trainer import Preset, Run, device, export, muon, parse
 
 PRESETS: Final = {
     "cpu": Preset(steps=8_000, batch=1_400, lr=2e-3, linear=0.6),

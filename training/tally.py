@@ -21,7 +21,7 @@ from engines.models.bundled import tally
 from engines.models.bundled.language import END, MASK, PAD
 from engines.models.bundled.tally import FEWEST_EVENTS, LINE, MOST, MOST_EVENTS, draw, held_out_stories
 from training.block_diffusion import BLOCK, Noise, Recipe, answers, export, network, token_id, train
-from training.loop import MODELS, Preset, Run, device, muon, parse
+from training.trainer import MODELS, Preset, Run, device, muon, parse
 
 TOKENIZER: Final = MODELS / "tally-tokenizer.json"
 DATA: Final = "stories of a running total, generated"

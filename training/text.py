@@ -25,10 +25,10 @@ from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
 from benchmarks._problems import PATH, held_out, solved
-from engines.assets import cache_dir
 from engines.models.bundled.language import END, MASK, PAD
+from engines.paths import cache_dir
 from training.block_diffusion import BLOCK, Noise, Recipe, answers, export, network, token_id, train
-from training.loop import MODELS, Preset, Run, batches, device, muon, parse
+from training.trainer import MODELS, Preset, Run, batches, device, muon, parse
 
 TEMPLATES: Final = (10, 16, 18, 26, 31, 43, 48, 50, 58, 62, 69, 72, 95)
 """Numbers of the gsm_symbolic templates, as the package counts them. No problem of 18 and 31 fits."""

@@ -16,15 +16,15 @@ from safetensors.torch import save_file
 from torch import Tensor
 from transformers import AttentionInterface
 
-from engines.models.bundled.networks import CODES, SIZE, Tokenizer, Transformer
+from engines.models.bundled.image_networks import CODES, SIZE, Tokenizer, Transformer
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, Place
 from engines.models.bundled.video import CLIPS, FRAMES, GIVEN, LENGTH, MOTIONS, PLANE, VideoTransformer
-from engines.models.weights import sha256
+from engines.models.checkpoint_files import sha256
 from training.image_ar import float32_attention
 from training.image_tokenizer import as_images
-from training.loop import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse
 from training.scenes import GROUNDS
 from training.scenes_data import BACKGROUNDS, FEET, LOWEST_FLIGHT, SIZES, STEP, TEST, TRAIN, background, paste, sprite
+from training.trainer import SCENES_LICENCE, Preset, Run, device, export, load_exported, muon, parse
 
 CAN: Final[dict[Place, tuple[str, ...]]] = {
     "land": ("crossing", "strolling", "hopping", "passed by"),

@@ -6,23 +6,23 @@ from typing import Final
 from analysis.results import SweepError, read_results, read_rows
 from analysis.timings import read_timings
 from visualizers.figure import Figure, FigureError, FileFigure, Traces
+from visualizers.figures import acceptance as rates
 from visualizers.figures import (
     canvas,
     collisions,
     cost,
     graph,
-    judging,
     mask,
     order,
     pictures,
-    rates,
     routing,
     sweep_results,
     sweeps,
     throughput,
-    timeline,
     timings,
 )
+from visualizers.figures import token_churn as timeline
+from visualizers.figures import verification as judging
 from visualizers.figures.sweep_results import SweepFigure, SweepView
 from visualizers.style import themed
 

@@ -35,13 +35,13 @@ from visualizers import (
     supported,
     themed,
 )
-from visualizers.bundle import PRESETS, BundleError, Options, write_zip
+from visualizers.animation import ENDINGS, Look, MovingError, write_clip, write_moving
+from visualizers.animation.look import Clock
 from visualizers.export import FORMATS, BrowserMissing, write_image
+from visualizers.export_zip import PRESETS, BundleError, Options, write_zip
 from visualizers.figure import FigureText
-from visualizers.moving import ENDINGS, Look, MovingError, write_clip, write_moving
-from visualizers.moving.look import Clock
-from visualizers.page import standalone
-from visualizers.sheet import page_of, section
+from visualizers.figure_page import page_of, section
+from visualizers.player_page import standalone
 
 ZIP: Final = "zip"
 KINDS: Final = ("html", *FORMATS, *ENDINGS, ZIP)

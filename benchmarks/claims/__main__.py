@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks._results import Options, finish
+from benchmarks._report_format import Options, finish
 from benchmarks.claims import papers
-from benchmarks.claims.conclusion import Conclusion, Effect, against
+from benchmarks.claims.claim import Conclusion, Effect, against
 from cli.streams import piped
 
 SEEDS: Final = 64

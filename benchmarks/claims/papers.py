@@ -8,9 +8,9 @@ from typing import Final
 from analysis.block_stats import decisions, decode_order, local_ar_ness
 from analysis.prediction import contributions
 from analysis.seeds import Estimate
-from benchmarks._runs import prompts
-from benchmarks.claims.conclusion import NUMBERS, RESULTS, Effect, against, difference, runs, sweep, texts
-from engines.models.bundled.listing import PATCHES
+from benchmarks._timing import prompts
+from benchmarks.claims.claim import NUMBERS, RESULTS, Effect, against, difference, runs, sweep, texts
+from engines.models.bundled.catalog import PATCHES
 from traces.schema import Trace
 from traces.stats import agreement_by_age, mean_difference, token_difference
 

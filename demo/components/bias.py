@@ -13,9 +13,9 @@ from demo.components.figure import Panel
 from demo.components.run_buttons import StartStop
 from demo.components.widgets import data_table, formulas, notice, notice_box, table
 from demo.server.limits import Deadline, current
-from engines.config import settings
-from engines.continuous.mixture2d import MODES, Plane, counted, distribution, edges, sample, total_variation
-from engines.sampling.chance import SeededChance
+from engines.continuous.toy_mixture_2d import MODES, Plane, counted, distribution, edges, sample, total_variation
+from engines.sampling.random_source import SeededChance
+from engines.settings import settings
 from visualizers.figures.bias import Bias, Density, bias_figure
 
 TOKENS: Final = 40_000

@@ -13,7 +13,7 @@ from demo.components.figure import Panel
 from demo.components.widgets import chosen_index, component, data_table, notice, notice_box, table
 from demo.jobs.links import fragment_of_plan
 from draftscope.recommendations import reported_near
-from engines.config import ConfigError
+from engines.settings import ConfigError
 from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
 from visualizers.figures.calculator import DRAFTS, Calculation, DeviceCurve, calculator_figure, device_curves
 from visualizers.tables import table_files

@@ -12,12 +12,12 @@ from PIL import Image
 
 from demo.components.context import QUIET, Update
 from demo.components.widgets import Card, card_wall, notice, values_of
-from engines.assets import ASSETS
-from engines.config import ConfigError
 from engines.models.catalog import MODELS, load_model
-from engines.models.checkpoints.clip_model import ClipModel
-from engines.models.clip_files import ENDINGS
+from engines.models.checkpoints.images.video_model import ClipModel
 from engines.models.errors import ModelError
+from engines.models.video_files import ENDINGS
+from engines.paths import ASSETS
+from engines.settings import ConfigError
 from visualizers.picture import moving_url
 
 OFFERED: Final = 6

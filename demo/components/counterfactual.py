@@ -16,8 +16,8 @@ from demo.jobs.live_run import Ended, decoded
 from demo.jobs.recordings import Recording
 from demo.server.limits import COMPUTE
 from demo.server.sessions import trace_file, url
-from engines.config import ConfigError
-from engines.sampling.chance import Turned
+from engines.sampling.random_source import Turned
+from engines.settings import ConfigError
 from traces import read
 from traces.schema import Trace
 

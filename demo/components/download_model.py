@@ -12,8 +12,8 @@ from demo.components.export import reports
 from demo.components.run_buttons import StartStop
 from demo.components.widgets import notice
 from engines.models.catalog import MODELS, at_hand
+from engines.models.download import fetch, size_of
 from engines.models.errors import ModelError
-from engines.models.fetching import fetch, size_of
 from engines.models.model_info import ModelInfo
 
 _MEGA: Final = 10**6

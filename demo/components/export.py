@@ -19,12 +19,12 @@ from demo.jobs.links import machine_of
 from demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, current
 from demo.server.log import for_visitors
 from demo.server.sessions import file_name
-from engines.config import ConfigError
+from engines.settings import ConfigError
 from traces.schema import Trace
-from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
+from visualizers.animation import Look, MovingError, Report, fitting, write_moving
 from visualizers.export import BrowserMissing
+from visualizers.export_zip import PRESETS, BundleError, Options, stem, write_zip
 from visualizers.figure import FigureError
-from visualizers.moving import Look, MovingError, Report, fitting, write_moving
 from visualizers.style import Theme
 
 KINDS: Final = ("gif", "mp4")

@@ -14,8 +14,8 @@ from demo.components.export import ExportPanel, Extra, FileOut
 from demo.components.widgets import notice
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported, themed
-from visualizers.bundle.widths import narrowed
 from visualizers.export import FORMATS, BrowserMissing, write_image
+from visualizers.export_zip.widths import narrowed
 from visualizers.figure import FigureText
 
 

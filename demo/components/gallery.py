@@ -7,8 +7,8 @@ import gradio as gr
 from analysis.seeds import target_forwards
 from demo.components.widgets import Card, card_wall, chosen_index, notice, notice_box
 from demo.jobs.recordings import Recording, deviation_of
-from engines.config import ConfigError
 from engines.methods import METHODS
+from engines.settings import ConfigError
 
 _LEAD = "**Recorded runs.** Choose one to play it above; nothing is computed."
 _EMPTY = "There is no recorded run in assets/traces. `make traces` records what gallery.json lists."

@@ -18,9 +18,9 @@ from demo.jobs.grid import MOST_COLUMNS, MOST_ROWS, Row, columns_of, fill, plann
 from demo.jobs.links import Address, fragment_of_grid
 from demo.jobs.run_selection import Entry, Tray, entries_of
 from demo.server.sessions import Shown
-from engines.config import ConfigError
 from engines.models.catalog import MODELS
 from engines.models.model_info import ModelInfo
+from engines.settings import ConfigError
 from traces.schema import Trace
 from traces.stats import draft_forwards
 from visualizers import FIGURES

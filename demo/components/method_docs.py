@@ -6,7 +6,6 @@ The words are docs/methods/NAME.md up to the heading that begins with code.
 import re
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 import gradio as gr
@@ -15,8 +14,9 @@ from analysis.shipped_results import measured
 from demo.components.widgets import data_table, formulas, table
 from engines.methods import METHODS
 from engines.methods.method import Method
+from traces.files import ROOT
 
-FOLDER: Final = Path(__file__).parents[2] / "docs" / "methods"
+FOLDER: Final = ROOT / "docs" / "methods"
 IN_THE_CODE: Final = "\n## In the code\n"
 _REPORTED: Final = "\n### Reported"
 """What follows in a text are numbers of others; they stand beside those measured here, never in one table with them."""

@@ -8,7 +8,7 @@ import gradio as gr
 
 from demo.components.context import Site, Update
 from demo.components.widgets import notice
-from demo.server.queue import Place, error_text, wait_turn
+from demo.server.run_queue import Place, error_text, wait_turn
 
 Work = Callable[[Update, gr.Request], Iterator[Update]]
 

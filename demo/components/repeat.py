@@ -18,8 +18,8 @@ from demo.jobs.beside import beside, files
 from demo.jobs.run_selection import Entry
 from demo.jobs.series import Progress, counted, decode_all
 from demo.server.sessions import Shown
-from engines.config import ConfigError
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError
 from traces.labels import name_of
 from traces.schema import Trace
 

@@ -7,10 +7,10 @@ import gradio as gr
 from gradio.components import Component
 
 from demo.components.context import AT_ONCE, Update
-from engines.config import Setting, Value, make_config, settings
 from engines.methods import SHARED
 from engines.methods.method import Method
 from engines.models.catalog import offered
+from engines.settings import Setting, Value, make_config, settings
 
 DEFAULTS: Final = "Defaults"
 CUSTOM: Final = "Custom"

@@ -12,8 +12,8 @@ from demo.server.sessions import Shown, file_name
 from traces import TraceError, loads
 from traces.labels import labels, name_of, title
 from traces.schema import Trace
-from visualizers.bundle.words import command
-from visualizers.page import standalone
+from visualizers.export_zip.words import command
+from visualizers.player_page import standalone
 
 _LEAD = (
     "The record of this run, a file called a trace. From it the run is replayed, drawn and compared without the model."

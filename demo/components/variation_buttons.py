@@ -11,11 +11,11 @@ from demo.components.context import Update
 from demo.components.settings_form import own_settings
 from demo.components.widgets import choice_row, choices, chosen_index
 from demo.jobs.links import request_of
-from engines.config import ConfigError, Setting, Value, as_values, make_config
 from engines.methods import METHODS
 from engines.models.catalog import offered
-from engines.runtime.request import Request
-from engines.sampling.chance import LARGEST_SEED
+from engines.runtime.run_request import Request
+from engines.sampling.random_source import LARGEST_SEED
+from engines.settings import ConfigError, Setting, Value, as_values, make_config
 from traces.schema import Trace
 
 MOST: Final = 8

@@ -11,7 +11,7 @@ from traces.hardware import HardwareError, Machine, predict
 from traces.labels import is_ordinary, labels
 from traces.schema import Trace
 from traces.stats import draft_forwards
-from visualizers.bundle.words import command
+from visualizers.export_zip.words import command
 from visualizers.tables import as_csv, table_files
 
 Number: TypeAlias = Callable[[Trace], float | None]

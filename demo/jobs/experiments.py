@@ -7,11 +7,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
-from engines.config import Value
 from engines.methods import METHODS
 from engines.protocol import Family, Model
 from engines.runtime.driver import RunningSequence, drive, make_trace, open_session
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import Value
 from traces.schema import Trace
 
 Settings = Mapping[str, Value]

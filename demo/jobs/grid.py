@@ -7,10 +7,10 @@ from typing import Final
 from demo.jobs.run_selection import Entry
 from demo.jobs.series import Progress, counted, decode_all, duration
 from demo.server.limits import PROMPT_CHARACTERS
-from engines.config import ConfigError, shown
 from engines.models.catalog import MODELS
-from engines.runtime.request import Request
-from engines.sampling.chance import read_seed
+from engines.runtime.run_request import Request
+from engines.sampling.random_source import read_seed
+from engines.settings import ConfigError, shown
 
 MOST_COLUMNS: Final = 4
 MOST_ROWS: Final = 6

@@ -12,11 +12,11 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from demo.server.limits import PROMPT_CHARACTERS
-from engines.config import ConfigError, as_values, make_config
 from engines.methods import METHODS, ordinary
 from engines.models.catalog import MODELS, at_hand, default_model, models_for
-from engines.runtime.request import Request
-from engines.sampling.chance import read_seed
+from engines.runtime.run_request import Request
+from engines.sampling.random_source import read_seed
+from engines.settings import ConfigError, as_values, make_config
 from traces.hardware import HardwareError, Machine, read_machine
 from traces.schema import Trace
 

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 from demo.server import log
 from demo.server.limits import CANNOT_FIT, TRIED_PASSES, TRIED_SECONDS, Deadline, current
-from engines.config import ConfigError
 from engines.runtime.driver import Job, RunningSequence, drive, make_trace, mentioned, open_session
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError
 from traces.replay import Replay, replayed
 from traces.schema import Step, Trace
 

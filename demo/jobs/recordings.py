@@ -15,17 +15,18 @@ from textwrap import shorten
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from engines.config import ConfigError, make_config, settings
 from engines.methods import METHODS, SHARED
 from engines.models.bundled import tally
 from engines.runtime.driver import Run
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, make_config, settings
 from traces import TraceError, read, write
+from traces.files import ROOT
 from traces.labels import is_ordinary, name_of
 from traces.schema import Trace
 from traces.stats import draft_forwards
 
-FOLDER: Final = Path(__file__).parents[2] / "assets" / "traces"
+FOLDER: Final = ROOT / "assets" / "traces"
 LIST: Final = "gallery.json"
 _PROMPT_CHARACTERS: Final = 60
 _PROBLEMS: Final = FOLDER.parent / "problems.json"

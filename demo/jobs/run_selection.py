@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 from analysis.results import digest
 from demo.jobs.links import FILE, MOST_COMPARED, fragment_of, fragment_of_tray, request_of
 from demo.jobs.recordings import Recording, kind_of
-from engines.config import ConfigError, as_values
 from engines.methods import METHODS
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, as_values
 from traces import read
 from traces.labels import name_of, numbered, settings_of
 from traces.schema import Trace

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from demo.jobs.live_run import LiveRuns
 from demo.server.limits import Deadline, current
 from demo.server.log import for_visitors, refused
-from engines.config import ConfigError, shown
 from engines.models.errors import ModelError
 from engines.runtime.driver import Run
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, shown
 from traces.schema import Trace
 
 _TELL_SECONDS: Final = 0.4

@@ -18,13 +18,13 @@ from gradio.events import api as endpoint
 from analysis.acceptance import by_place
 from demo.jobs.live_run import Ended, decoded
 from demo.server.limits import COMPUTE, PROMPT_CHARACTERS
-from demo.server.queue import called, in_a_sentence, program_gone
+from demo.server.run_queue import called, in_a_sentence, program_gone
 from demo.server.sessions import Visitors, url
-from engines.config import ConfigError, shown, shown_name
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, at_hand
 from engines.runtime import listing
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, shown, shown_name
 from traces import TraceError, dumps, loads
 from traces.schema import Trace
 

@@ -23,11 +23,11 @@ from demo.jobs.run_selection import MOST, Entry, Tray, chips, entries_of, record
 from demo.jobs.series import counted, decode_all
 from demo.pages.watch import WatchPage
 from demo.server.sessions import Shown
-from engines.config import ConfigError, shown
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, shown
 from traces import TraceError, loads
 from visualizers import supported
-from visualizers.bundle import Options
+from visualizers.export_zip import Options
 
 IN_TURN: Final[dict[str, Any]] = in_turn("compared")
 """What changes the tray is done one after the other, as asked: none writes over what another has just done."""

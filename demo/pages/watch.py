@@ -30,14 +30,14 @@ from demo.jobs.tour import Scene
 from demo.server.event_stream import Live
 from demo.server.limits import PROMPT_CHARACTERS
 from demo.server.sessions import Shown
-from engines.config import ConfigError, as_values, settings
 from engines.methods import METHODS, SHARED
 from engines.methods.method import Method
 from engines.models.catalog import MODELS, at_hand, default_model, how_to_fetch, sampling_of, ships
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
-from engines.runtime.request import Request, read_method
-from engines.sampling.chance import LARGEST_SEED, read_seed
+from engines.runtime.run_request import Request, read_method
+from engines.sampling.random_source import LARGEST_SEED, read_seed
+from engines.settings import ConfigError, as_values, settings
 from traces.schema import Trace
 
 DEFAULT: Final = METHODS["scd"]

@@ -13,7 +13,7 @@ from gradio.route_utils import FnIndexInferError
 from mcp import types
 
 from demo.server import log
-from demo.server.queue import in_a_sentence
+from demo.server.run_queue import in_a_sentence
 
 Handler = Callable[[Any], Awaitable[types.ServerResult]]
 """Of a request of the Model Context Protocol."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any, Final
 
-from engines.config import ConfigError
+from engines.settings import ConfigError
 from traces import limits
 
 
@@ -66,8 +66,11 @@ BODY_BYTES: Final = 8 * 2**20
 ZIP_BYTES: Final = 48 * 2**20
 """Of a zip with figures and traces: six traces of the largest kind that the models here make."""
 COMPUTE: Final[dict[str, Any]] = {"concurrency_id": "compute", "concurrency_limit": None}
-"""Everything that runs a model shares one slot, so that timings are not those of a crowd. `demo.server.queue` keeps it:
-gradio's own queue would refuse what needs no model together with what does, and say nobody's place on the page."""
+"""Gradio event options of handlers that run a model.
+
+Model runs share one slot, so that timings are comparable. `demo.server.run_queue` enforces it, not Gradio's queue,
+which would also delay requests that need no model and does not report queue positions to the page.
+"""
 KEPT_SECONDS: Final = 2 * 60 * 60
 """How long the files of a visitor who left without saying so are kept: a long lunch."""
 SESSIONS: Final = 64

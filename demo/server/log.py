@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from huggingface_hub.constants import HF_HUB_CACHE
 
-from engines.assets import ASSETS
+from engines.paths import ASSETS
+from traces.files import ROOT
 
 _LOGGER: Final = logging.getLogger("draftscope")
 _TEXT: Final = 300
 """Characters of a text that are written."""
-_ROOT: Final = Path(__file__).parents[2]
 _FRAMES: Final = 3
 
 
@@ -48,7 +48,7 @@ def refused(kind: str, error: Exception) -> None:
 def failed(kind: str, error: Exception) -> None:
     """The app failed; the line names the last places that it came through, ours where there are any."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(_ROOT)] or frames
+    own = [frame for frame in frames if Path(frame.filename).is_relative_to(ROOT)] or frames
     at = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(own[-_FRAMES:]))
     event("failed", level=logging.ERROR, kind=kind, error=type(error).__name__, why=str(error), at=at)
 
@@ -57,7 +57,7 @@ def for_visitors(message: str) -> str:
     """An error's message without where things lie on this machine, which the log has."""
     places = {
         f"{ASSETS}": "assets",
-        f"{_ROOT}{os.sep}": "",
+        f"{ROOT}{os.sep}": "",
         f"{HF_HUB_CACHE}": "the hub's cache",
         f"{Path(tempfile.gettempdir()).resolve()}{os.sep}": "",
         f"{Path.home()}{os.sep}": "",

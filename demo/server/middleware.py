@@ -25,6 +25,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from demo.server import log
 from demo.server.limits import BODY_BYTES, KEPT_SECONDS, ON_SPACE, Limits
+from traces.files import ROOT
 
 ORIGINS: Final = "DRAFTSCOPE_ORIGINS"
 """Names sites, such as https://lab.example, with commas between them, whose pages may use the app."""
@@ -39,7 +40,6 @@ _CLOSED: Final = re.compile(
 _DIRECT: Final = re.compile("(run|api)/")
 """Calls that are answered at once; gradio calls it a failure of the server where what was sent is wrong."""
 _READING: Final = ("GET", "HEAD", "OPTIONS")
-_ROOT: Final = Path(__file__).parents[2]
 _MB: Final = 10**6
 _NETWORK_BITS: Final = 64
 """Of an address of version 6, what a provider hands out; the rest is its customer's to choose, anew at will."""
@@ -87,7 +87,7 @@ class RequestFilter:
             await _answer(refused.detail, refused.status_code, scope, receive, send)
         except Exception as error:
             log.failed("request", error)
-            own = Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(_ROOT / "demo")
+            own = Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(ROOT / "demo")
             if not begun:
                 sentence = (_FAILED if own else _UNREADABLE).format(type(error).__name__)
                 await _answer(sentence, 500 if own else 400, scope, receive, send)

@@ -14,15 +14,15 @@ from typing import Annotated
 import torch
 from torch.nn.functional import one_hot
 
-from engines.ar.prefix import cut_at_end, fates_up_to
-from engines.ar.request import Forward
-from engines.config import Knob
+from engines.ar.end_of_sequence import cut_at_end, fates_up_to
+from engines.ar.probs_request import Forward
 from engines.methods.method import Method, lossless
 from engines.protocol import Decision, Decoder, Task, ask_numbers, ask_probs
-from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import residual, verify
 from engines.sampling.distributions import GuidedSampling
+from engines.sampling.random_source import Chance, Draw
 from engines.sampling.verification import fates_and_bonus
+from engines.settings import Knob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.ar.prefix import cut_at_end, ends_text, fates_up_to
-from engines.ar.request import Forward
-from engines.config import Knob
+from engines.ar.end_of_sequence import cut_at_end, ends_text, fates_up_to
+from engines.ar.probs_request import Forward
 from engines.protocol import FATE_CODES, Decision, Part, Task
-from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import Verdicts
-from engines.to_device import to_device
+from engines.sampling.random_source import Chance, Draw
+from engines.settings import Knob
+from engines.transfer import to_device
 from traces.schema import Fate
 
 Initial: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block, own_path
 from engines.continuous.gaussians import Gaussians
+from engines.continuous.path_request import Continuation, DenoiseRequest, Follow, Paths, PathVerification
 from engines.continuous.rejection import accept
-from engines.continuous.request import Continuation, DenoiseRequest, Follow, Paths, PathVerification
-from engines.sampling.chance import Chance, Draw
+from engines.sampling.random_source import Chance, Draw
 
 _FIRST_ROUND: Final = 32
 _LARGEST_ROUND: Final = 1024

@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.config import Knob
 from engines.continuous.gaussians import Gaussians, plain
-from engines.continuous.request import Paths, Steer
+from engines.continuous.path_request import Paths, Steer
 from engines.protocol import Task
-from engines.sampling.chance import Chance, Draw
+from engines.sampling.random_source import Chance, Draw
+from engines.settings import Knob
 
 TIMESTEPS: Final = 1000
 """Steps of the schedule that heads are trained on."""

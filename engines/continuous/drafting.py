@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, noise_at
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.request import PathForward, Paths, PathVerification, anew, ask_paths, join, whole_paths
+from engines.continuous.path_request import PathForward, Paths, PathVerification, anew, ask_paths, join, whole_paths
 from engines.protocol import FATE_CODES, Decision, Part
-from engines.sampling.chance import Chance, Draw
+from engines.sampling.random_source import Chance, Draw
+from engines.settings import ConfigError, Knob
 from traces.schema import Fate
 
 ENOUGH_TRIES: Final = 10_000

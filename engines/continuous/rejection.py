@@ -13,9 +13,9 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.request import Paths, Steer
-from engines.sampling.chance import Chance, Draw
+from engines.continuous.path_request import Paths, Steer
 from engines.sampling.coupling import Verdicts
+from engines.sampling.random_source import Chance, Draw
 
 Ratio: TypeAlias = Literal["exact", "paper", "release", "distance-only"]
 SOFTNESS: Final = 42.0

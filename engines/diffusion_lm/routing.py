@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.config import ConfigError, Knob
-from engines.diffusion_lm.sequence import PartSettings
+from engines.diffusion_lm.block_sequence import PartSettings
 from engines.sampling.coupling import entropy_bits
+from engines.settings import ConfigError, Knob
 
 Estimator = Literal["entropy", "power", "renyi", "hard_entropy", "margin", "clipped_margin", "random"]
 TABLE: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")

@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from engines.config import Knob
 from engines.diffusion_lm import masks
+from engines.diffusion_lm.block_sequence import Layout, Row
 from engines.diffusion_lm.routing import RouterSettings
-from engines.diffusion_lm.sequence import Layout, Row
+from engines.settings import Knob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.config import Knob
 from engines.diffusion_lm import masks
-from engines.diffusion_lm.sequence import Layout, Row
+from engines.diffusion_lm.block_sequence import Layout, Row
+from engines.settings import Knob
 
 Verifier = Annotated[
     Literal["eq1", "exact", "2L"],

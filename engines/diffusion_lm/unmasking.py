@@ -11,8 +11,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.config import Knob
 from engines.protocol import FATE_CODES
+from engines.settings import Knob
 from traces.schema import Fate
 
 SURE: Final = "Confidence from which a token is revealed. Lower takes fewer passes, with more mistakes."

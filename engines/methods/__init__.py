@@ -3,15 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from engines.config import make_config
-from engines.config import settings as settings_of
 from engines.continuous.denoising import ContinuousSampling
 from engines.continuous.drafting import few_tries
-from engines.diffusion_lm.sequence import TextSampling
+from engines.diffusion_lm.block_sequence import TextSampling
 from engines.methods import (
     ar,
     blockwise,
-    continuous,
     cspd,
     cspd_block,
     cspd_release,
@@ -21,15 +18,18 @@ from engines.methods import (
     gsd,
     lopa,
     psd,
-    rules,
     s2d2,
     scd,
     simsd,
     speculative,
 )
+from engines.methods import continuous_ar as continuous
+from engines.methods import explanations as rules
 from engines.methods.method import Method, lossless
 from engines.protocol import Family
 from engines.sampling.distributions import GuidedSampling
+from engines.settings import make_config
+from engines.settings import settings as settings_of
 
 METHODS: Final[dict[str, Method]] = {
     method.name: method

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
-from engines.ar.request import Forward
+from engines.ar.probs_request import Forward
 from engines.protocol import FATE_CODES, Decision, Decoder, Task, ask_numbers, ask_probs
-from engines.sampling.chance import Chance, Draw
 from engines.sampling.distributions import GuidedSampling
+from engines.sampling.random_source import Chance, Draw
 from traces.schema import Fate
 
 

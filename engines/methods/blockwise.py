@@ -9,13 +9,13 @@ from typing import Annotated, Final, Literal
 
 from torch import Tensor
 
-from engines.config import ConfigError, Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.sequence import PartSettings, Row, TextTask, propose
-from engines.diffusion_lm.stale_caches import DEVIATION, Name, StaleCache
+from engines.diffusion_lm.approximate_caches import DEVIATION, Name, StaleCache
+from engines.diffusion_lm.block_sequence import PartSettings, Row, TextTask, propose
 from engines.protocol import Decoder, ask_numbers, ask_probs
-from engines.sampling.chance import Chance
-from engines.to_device import to_device
+from engines.sampling.random_source import Chance
+from engines.settings import ConfigError, Knob
+from engines.transfer import to_device
 
 _SCHEDULED: Final = ("static", "dynamic")
 

@@ -15,14 +15,14 @@ from typing import Annotated, Literal
 
 import torch
 
-from engines.config import ConfigError, Knob
 from engines.continuous.denoising import ContinuousTask, noise_at
 from engines.continuous.drafting import DraftedSampling, alone, draft, few_tries, next_block, whole_canvas
+from engines.continuous.path_request import PathForward, ask_paths
 from engines.continuous.rejection import accept, draw_replacements, tying
-from engines.continuous.request import PathForward, ask_paths
-from engines.continuous.verified import Verified, search
+from engines.continuous.verification_record import Verified, search
 from engines.protocol import Decoder, ask_numbers
-from engines.sampling.chance import Chance
+from engines.sampling.random_source import Chance
+from engines.settings import ConfigError, Knob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,14 +13,15 @@ from typing import Annotated, Final, Literal
 
 import torch
 
-from engines.config import Knob
-from engines.continuous import block_verification, maximal
+from engines.continuous import block_verification
+from engines.continuous import maximal_coupling as maximal
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, next_block, whole_canvas
-from engines.continuous.request import PathForward, ask_paths
-from engines.continuous.verified import Verified, search
+from engines.continuous.path_request import PathForward, ask_paths
+from engines.continuous.verification_record import Verified, search
 from engines.protocol import Decoder, ask_numbers
-from engines.sampling.chance import Chance
+from engines.sampling.random_source import Chance
+from engines.settings import Knob
 
 VERDICTS: Final = {
     "block": (block_verification.following, block_verification.measured),

@@ -10,14 +10,14 @@ from typing import Annotated, Literal
 
 import torch
 
-from engines.config import Knob
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, next_block, whole_canvas
+from engines.continuous.path_request import PathForward, ask_paths
 from engines.continuous.rejection import accept, draw_replacements
-from engines.continuous.request import PathForward, ask_paths
-from engines.continuous.verified import Verified, search
+from engines.continuous.verification_record import Verified, search
 from engines.protocol import FATE_CODES, Decoder
-from engines.sampling.chance import Chance
+from engines.sampling.random_source import Chance
+from engines.settings import Knob
 from traces.schema import Fate
 
 

@@ -9,13 +9,13 @@ from typing import Annotated, Final
 
 import torch
 
-from engines.config import Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.repair import MOST_PASSES, fates, polish, repair
-from engines.diffusion_lm.sequence import BlockSettings, Row, TextTask, propose
+from engines.diffusion_lm.block_sequence import BlockSettings, Row, TextTask, propose
+from engines.diffusion_lm.token_editing import MOST_PASSES, fates, polish, repair
 from engines.protocol import Decoder, ask_numbers, ask_probs
-from engines.sampling.chance import Chance
-from engines.to_device import to_device
+from engines.sampling.random_source import Chance
+from engines.settings import Knob
+from engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,12 +9,12 @@ from typing import Annotated, Final
 
 import torch
 
-from engines.config import Knob
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask, propose
+from engines.diffusion_lm.block_sequence import LikeliestTokens, Row, TextTask, propose
 from engines.protocol import Decoder, ask_numbers, ask_probs
-from engines.sampling.chance import Chance
-from engines.to_device import to_device
+from engines.sampling.random_source import Chance
+from engines.settings import Knob
+from engines.transfer import to_device
 
 _ENOUGH: Final = 2
 """Tokens that a pass reveals without exploring."""

@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window
-from engines.config import ConfigError, Knob
 from engines.protocol import Decoder, Task, ask_probs
-from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import Verdicts, redraw
 from engines.sampling.distributions import GuidedSampling
+from engines.sampling.random_source import Chance, Draw
+from engines.settings import ConfigError, Knob
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,14 @@ from typing import Annotated, Literal
 
 import torch
 
-from engines.config import Knob
-from engines.diffusion_lm import branches, unmasking
+from engines.diffusion_lm import draft_rows as branches
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.block_sequence import LikeliestTokens, Row, TextTask
 from engines.diffusion_lm.draft_graphs import star
-from engines.diffusion_lm.sequence import LikeliestTokens, Row, TextTask
 from engines.protocol import Decision, Decoder, Part, ask_numbers, ask_probs
-from engines.sampling.chance import Chance
-from engines.to_device import to_device
+from engines.sampling.random_source import Chance
+from engines.settings import Knob
+from engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

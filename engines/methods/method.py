@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engines.config import ConfigError, shown
 from engines.continuous.denoising import ContinuousSampling
 from engines.protocol import Decoder, Family
-from engines.sampling.chance import Chance
 from engines.sampling.distributions import Sampling
+from engines.sampling.random_source import Chance
+from engines.settings import ConfigError, shown
 from traces.schema import Rule
 
 

@@ -10,14 +10,15 @@ from typing import Annotated, Any, Final, Literal
 import torch
 from torch.nn.functional import pad
 
-from engines.config import Knob
-from engines.diffusion_lm import branches, unmasking
-from engines.diffusion_lm.calibration import calibrated
+from engines.diffusion_lm import draft_rows as branches
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.block_sequence import LikeliestTokens, Row, Size, TextTask
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag
-from engines.diffusion_lm.sequence import LikeliestTokens, Row, Size, TextTask
+from engines.diffusion_lm.graph_calibration import calibrated
 from engines.protocol import NO_ENTRY, Decision, Decoder, Part, ask_numbers, ask_probs
-from engines.sampling.chance import Chance
-from engines.to_device import to_device
+from engines.sampling.random_source import Chance
+from engines.settings import Knob
+from engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,15 +11,15 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.config import ConfigError, Knob
 from engines.diffusion_lm import routing, s2d2_layouts, unmasking
-from engines.diffusion_lm.repair import fates, polish, repair
-from engines.diffusion_lm.sequence import Row, TextTask, propose
+from engines.diffusion_lm.block_sequence import Row, TextTask, propose
+from engines.diffusion_lm.token_editing import fates, polish, repair
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Part, ask_numbers, ask_probs
-from engines.sampling.chance import Chance, Draw
+from engines.sampling.random_source import Chance, Draw
 from engines.sampling.verification import divergences, verify
 from engines.sampling.verification import fates as judged
-from engines.to_device import to_device
+from engines.settings import ConfigError, Knob
+from engines.transfer import to_device
 from traces.schema import Fate
 
 

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from engines.config import ConfigError, Knob
-from engines.diffusion_lm.sequence import BlockSettings, Layout, Row, Size, TextTask
+from engines.diffusion_lm.block_sequence import BlockSettings, Layout, Row, Size, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, Part, ask_numbers, ask_probs
-from engines.sampling.chance import Chance, Draw
+from engines.sampling.random_source import Chance, Draw
 from engines.sampling.verification import divergences, fates, verify
-from engines.to_device import to_device
+from engines.settings import ConfigError, Knob
+from engines.transfer import to_device
 from traces.schema import Fate
 
 

@@ -22,15 +22,15 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from engines.ar.prefix import cut_at_end, fates_up_to
-from engines.ar.request import Forward
-from engines.config import ConfigError, Knob
+from engines.ar.end_of_sequence import cut_at_end, fates_up_to
+from engines.ar.probs_request import Forward
 from engines.protocol import FATE_CODES, Decision, Decoder, Part, Task, ask_numbers, ask_probs
-from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import redraw, verify
 from engines.sampling.distributions import GuidedSampling
+from engines.sampling.random_source import Chance, Draw
 from engines.sampling.verification import fates_and_bonus
-from engines.to_device import to_device
+from engines.settings import ConfigError, Knob
+from engines.transfer import to_device
 from traces.schema import Fate
 
 MOST_DRAFTS = 64

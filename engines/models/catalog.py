@@ -9,19 +9,19 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
-from engines.assets import ASSETS, REMEDY
-from engines.assets import FOLDERS_VARIABLE as VARIABLE
-from engines.config import ConfigError, Setting, Value, shown
 from engines.methods.speculative import EAGLES
-from engines.models.bundled.listing import OURS
-from engines.models.checkpoints.table import CHECKPOINTS, Checkpoint, Example, Kind, published_as, type_of
+from engines.models.bundled.catalog import OURS
+from engines.models.checkpoint_files import CONFIG
+from engines.models.checkpoints.families import CHECKPOINTS, Checkpoint, Example, Kind, published_as, type_of
 from engines.models.devices import resolve_several, split
+from engines.models.download import folder_of, is_fetched, size_of
 from engines.models.errors import ModelError
-from engines.models.fetching import folder_of, is_fetched, size_of
 from engines.models.memory import DTYPES, Room
 from engines.models.model_info import ModelInfo
-from engines.models.weights import CONFIG
+from engines.paths import ASSETS, REMEDY
+from engines.paths import FOLDERS_VARIABLE as VARIABLE
 from engines.protocol import Family, Model
+from engines.settings import ConfigError, Setting, Value, shown
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LOADERS: Final = {info.id: module for module, infos in OURS.items() for info in infos}

@@ -16,13 +16,13 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm
 
-from engines.ar.request import Forward
+from engines.ar.probs_request import Forward
 from engines.models.bundled.image import load_weights
 from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalLMSession
 from engines.models.errors import ModelError
-from engines.models.lean import HalfLinear, LeanCausalLM, Linear, causal_mask, laid_out, least_of, normed, packs
-from engines.models.networked import count_parameters
+from engines.models.fast_decoder import HalfLinear, LeanCausalLM, Linear, causal_mask, laid_out, least_of, normed, packs
 from engines.models.sessions.causal import SlotCache
+from engines.models.torch_model import count_parameters
 from engines.protocol import Answer, Lap, Task
 from engines.sampling.distributions import Sampling, to_probs
 from traces.schema import ModelCard

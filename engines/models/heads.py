@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from engines.continuous.denoising import Denoiser, Schedule, learnt_from_error
 from engines.continuous.gaussians import Gaussians
-from engines.models.lean import Linear, PackedLinear, packs
+from engines.models.fast_decoder import Linear, PackedLinear, packs
 
 _FREQUENCIES: Final = 256
 _SLOWEST: Final = 10_000

@@ -12,14 +12,14 @@ import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-from engines.config import shown
-from engines.models.checkpoints.table import CAUSAL, CHECKPOINTS, Checkpoint, row_of, type_of
+from engines.models.checkpoint_files import CONFIG, Source
+from engines.models.checkpoints.families import CAUSAL, CHECKPOINTS, Checkpoint, row_of, type_of
 from engines.models.devices import split
+from engines.models.download import folder_of
 from engines.models.errors import ModelError
-from engines.models.fetching import folder_of
 from engines.models.memory import Needs, Room, check_room, usual
-from engines.models.weights import CONFIG, Source
 from engines.protocol import Model
+from engines.settings import shown
 
 _PICKLES: Final = (".pt", ".pth", ".ckpt", ".bin", ".jit")
 """How files end that are converted, if anything is done with them."""

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import torch
 
-from engines.models.checkpoints.table import published_as
+from engines.models.checkpoint_files import Source
+from engines.models.checkpoints.families import published_as
 from engines.models.devices import split
 from engines.models.errors import ModelError
-from engines.models.weights import Source
 
 DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _MEMINFO: Final = Path("/proc/meminfo")

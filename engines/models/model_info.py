@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from engines.config import Value, settings
 from engines.protocol import Family
+from engines.settings import Value, settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ModelInfo:
     fetched: bool = False
     """Whether its weights are fetched by a command of this project."""
     clips: bool = False
-    """Whether it continues clips; see `engines.models.checkpoints.clip_model.ClipModel`."""
+    """Whether it continues clips; see `engines.models.checkpoints.images.video_model.ClipModel`."""
     opens: tuple[tuple[str, Value], ...] = ()
     """Settings that a form opens with in place of a method's defaults, where it has them; "psd.tau" is PSD's alone."""
     writes: bool = False

@@ -14,17 +14,17 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from engines.config import ConfigError, as_values
 from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
 from engines.methods.speculative import EAGLES
 from engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
 from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
-from engines.runtime.clock import Clock, Cuda, Host
 from engines.runtime.environment import environment
-from engines.runtime.pair import PairSession, check_heads, check_pair, check_texts
+from engines.runtime.model_pair import PairSession, check_heads, check_pair, check_texts
 from engines.runtime.recorder import LIKELY, MOST_LIKELY, Pass, Recording
-from engines.sampling.chance import SeededChance, Turned, read_seed
+from engines.runtime.stage_timer import Clock, Cuda, Host
+from engines.sampling.random_source import SeededChance, Turned, read_seed
+from engines.settings import ConfigError, as_values
 from traces.replay import Replay
 from traces.schema import Call, Step, Trace
 from traces.stats import summarise

@@ -5,11 +5,11 @@ import subprocess
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import version
-from pathlib import Path
 from typing import Final
 
 import torch
 
+from traces.files import ROOT
 from traces.schema import Environment
 
 _LIBRARIES: Final = ("torch", "transformers", "diffusers", "numpy")
@@ -42,7 +42,7 @@ def device_name(device: torch.device) -> str:
 @cache
 def commit() -> str:
     """Commit of this project, with "+dirty" when files have changed; empty outside a git checkout."""
-    root = Path(__file__).parents[2]
+    root = ROOT
     if not (root / ".git").exists():  # An installed package may lie within someone else's checkout.
         return ""
     command = ["git", "--no-optional-locks", "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+dirty"]

@@ -10,9 +10,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from engines.assets import FOLDERS_VARIABLE
-from engines.config import settings
-from engines.models.checkpoints.table import CHECKPOINTS
+from engines.models.checkpoints.families import CHECKPOINTS
+from engines.paths import FOLDERS_VARIABLE
+from engines.settings import settings
 
 STORED: Final = Path(__file__).with_name("listing.json")
 

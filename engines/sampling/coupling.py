@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.sampling.chance import AT_ONCE, Chance, Draw
+from engines.sampling.random_source import AT_ONCE, Chance, Draw
 
 _SCARCELY: Final = 1e-200
 

@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.config import Knob
-from engines.sampling.chance import AT_ONCE
+from engines.sampling.random_source import AT_ONCE
+from engines.settings import Knob
 
 MOST_TOKENS: Final = 1024
 """Of a text, where the model has room for as many."""

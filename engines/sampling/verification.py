@@ -8,8 +8,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.protocol import FATE_CODES, NO_ENTRY
-from engines.sampling.chance import Chance, Draw
 from engines.sampling.coupling import first_rejection, redraw
+from engines.sampling.random_source import Chance, Draw
 from traces.schema import Fate
 
 _FLOOR: Final = 1e-10

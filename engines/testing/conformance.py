@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from engines.diffusion_lm import masks
-from engines.diffusion_lm.request import BlockForward
+from engines.diffusion_lm.block_request import BlockForward
 from engines.protocol import Answer, ForwardRequest, Lap, Session
 from engines.runtime.driver import Job, Run, open_session, run_batch
-from engines.testing.proofs import proof
-from engines.testing.subject import Subject, decoded, same
+from engines.testing.case import Subject, decoded, same
+from engines.testing.exactness import proof
 from traces import dumps, loads
 from traces.replay import replayed, states
 from traces.schema import Milliseconds, Step, Token, Trace

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from engines.protocol import FATE_CODES, Decision, Decoder
-from engines.sampling.chance import NOISED, Chance, Draw
+from engines.sampling.random_source import NOISED, Chance, Draw
 
 Path: TypeAlias = tuple[int, ...]
 Distribution: TypeAlias = dict[tuple[int, ...], float]

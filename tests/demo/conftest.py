@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
-from support.apps import served
+from support.app_process import served
 from support.browser import visit
-from support.parts import Parts
-from support.raster import decoded
+from support.page_handlers import Parts
+from support.toy_raster_runs import decoded
 
 from demo.jobs.recordings import FOLDER, Recording, recordings
 from traces import write
-
-ROOT = Path(__file__).parents[2]
+from traces.files import ROOT
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -89,7 +88,7 @@ def serving(library: Path, temporary: Path, **variables: str) -> Iterator[str]:
     Told to end, it takes its visitors' files with it.
     """
     place = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "TMPDIR": str(temporary), **variables}
-    with served(place, command=("-m", "support.served", str(library))) as (address, _, process):
+    with served(place, command=("-m", "support.serve_folder", str(library))) as (address, _, process):
         yield address
     assert process.returncode == 0
     assert not list(temporary.glob("draftscope-*"))

@@ -5,17 +5,17 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from support.film import film
-from support.parts import Parts
-from support.raster import MODEL
+from support.page_handlers import Parts
+from support.toy_raster_runs import MODEL
+from support.toy_videos import film
 
 from demo.components.context import Update
 from demo.components.gallery import _card, badge
 from demo.jobs.links import FILE, Address, fragment_of, fragment_of_grid, fragment_of_tray, read_address
 from demo.jobs.run_selection import Tray
-from engines.config import ConfigError, make_config
 from engines.methods import METHODS
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, make_config
 
 
 def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> Request:

@@ -13,7 +13,7 @@ import pytest
 from gradio_client import Client, handle_file
 from mcp import ClientSession, types
 from mcp.client.streamable_http import streamable_http_client
-from support.raster import MODEL, decoded
+from support.toy_raster_runs import MODEL, decoded
 
 from demo.pages.api import FILE_FORMAT, TOOLS, methods, run, summary, validate
 from demo.server.limits import PROMPT_CHARACTERS, UPLOAD_BYTES

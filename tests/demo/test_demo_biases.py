@@ -4,7 +4,7 @@ import pytest
 
 from demo.components import bias as panel
 from demo.components.bias import conduct
-from engines.continuous.mixture2d import MODES, Plane
+from engines.continuous.toy_mixture_2d import MODES, Plane
 
 COUNT, AT_ONCE = 2000, 1000
 

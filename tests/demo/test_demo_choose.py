@@ -30,7 +30,7 @@ from draftscope.recommendations import (
     reported_tradeoffs,
     speed_in_words,
 )
-from engines.config import ConfigError
+from engines.settings import ConfigError
 from traces.hardware import DEVICES, SIZES
 from visualizers.figures.calculator import Calculation, calculator_figure, device_curves
 from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 from support.browser import accessible, downloaded, press_once
-from support.raster import decoded
+from support.toy_raster_runs import decoded
 
 from traces import write
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from pydantic_core import to_json
-from support.raster import MODEL, decoded, job
+from support.toy_raster_runs import MODEL, decoded, job
 
 from demo.components.export import reports
 from demo.components.viewer import tell
@@ -21,17 +21,17 @@ from demo.jobs.experiments import EXPERIMENTS, conduct
 from demo.jobs.live_run import LiveRuns
 from demo.server.event_stream import Live, answer
 from demo.server.limits import EXPERIMENT_RUNS
-from engines.config import make_config
 from engines.methods import METHODS
-from engines.models import language_model
+from engines.models import diffusion_lm as language_model
 from engines.models.bundled.image import StudioImage
-from engines.models.bundled.networks import Tokenizer, Transformer
+from engines.models.bundled.image_networks import Tokenizer, Transformer
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, mentioned
+from engines.settings import make_config
 from traces import Trace
 from traces.schema import ModelCard
 from visualizers import FIGURES
-from visualizers.moving import MovingError, Report
+from visualizers.animation import MovingError, Report
 
 
 @pytest.mark.slow

@@ -21,11 +21,12 @@ from demo.components.widgets import notice
 from demo.jobs.live_run import Ended, race
 from demo.server.limits import LAPTOP, PUBLIC, Deadline, read_limits
 from demo.server.log import for_visitors
-from demo.server.queue import Asker, Line
+from demo.server.run_queue import Asker, Line
 from demo.server.sessions import Shown, Visitors, url
-from engines.config import ConfigError
 from engines.methods import METHODS
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError
+from traces.files import ROOT
 
 ONE, TWO, THREE = (Asker(name, "203.0.113.7") for name in ("one", "two", "three"))
 
@@ -76,8 +77,8 @@ def test_the_environment_says_which_limits_hold() -> None:
 
 def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     line = Line(LAPTOP)
-    monkeypatch.setattr("demo.server.queue.the_line", lambda: line)
-    monkeypatch.setattr("demo.server.queue.TELL_SECONDS", 0.01)
+    monkeypatch.setattr("demo.server.run_queue.the_line", lambda: line)
+    monkeypatch.setattr("demo.server.run_queue.TELL_SECONDS", 0.01)
     with gr.Blocks():
         site, box = Site(Visitors(), gr.State(Shown()), gr.Checkbox()), gr.HTML()
 
@@ -122,7 +123,7 @@ def test_a_run_whose_time_is_over_keeps_what_there_is(monkeypatch: pytest.Monkey
 
 
 def test_a_message_for_visitors_says_nothing_of_where_things_lie() -> None:
-    root = Path(__file__).parents[2]
+    root = ROOT
     said = f"text-target: config.json is missing in {root}/assets/models/text-target. {Path.home()}/x"
     assert for_visitors(said) == "text-target: config.json is missing in assets/models/text-target. x"
 

@@ -10,8 +10,8 @@ from unittest.mock import Mock
 
 import gradio as gr
 import pytest
-from support.checkpoints import write
-from support.parts import Parts
+from support.page_handlers import Parts
+from support.tiny_text_checkpoints import write
 
 from demo.components.add_checkpoint import local
 from demo.components.context import Site
@@ -20,8 +20,8 @@ from demo.server.sessions import Shown, Visitors
 from engines.__main__ import main
 from engines.models import catalog
 from engines.models.catalog import MODELS, at_hand, terms_of
+from engines.models.download import folder_of
 from engines.models.errors import ModelError
-from engines.models.fetching import folder_of
 
 
 def page() -> WatchPage:

@@ -7,16 +7,16 @@ from pathlib import Path
 import gradio as gr
 import pytest
 from support import handmade
-from support.film import film
-from support.parts import Parts
-from support.raster import decoded
+from support.page_handlers import Parts
+from support.toy_raster_runs import decoded
+from support.toy_videos import film
 
 from demo.components import grid as grid_panel
 from demo.components.grid import _heads, preview
 from demo.jobs.grid import Row, columns_of, fill, planned, rows_of
 from demo.jobs.run_selection import Entry, Tray, entries_of, entry_of
 from demo.jobs.series import Progress
-from engines.config import ConfigError
+from engines.settings import ConfigError
 from traces.schema import Trace
 
 RUN = decoded("scd", window=32)

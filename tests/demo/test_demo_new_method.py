@@ -1,25 +1,25 @@
 """A method that somebody adds by one line of the registry: the page shows it before anybody has described it."""
 
 import importlib.util
-from pathlib import Path
 from types import ModuleType
 
 import gradio as gr
 import pytest
-from support.raster import MODEL
+from support.toy_raster_runs import MODEL
 
 from demo.components import method_docs as methods_panel
 from demo.components.method_docs import described
 from demo.components.settings_form import own_settings
 from demo.jobs.live_run import LiveRuns
 from engines.methods import METHODS
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 from engines.testing.conformance import finish
 from traces import check
+from traces.files import ROOT
 from visualizers import supported
 
 QUESTION = "Maya has 3 boxes with 4 pens in each box. How many pens does Maya have?"
-EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "prompt_lookup.py"
+EXAMPLE = ROOT / "docs" / "examples" / "prompt_lookup.py"
 
 
 @pytest.fixture

@@ -8,15 +8,15 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from support.parts import Parts
-from support.raster import decoded
+from support.page_handlers import Parts
+from support.toy_raster_runs import decoded
 
 from demo.components.viewer import offered
 from demo.jobs.recordings import FOLDER, Pair, Recording, pairs
 from demo.jobs.tour import scenes
 from demo.pages.watch import begin_with
-from engines.config import make_config
 from engines.methods import METHODS
+from engines.settings import make_config
 from traces import Trace, read
 from traces.schema import Canvas, Fate
 

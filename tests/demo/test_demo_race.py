@@ -3,7 +3,6 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +10,10 @@ from playwright.sync_api import Browser, Page, expect
 from support.browser import SNAPSHOT, choose_raster, still, visit
 
 from traces import read
+from traces.files import ROOT
 from traces.schema import Fate
 
-FASTER = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture-same.json.gz"
+FASTER = ROOT / "assets" / "traces" / "scd-picture-same.json.gz"
 """Of the race of pictures, the run that is faster."""
 NOW = f"{SNAPSHOT}.now"
 COUNTS = "draftscopePlayers.viewer.stage.drawn.counts"

@@ -18,7 +18,7 @@ from demo.server import log
 from demo.server.sessions import Visitors
 from demo.server.startup import ServerError, read_port
 from engines.methods import METHODS
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 
 
 def said(folder: Path, gone: tuple[str, ...] = ()) -> tuple[int, list[str]]:

@@ -10,8 +10,8 @@ from statistics import fmean, stdev
 import gradio as gr
 import pytest
 from support import handmade
-from support.parts import Parts
-from support.raster import MODEL, decoded
+from support.page_handlers import Parts
+from support.toy_raster_runs import MODEL, decoded
 
 from analysis.groups import gathered
 from analysis.results import SweepError, read_results
@@ -26,9 +26,9 @@ from demo.jobs.run_selection import Tray, entry_of
 from demo.jobs.series import duration
 from demo.server.limits import Deadline
 from demo.server.sessions import Shown
-from engines.config import ConfigError, as_values, make_config
 from engines.methods import METHODS
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, as_values, make_config
 from traces.schema import Trace
 from visualizers import FIGURES
 

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from support.raster import decoded
+from support.toy_raster_runs import decoded
 
 from demo.serve import trace_answer
 from demo.server import middleware as requests

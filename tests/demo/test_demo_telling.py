@@ -12,7 +12,7 @@ import pytest
 import torch
 from support import handmade
 from support.handmade import make, step
-from support.raster import decoded
+from support.toy_raster_runs import decoded
 
 from analysis.break_even import acceptance_for, account
 from analysis.explain import outcome, why
@@ -26,14 +26,14 @@ from demo.jobs.recordings import FOLDER, listed, record, recordings
 from demo.pages.watch import EXAMPLES
 from demo.server.sessions import Shown, Visitors
 from engines.__main__ import main as engines_main
-from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
 from engines.runtime.environment import device_name
+from engines.settings import make_config
 from traces import read, write
 from traces.schema import Canvas, Milliseconds, Step, Trace
-from visualizers.bundle.words import command
+from visualizers.export_zip.words import command
 
 
 def facts(*traces: Trace) -> dict[str, tuple[str, str]]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import gradio as gr
 import pytest
 from support import handmade
-from support.parts import Parts
-from support.raster import decoded
+from support.page_handlers import Parts
+from support.toy_raster_runs import decoded
 
 from analysis.oracle import hindsight
 from demo.components.context import Update
@@ -20,9 +20,10 @@ from demo.jobs.run_selection import MOST, MOST_KEPT, Entry, Tray, entries_of, en
 from demo.pages.compare import ComparePage
 from demo.server.sessions import Shown
 from traces import dumps, read
+from traces.files import ROOT
 from traces.hardware import predict
 from traces.schema import Milliseconds, Trace
-from visualizers.bundle.words import command
+from visualizers.export_zip.words import command
 
 MINE = gr.Request(session_hash="mine")
 ORDINARY, SHORT, LONG = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
@@ -138,7 +139,7 @@ def test_the_table_has_seconds_computed_for_the_hardware_that_is_chosen(parts: P
     assert "Computed, not measured: H100, CUDA graphs, Lumina-mGPT 7B, batch 8." in table["more"]
     (_, row) = csv.DictReader(io.StringIO(table["files"]["runs.csv"]))
     assert float(row["seconds_computed_for_h100"]) == pytest.approx(computed[1])
-    patches = beside([read(Path(__file__).parents[2] / "assets/traces/continuous-patch.json.gz")], machine)
+    patches = beside([read(ROOT / "assets/traces/continuous-patch.json.gz")], machine)
     assert patches["more"].endswith("The steps of a diffusion head are left out, as Lumina-mGPT 7B has none.")
     assert "choose a larger device" in beside([ORDINARY], machine_of("T4,eager,Lumina-mGPT_7B,,900"))["more"]
     paths = page.site.visitor(MINE).keep([ORDINARY, SHORT], "").paths

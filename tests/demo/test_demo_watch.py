@@ -6,8 +6,8 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from support.parts import Parts
-from support.raster import MODEL
+from support.page_handlers import Parts
+from support.toy_raster_runs import MODEL
 
 from demo.components import settings_form as controls
 from demo.components.counterfactual import read_asked
@@ -15,12 +15,12 @@ from demo.components.settings_form import CUSTOM, DEFAULTS
 from demo.jobs.links import Address
 from demo.pages.watch import WatchPage
 from demo.server.sessions import Visitor, url
-from engines.config import ConfigError, make_config, settings
 from engines.methods import METHODS, SHARED
 from engines.models.bundled.tally import EXAMPLE, LINE, read
 from engines.models.catalog import offered
 from engines.models.errors import ModelError
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError, make_config, settings
 from traces import read as read_trace
 from traces.schema import Fate, Step
 

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 from support import handmade
 from support.browser import visit
-from support.film import film, plain_film
 from support.hostile import EVERY, RAN
+from support.toy_videos import film, plain_film
 
 from demo.app import build
 from demo.components.grid import preview

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 import torch
 from support import handmade
-from support.llamas import Letters, llama, noisy
+from support.tiny_llama import Letters, llama, noisy
 from transformers import AutoModelForCausalLM, AutoTokenizer, BatchEncoding
 
 import draftscope as ds
 from traces import Fate, Trace, check, read, state_after, states, write
 from traces.count_only import filled
+from traces.files import ROOT
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 PAGE = (DOCS / "python.md").read_text(encoding="utf-8")
 SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 NOTEBOOKS = sorted((DOCS / "examples").glob("*.ipynb"))
@@ -82,7 +83,6 @@ def test_a_notebook_is_sound_and_its_cells_run(path: Path, namespace: dict[str, 
     assert [name for name, value in namespace.items() if isinstance(value, ds.Trace)]
 
 
-ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "docs" / "examples"
 RECORDED = sorted((ROOT / "assets" / "traces").glob("*.json.gz")) + sorted((ROOT / "tests" / "data").rglob("*.json.gz"))
 NODE = shutil.which("node")

@@ -6,8 +6,8 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from support.checkpoints import write
-from support.llamas import Letters, greedy, llama, noisy
+from support.tiny_llama import Letters, greedy, llama, noisy
+from support.tiny_text_checkpoints import write
 
 import draftscope as ds
 from analysis.break_even import best_length
@@ -17,7 +17,7 @@ from demo.server.sessions import Shown, Visitors
 from draftscope.__main__ import main
 from draftscope.benching import Bench, read_prompts
 from draftscope.recommendations import opened_tradeoffs
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 from visualizers import SweepError
 
 TEXTS = ["59B5", "1234AB12"]

@@ -13,13 +13,13 @@ from support import handmade
 
 import draftscope as ds
 from draftscope.__main__ import main
-from engines import assets
+from engines import paths as assets
 from engines.models import catalog
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
 from traces import read, write
+from traces.files import ROOT
 
-ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PACKAGES = ("analysis", "cli", "draftscope", "engines", "traces", "visualizers")
 

@@ -6,7 +6,7 @@ from unittest.mock import Mock
 
 import pytest
 import torch
-from support.llamas import PROMPT, Letters, greedy, llama, noisy
+from support.tiny_llama import PROMPT, Letters, greedy, llama, noisy
 from transformers import GPT2Config, GPT2LMHeadModel
 
 import draftscope as ds

@@ -11,9 +11,9 @@ import torch
 from playwright.sync_api import Browser, Route, expect
 from support import handmade
 from support.browser import visit
-from support.checkpoints import network_of
 from support.hostile import HOSTILE, written
-from support.llamas import PROMPT, VOCABULARY, Letters, greedy, llama, noisy
+from support.tiny_llama import PROMPT, VOCABULARY, Letters, greedy, llama, noisy
+from support.tiny_text_checkpoints import network_of
 from transformers import BartConfig, BartForConditionalGeneration, LlamaModel, MambaConfig, MambaForCausalLM
 
 import draftscope as ds
@@ -25,7 +25,7 @@ from engines.methods.ar import decode as ordinary
 from engines.models.catalog import load_model
 from traces import check
 from visualizers import FigureError
-from visualizers.page import POLICY
+from visualizers.player_page import POLICY
 
 LENGTH = 32
 GREEDY = {"top_k": 1, "length": LENGTH}

@@ -6,14 +6,14 @@ from typing import Any
 
 import pytest
 import torch
-from support.language import END, MASK, TinyLM, tiny
-from support.running import WholeTexts, passes
+from support.passes import WholeTexts, passes
+from support.tiny_diffusion_lm import END, MASK, TinyLM, tiny
 
-from engines.config import make_config
 from engines.diffusion_lm import masks, unmasking
-from engines.diffusion_lm.sequence import Row, TextTask
+from engines.diffusion_lm.block_sequence import Row, TextTask
 from engines.methods import METHODS
 from engines.runtime.driver import Job, open_session, run_batch, sample_tokens
+from engines.settings import make_config
 from engines.testing.conformance import finish
 from traces import dumps, loads
 from traces.schema import Canvas, Fate

@@ -9,13 +9,13 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from engines.continuous import maximal
-from engines.continuous.bridges import Bridge, bridge
+from engines.continuous import maximal_coupling as maximal
 from engines.continuous.denoising import ContinuousSampling, along, go_on, walk
+from engines.continuous.gaussian_bridges import Bridge, bridge
 from engines.continuous.gaussians import Gaussians, plain, together
-from engines.continuous.request import Continuation, Denoised, Paths
-from engines.models.toy_field import ideal
-from engines.sampling.chance import Draw, SeededChance
+from engines.continuous.path_request import Continuation, Denoised, Paths
+from engines.models.toys.toy_field import ideal
+from engines.sampling.random_source import Draw, SeededChance
 
 CHANCE = SeededChance(5)
 MANY, FEW = 20_000, 4_000

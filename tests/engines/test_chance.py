@@ -5,7 +5,6 @@ import torch
 from scipy import stats
 from torch import Tensor
 
-from engines.sampling.chance import Draw, SeededChance
 from engines.sampling.coupling import (
     collision_gumbel,
     collision_independent,
@@ -14,6 +13,7 @@ from engines.sampling.coupling import (
     total_variation,
     verify,
 )
+from engines.sampling.random_source import Draw, SeededChance
 
 WHERE = torch.arange(200_000)
 

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-from support.checkpoints import LETTERS, MERGES
-from support.llamas import Letters, greedy, llama
+from support.tiny_llama import Letters, greedy, llama
+from support.tiny_text_checkpoints import LETTERS, MERGES
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 import draftscope as ds
-from engines.config import ConfigError
 from engines.models.catalog import at_hand
-from engines.models.fetching import folder_of
-from engines.models.lean import LeanCausalLM
+from engines.models.download import folder_of
+from engines.models.fast_decoder import LeanCausalLM
 from engines.models.loading import load
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError
 
 CHATML = (
     "{% if messages[0]['role'] != 'system' %}<|im_start|>system\nYou are a helpful assistant<|im_end|>\n{% endif %}"

@@ -20,6 +20,7 @@ from engines.sampling import coupling
 from engines.testing.conformance import CHECKS
 from traces import loads, read
 from traces.__main__ import main as show
+from traces.files import ROOT
 
 
 def test_run_writes_a_sound_trace_and_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,7 +95,7 @@ def test_a_list_loads_no_torch_and_says_what_the_modules_say() -> None:
 def test_an_interrupted_run_keeps_what_it_has(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engines.models.toy_raster import ToySession
+    from engines.models.toys.toy_raster import ToySession
 
     proper, calls = ToySession.logits, []
 
@@ -184,7 +185,6 @@ def test_what_cannot_be_checked_is_named(
     assert printed.out == ""
 
 
-ROOT = Path(__file__).parents[2]
 TOY = ["run", "ar", "--model", "toy-raster", "--prompt", ""]
 
 

@@ -11,18 +11,19 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.ar.request import Forward
-from engines.config import ConfigError, Setting, settings
-from engines.methods import METHODS, ar, blockwise, continuous, scd
+from engines.ar.probs_request import Forward
+from engines.methods import METHODS, ar, blockwise, scd
+from engines.methods import continuous_ar as continuous
 from engines.methods.method import Method, lossless
 from engines.methods.speculative import EAGLES
 from engines.protocol import Decision, Decoder
 from engines.runtime import driver, recorder
 from engines.sampling import coupling
-from engines.sampling.chance import Chance, Draw, SeededChance
+from engines.sampling.random_source import Chance, Draw, SeededChance
+from engines.settings import ConfigError, Setting, settings
+from engines.testing.case import claims, subject
 from engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, promises
-from engines.testing.proofs import proof
-from engines.testing.subject import claims, subject
+from engines.testing.exactness import proof
 from traces.replay import Replay
 from traces.schema import Step, Trace
 

@@ -8,22 +8,22 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.config import ConfigError, make_config
 from engines.continuous import rejection
+from engines.continuous.path_request import plane
 from engines.continuous.rejection import DensityRatio
-from engines.continuous.request import plane
 from engines.methods import METHODS, cspd
 from engines.methods.cspd import Config, decode
 from engines.models.errors import ModelError
-from engines.models.toy_field import MODELS, ToyField, load
-from engines.models.toy_raster import Weights
+from engines.models.toys.toy_field import MODELS, ToyField, load
+from engines.models.toys.toy_raster import Weights
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
 from engines.sampling import coupling
-from engines.sampling.chance import SeededChance
+from engines.sampling.random_source import SeededChance
+from engines.settings import ConfigError, make_config
 from engines.testing.conformance import finish
-from engines.testing.tables import SHAPE, Field, misfit
-from engines.testing.tables import SMALL as OTHER
-from engines.testing.tables import TARGET as CHAIN
+from engines.testing.toy_models import SHAPE, Field, misfit
+from engines.testing.toy_models import SMALL as OTHER
+from engines.testing.toy_models import TARGET as CHAIN
 from traces import dumps, loads
 from traces.schema import Fate, Step, Trace
 

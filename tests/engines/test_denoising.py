@@ -10,7 +10,7 @@ from torch import Tensor
 
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Schedule, respaced, step_distribution, walk
 from engines.continuous.flow import Flow, flow_at, of_flow
-from engines.continuous.mixture2d import (
+from engines.continuous.toy_mixture_2d import (
     CELLS,
     MODES,
     Mode,
@@ -22,8 +22,8 @@ from engines.continuous.mixture2d import (
     total_variation,
 )
 from engines.models.heads import ResidualHead
-from engines.models.toy_field import ideal
-from engines.sampling.chance import SeededChance
+from engines.models.toys.toy_field import ideal
+from engines.sampling.random_source import SeededChance
 from traces.schema import Canvas
 
 MEAN, STD = 0.4, 0.25

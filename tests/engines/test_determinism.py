@@ -8,7 +8,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from engines.runtime.driver import Job, run_batch
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 from engines.testing.conformance import finish, timeless
 from traces import dumps
 from traces.schema import Trace

@@ -7,22 +7,23 @@ from typing import Any
 
 import pytest
 import torch
-from support import drawing, elsewhere
-from support.checkpoints import job, write
+from support import fake_device as elsewhere
+from support import tiny_image_checkpoints as drawing
+from support.tiny_text_checkpoints import job, write
 from torch.utils._pytree import tree_leaves
 
 from benchmarks import continuous
 from engines.__main__ import main
-from engines.config import ConfigError
 from engines.methods import METHODS
 from engines.models import catalog, devices, loading, memory
 from engines.models.catalog import MODELS, default_model, load_model
+from engines.models.checkpoint_files import Source
 from engines.models.errors import ModelError
 from engines.models.memory import Needs, Room
-from engines.models.weights import Source
-from engines.runtime import estimate
+from engines.runtime import memory_estimate as estimate
 from engines.runtime.driver import Job, Run, open_session
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import ConfigError
 from traces import read
 
 PASSES = 6

@@ -11,27 +11,28 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from support import drawing
-from support.broken import Change, Evil, configured, refused, removed, weighted
-from support.drawing import CODES, SIDE
+from support import tiny_image_checkpoints as drawing
+from support.damaged_checkpoints import Change, Evil, configured, refused, removed, weighted
+from support.tiny_image_checkpoints import CODES, SIDE
 from torch import Tensor
 from torch.nn import functional as F
 
 from engines.__main__ import main
-from engines.ar.request import Forward
-from engines.config import ConfigError, make_config
+from engines.ar.probs_request import Forward
 from engines.continuous.flow import flow_at
-from engines.continuous.request import PathForward
+from engines.continuous.path_request import PathForward
 from engines.methods import METHODS
 from engines.models import loading
-from engines.models.checkpoints import chameleon, conversion, cosmos, emu3
-from engines.models.checkpoints.clip_model import pack
-from engines.models.checkpoints.mar import MAR, MARSize
-from engines.models.checkpoints.xar import CellSession
+from engines.models.checkpoint_files import Source
+from engines.models.checkpoints import conversion
+from engines.models.checkpoints.images import chameleon, cosmos, emu3
+from engines.models.checkpoints.images.mar import MAR, MARSize
+from engines.models.checkpoints.images.video_model import pack
+from engines.models.checkpoints.images.xar import CellSession
 from engines.models.errors import ModelError
-from engines.models.weights import Source
 from engines.runtime.driver import Job
 from engines.sampling.distributions import GuidedSampling, Sampling
+from engines.settings import ConfigError, make_config
 from engines.testing.conformance import finish
 from traces import dumps, loads, read
 from visualizers.picture import picture_of

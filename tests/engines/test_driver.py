@@ -6,19 +6,19 @@ from unittest.mock import patch
 
 import pytest
 import torch
-from support.running import passes
+from support.passes import passes
 from torch import Tensor
 
-from engines.models import toy_raster
 from engines.models.catalog import load_model
 from engines.models.sessions.block import BlockLayer
 from engines.models.sessions.causal import CacheLayer, SlotLayer
+from engines.models.toys import toy_raster
 from engines.protocol import Model
 from engines.runtime.driver import Job, RunningSequence, drive, open_session, run_batch, sample_tokens
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 from engines.sampling.distributions import to_probs
 from engines.testing.conformance import finish
-from engines.testing.tables import Table
+from engines.testing.toy_models import Table
 from traces.schema import Fate
 
 TOY = toy_raster.load()

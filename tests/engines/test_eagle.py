@@ -10,27 +10,27 @@ from typing import Any
 
 import pytest
 import torch
-from support.llamas import Letters, llama
-from support.running import passes
+from support.passes import passes
+from support.tiny_llama import Letters, llama
 from torch import Tensor
 from transformers import AutoModelForCausalLM
 
-from engines.config import settings
 from engines.methods import METHODS
 from engines.methods.speculative import EAGLES, Config
 from engines.models import catalog, eagle
-from engines.models import lean as lean_module
+from engines.models import fast_decoder as lean_module
 from engines.models.bundled import image
 from engines.models.catalog import at_hand, load_model
 from engines.models.checkpoints.causal_lm import CausalCheckpoint
+from engines.models.download import folder_of
 from engines.models.eagle import Eagle, EagleDrafter, EagleSize, LeanEagle
 from engines.models.errors import ModelError
-from engines.models.fetching import folder_of
 from engines.runtime.driver import Job, Run, open_session
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
+from engines.settings import settings
+from engines.testing.case import Subject, decoded
 from engines.testing.conformance import CHECKS, finish
 from engines.testing.enumeration import exact_distribution, largest_error
-from engines.testing.subject import Subject, decoded
 from traces import check
 from training.smollm2_eagle import STEPS, drafts, inherit
 

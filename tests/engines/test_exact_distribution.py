@@ -7,19 +7,19 @@ from dataclasses import replace
 import pytest
 import torch
 from scipy import stats
-from support.merging import exact_distribution
+from support.merged_enumeration import exact_distribution
 from torch import Tensor
 
 from engines.ar.jacobi_window import InitialDrafter, Window
-from engines.config import make_config
 from engines.methods import METHODS, scd
 from engines.protocol import Decoder
 from engines.runtime.driver import sample_tokens
-from engines.runtime.request import Request
-from engines.sampling.chance import Chance, Draw
+from engines.runtime.run_request import Request
+from engines.sampling.random_source import Chance, Draw
+from engines.settings import make_config
 from engines.testing import enumeration
 from engines.testing.enumeration import Enumerator, largest_error
-from engines.testing.tables import Table
+from engines.testing.toy_models import Table
 
 # Defects that let a draft keep too old a distribution show only from three drafts in flight on: a position must survive
 # two rounds to the right of a rejection, and the first round, out of a point mass, cancels exactly. Keep window >= 4.

@@ -5,19 +5,19 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from support.raster import decoded
-from support.running import ended, passes
+from support.passes import ended, passes
+from support.toy_raster_runs import decoded
 from torch import Tensor
 
-from benchmarks._runs import decode
+from benchmarks._timing import decode
 from engines.ar.jacobi_window import Initial, InitialDrafter, Window
-from engines.config import make_config
 from engines.methods import METHODS
 from engines.methods.gsd import Config, grouped
-from engines.models import toy_raster
+from engines.models.toys import toy_raster
 from engines.protocol import Task
 from engines.runtime.driver import Job
-from engines.sampling.chance import SeededChance
+from engines.sampling.random_source import SeededChance
+from engines.settings import make_config
 from traces.schema import Canvas, Fate, Trace
 
 TOY = toy_raster.load()

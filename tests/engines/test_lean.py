@@ -9,9 +9,9 @@ from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM,
 from transformers.cache_utils import Cache
 
 from engines.continuous.denoising import respaced
+from engines.models import fast_decoder as lean_module
 from engines.models import heads
-from engines.models import lean as lean_module
-from engines.models.lean import CachedLinear, HalfLinear, Lean, LeanCausalLM, Linear, PackedLinear, lean, packs
+from engines.models.fast_decoder import CachedLinear, HalfLinear, Lean, LeanCausalLM, Linear, PackedLinear, lean, packs
 from engines.models.sessions.causal import SlotCache, SlotLayer, Slots
 
 CLOSE, UNNORMED = {"atol": 2e-5, "rtol": 2e-5}, {"atol": 2e-4, "rtol": 1e-4}

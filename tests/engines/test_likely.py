@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from engines.__main__ import main
-from engines.ar.request import Forward
-from engines.config import ConfigError, make_config
+from engines.ar.probs_request import Forward
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.protocol import FATE_CODES, NO_ENTRY, Decision
 from engines.runtime import recorder
 from engines.runtime.driver import Job, Run, decode
 from engines.runtime.recorder import LIKELY, Pass, to_steps
+from engines.settings import ConfigError, make_config
 from traces import read
 from traces.schema import Call, Fate
 

@@ -5,11 +5,11 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support.language import tiny
-from support.running import passes
+from support.passes import passes
+from support.tiny_diffusion_lm import tiny
 
 from engines.runtime.driver import Job
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 from engines.testing.conformance import finish
 from traces.schema import Fate, Trace
 

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 import torch
 from diffusers import AutoencoderKL
-from support.running import passes
+from support.passes import passes
 from torch import Tensor
 
-from engines.config import ConfigError, make_config, settings
-from engines.continuous.request import PathForward
+from engines.continuous.path_request import PathForward
 from engines.methods import METHODS
-from engines.models.bundled.networks import TransformerSize
+from engines.models.bundled.image_networks import TransformerSize
 from engines.models.bundled.patch import (
     PREFIX,
     SIZES,
@@ -26,9 +25,10 @@ from engines.models.bundled.patch import (
     StudioPatch,
     condition_vectors,
 )
-from engines.models.checkpoints.mar import MAR, MARModel, MARSize
+from engines.models.checkpoints.images.mar import MAR, MARModel, MARSize
 from engines.models.sessions.denoising import _Rows
 from engines.runtime.driver import Job, RunningSequence, drive, make_trace, open_session
+from engines.settings import ConfigError, make_config, settings
 from traces import dumps, loads
 from traces.labels import is_ordinary, name_of
 from traces.schema import ModelCard, Trace

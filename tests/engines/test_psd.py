@@ -7,21 +7,22 @@ from typing import Any
 import pytest
 import torch
 from support.conditionals import Conditionals
-from support.language import tiny
-from support.running import ended, exchange
+from support.passes import ended, exchange
+from support.tiny_diffusion_lm import tiny
 
 from analysis.block_stats import decode_order
 from engines.__main__ import main
-from engines.config import make_config
-from engines.diffusion_lm import calibration, unmasking
-from engines.diffusion_lm.branches import ranked
+from engines.diffusion_lm import graph_calibration as calibration
+from engines.diffusion_lm import unmasking
+from engines.diffusion_lm.block_sequence import TextTask
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag, star
-from engines.diffusion_lm.sequence import TextTask
+from engines.diffusion_lm.draft_rows import ranked
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job
-from engines.runtime.request import Request
-from engines.sampling.chance import SeededChance
+from engines.runtime.run_request import Request
+from engines.sampling.random_source import SeededChance
+from engines.settings import make_config
 from engines.testing.conformance import finish
 from traces.schema import Canvas, Fate, ModelCard, Step, Trace
 

@@ -15,10 +15,10 @@ from engines.continuous import block_verification
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, along, go_on, noise_at, walk
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
+from engines.continuous.path_request import Paths
 from engines.continuous.rejection import DensityRatio, Ratio, accept, draw_replacements, tying
-from engines.continuous.request import Paths
-from engines.models.toy_field import ideal
-from engines.sampling.chance import Draw, SeededChance
+from engines.models.toys.toy_field import ideal
+from engines.sampling.random_source import Draw, SeededChance
 from traces.schema import Canvas
 
 COUNT = 60_000

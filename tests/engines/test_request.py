@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.raster import MODEL
+from support.toy_raster_runs import MODEL
 
 import draftscope as ds
 from demo.pages.api import refusal
 from engines.__main__ import main
-from engines.config import ConfigError
 from engines.methods import METHODS
 from engines.models.catalog import load_model
-from engines.runtime.request import Request
-from engines.sampling.chance import LARGEST_SEED, read_seed
+from engines.runtime.run_request import Request
+from engines.sampling.random_source import LARGEST_SEED, read_seed
+from engines.settings import ConfigError
 
 
 def test_names_become_a_job_with_defaults() -> None:

@@ -8,22 +8,22 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support.language import END, MASK, TinyLM, text, tiny
-from support.running import ended, exchange
+from support.passes import ended, exchange
+from support.tiny_diffusion_lm import END, MASK, TinyLM, text, tiny
 from torch import Tensor
 
 from analysis.block_stats import decisions
-from engines.config import make_config
 from engines.diffusion_lm import masks, routing, s2d2_layouts
-from engines.diffusion_lm.sequence import Layout, Row, TextTask
+from engines.diffusion_lm.block_sequence import Layout, Row, TextTask
 from engines.methods import METHODS
 from engines.methods.s2d2 import Config, decode
 from engines.runtime.driver import Job, Run, open_session
-from engines.runtime.request import Request
-from engines.sampling.chance import Draw, SeededChance
+from engines.runtime.run_request import Request
+from engines.sampling.random_source import Draw, SeededChance
+from engines.settings import make_config
 from engines.testing.conformance import finish
 from engines.testing.enumeration import exact_distribution, variation
-from engines.testing.tables import Depth
+from engines.testing.toy_models import Depth
 from traces import dumps, loads
 from traces.schema import Fate
 

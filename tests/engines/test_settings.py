@@ -6,14 +6,15 @@ from typing import Any
 import pytest
 import torch
 
-from engines.config import ConfigError, as_values, make_config, settings
 from engines.methods import METHODS, scd
 from engines.methods.scd import Config
 from engines.models.bundled.prompts import PROMPTS, Prompt, PromptError, parse_prompt
-from engines.sampling import chance, coupling, distributions
-from engines.sampling.chance import Draw, SeededChance
+from engines.sampling import coupling, distributions
+from engines.sampling import random_source as chance
 from engines.sampling.coupling import redraw, residual
 from engines.sampling.distributions import GuidedSampling, Sampling, to_probs, truncate_mass
+from engines.sampling.random_source import Draw, SeededChance
+from engines.settings import ConfigError, as_values, make_config, settings
 
 DEEP: Any = json.loads("[" * 900 + "]" * 900)
 """Too deep for repr."""

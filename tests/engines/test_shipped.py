@@ -13,26 +13,26 @@ from unittest.mock import Mock
 import gguf
 import pytest
 import torch
-from support.checkpoints import LETTERS, MERGES, TEMPLATE, network_of
-from support.llamas import greedy
+from support.tiny_llama import greedy
+from support.tiny_text_checkpoints import LETTERS, MERGES, TEMPLATE, network_of
 
 import draftscope as ds
-from benchmarks._pictures import as_asked
+from benchmarks._image_quality import as_asked
 from engines.__main__ import main
-from engines.ar.request import Forward
-from engines.models import fetching
+from engines.ar.probs_request import Forward
+from engines.models import download as fetching
 from engines.models.bundled import image, language
 from engines.models.bundled import prompts as studio
 from engines.models.catalog import MODELS, at_hand, default_model, drafter_of, load_model, models_for
+from engines.models.checkpoint_files import Source, other_hashes, sampled, sha256, weight_hashes
 from engines.models.checkpoints import gguf_file
-from engines.models.checkpoints.table import Example, Fetched
+from engines.models.checkpoints.families import Example, Fetched
 from engines.models.errors import ModelError
-from engines.models.weights import Source, other_hashes, sampled, sha256, weight_hashes
 from engines.runtime.driver import sample_tokens
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 from engines.testing.conformance import finish
 from traces import dumps, loads
-from training.loop import with_reads
+from training.trainer import with_reads
 
 NAME = "text-draft"
 Damage = Callable[[Path], object]
@@ -103,9 +103,9 @@ def test_a_large_file_of_a_checkpoint_is_sampled_and_says_so(tmp_path: Path, mon
     source, file = Source("mine", tmp_path, "Fetch it."), tmp_path / "model.safetensors"
     assert weight_hashes(source) == {"model.safetensors": sha256(file)}
     assert other_hashes(source) == {"config.json": sha256(tmp_path / "config.json")}
-    monkeypatch.setattr("engines.models.weights._WHOLE_BYTES", 1000)
-    monkeypatch.setattr("engines.models.weights._SAMPLE_EVERY", 2**20)
-    monkeypatch.setattr("engines.models.weights._SAMPLE_BYTES", 2**10)
+    monkeypatch.setattr("engines.models.checkpoint_files._WHOLE_BYTES", 1000)
+    monkeypatch.setattr("engines.models.checkpoint_files._SAMPLE_EVERY", 2**20)
+    monkeypatch.setattr("engines.models.checkpoint_files._SAMPLE_BYTES", 2**10)
     (name, digest), *none = weight_hashes(source).items()
     assert (name, none) == ("model.safetensors (samples)", []) and digest == sampled(file) != sha256(file)
     data = bytearray(file.read_bytes())

@@ -7,19 +7,19 @@ from typing import Any, cast
 import pytest
 import torch
 from support.conditionals import Conditionals, sequential
-from support.language import END, TinyLM, tiny
+from support.tiny_diffusion_lm import END, TinyLM, tiny
 from torch import Tensor
 
-from engines.config import make_config
-from engines.diffusion_lm.sequence import Row, TextTask
+from engines.diffusion_lm.block_sequence import Row, TextTask
 from engines.methods import METHODS
 from engines.methods.simsd import ANY_ORDER, LAYOUTS, Config, Drafts
 from engines.protocol import Decoder
 from engines.runtime.driver import Job
-from engines.sampling.chance import Chance
+from engines.sampling.random_source import Chance
+from engines.settings import make_config
 from engines.testing.conformance import finish
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
-from engines.testing.tables import Depth
+from engines.testing.toy_models import Depth
 from traces import dumps, loads
 from traces.replay import states
 from traces.schema import Fate

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 import torch
-from support.language import tiny
-from support.raster import decoded
-from support.running import passes
+from support.passes import passes
+from support.tiny_diffusion_lm import tiny
+from support.toy_raster_runs import decoded
 from torch import Tensor
 
-from engines.ar.request import Forward
-from engines.config import ConfigError, make_config
+from engines.ar.probs_request import Forward
 from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model
 from engines.runtime.driver import Job, Run
+from engines.settings import ConfigError, make_config
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
-from engines.testing.tables import Table
+from engines.testing.toy_models import Table
 from traces import Fate, check
 from traces.replay import state_after
 

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support import checkpoints
-from support.checkpoints import Memory, job, write
-from support.running import passes
+from support import tiny_text_checkpoints as checkpoints
+from support.passes import passes
+from support.tiny_text_checkpoints import Memory, job, write
 from torch import Tensor
 
-from engines.diffusion_lm.request import BlockForward
+from engines.diffusion_lm.block_request import BlockForward
 from engines.models import loading
 from engines.runtime.driver import Job, Run
 from traces.schema import Fate

@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from support.language import MASK, TinyLM, text, tiny
-from support.released import Released
-from support.running import passes
+from support.passes import passes
+from support.reference_decoding import Released
+from support.tiny_diffusion_lm import MASK, TinyLM, text, tiny
 
-from engines.diffusion_lm.sequence import Row, TextTask
+from engines.diffusion_lm.block_sequence import Row, TextTask
 from engines.runtime.driver import Job
-from engines.runtime.request import Request
+from engines.runtime.run_request import Request
 from engines.testing.conformance import finish
 from traces.schema import Fate
 

@@ -10,9 +10,11 @@ from typing import Any, cast
 
 import pytest
 import torch
-from support import checkpoints, elsewhere
-from support.broken import Change, configured, refused, removed, weighted
-from support.checkpoints import (
+from support import fake_device as elsewhere
+from support import tiny_text_checkpoints as checkpoints
+from support.damaged_checkpoints import Change, configured, refused, removed, weighted
+from support.reference_decoding import Released
+from support.tiny_text_checkpoints import (
     CAUSAL,
     DIFFUSION,
     NETWORKS,
@@ -25,19 +27,18 @@ from support.checkpoints import (
     write,
     write_json,
 )
-from support.released import Released
 from tokenizers import Tokenizer
 
 from engines.__main__ import main
-from engines.diffusion_lm.sequence import TextTask
+from engines.diffusion_lm.block_sequence import TextTask
 from engines.methods import METHODS
 from engines.models import catalog, loading
 from engines.models.catalog import MODELS, VARIABLE, drafter_of, load_model, offer_folders, open_model
+from engines.models.checkpoint_files import sha256
 from engines.models.checkpoints import diffusion_lm
-from engines.models.checkpoints.table import CHECKPOINTS, COSMOS
+from engines.models.checkpoints.families import CHECKPOINTS, COSMOS
 from engines.models.errors import ModelError
 from engines.models.loading import load
-from engines.models.weights import sha256
 from engines.runtime.driver import Job, Run, open_session, run_batch
 from traces import read
 

@@ -13,15 +13,15 @@ import pytest
 import torch
 from PIL import Image
 
-from engines.ar.request import Forward
-from engines.config import ConfigError
-from engines.models import clip_files as video_clips
+from engines.ar.probs_request import Forward
+from engines.models import video_files as video_clips
 from engines.models.bundled import video
-from engines.models.bundled.networks import CODES, GRID, SIZE
+from engines.models.bundled.image_networks import CODES, GRID, SIZE
 from engines.models.bundled.video import FRAMES, GIVEN, GIVEN_FRAMES, LENGTH
-from engines.models.checkpoints.clip_model import pack
-from engines.runtime.request import Request
+from engines.models.checkpoints.images.video_model import pack
+from engines.runtime.run_request import Request
 from engines.sampling.distributions import Sampling
+from engines.settings import ConfigError
 from engines.testing.conformance import finish
 from traces import dumps, loads
 from traces.schema import Trace

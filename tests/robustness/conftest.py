@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import orjson
 import pytest
-from support.apps import served
+from support.app_process import served
 
 SECRET = "draftscope-secret-that-nobody-may-read"
 """Stands in a file and in the environment of the app; no answer may hold it."""

@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from robustness.strategies import as_json, changed, damaged, examples, names_field, one_line
-from support import checkpoints, drawing
+from support import tiny_image_checkpoints as drawing
+from support import tiny_text_checkpoints as checkpoints
 
-from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.errors import ModelError
 from engines.models.loading import load
 from engines.runtime.driver import Job, Run
+from engines.settings import make_config
 
 METHOD = {"diffusion-lm": "blockwise", "discrete-ar": "ar", "continuous-ar": "continuous"}
 FEW = {"diffusion-lm": {"length": 8}, "discrete-ar": {}, "continuous-ar": {"steps": 2, "last": 100}}

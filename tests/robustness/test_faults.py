@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from robustness.strategies import FULL
 
-ROOT = Path(__file__).parents[2]
+from traces.files import ROOT
+
 ASSETS = ROOT / "assets"
 TRACE = str(ASSETS / "traces" / "ar-juice.json.gz")
 RESULTS = ROOT / "benchmarks" / "results"

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from robustness.conftest import SECRET, App
 from robustness.strategies import TEXTS, as_json, changed, damaged, examples, nested, odd
 
+from traces.files import ROOT
+
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
-ROOT = Path(__file__).parents[2]
 PATIENCE_SECONDS = 60.0
 """For an answer: a run or a drawing may be waited for."""
 STREAM_SECONDS = 0.1

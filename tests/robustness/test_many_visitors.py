@@ -5,18 +5,18 @@ import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import pytest
 from gradio_client import Client, handle_file
 from robustness.strategies import FULL
-from support.apps import served
+from support.app_process import served
 
 from benchmarks.app import resident_megabytes
+from traces.files import ROOT
 
-TRACE = Path(__file__).parents[2] / "assets" / "traces" / "ar-juice.json.gz"
+TRACE = ROOT / "assets" / "traces" / "ar-juice.json.gz"
 VISITORS, RUNS, ROUNDS = (50, 200, 3) if FULL else (3, 6, 1)
 SEEDS = 10
 """Different runs of a method; the same run has to give the same answer to everybody."""

@@ -29,16 +29,17 @@ from analysis.results import SweepError, read_results
 from benchmarks._rows import Rows
 from demo.components.settings_form import read_config
 from demo.jobs.links import fragment_of, read_address
-from engines.config import ConfigError, settings
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
-from engines.sampling.chance import read_seed
+from engines.sampling.random_source import read_seed
+from engines.settings import ConfigError, settings
+from traces.files import ROOT
 from visualizers import SWEEP_FIGURES, SweepView
 
 pytestmark = pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisWarning")
-RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
+RESULTS = ROOT / "benchmarks" / "results"
 QUICKEST = {"discrete-ar": "toy-raster", "continuous-ar": "toy-field", "diffusion-lm": "text-target"}
 """Family -> the quickest model of it."""
 SETTINGS = {name: settings(method.config) for name, method in METHODS.items()}

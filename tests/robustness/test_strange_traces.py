@@ -21,13 +21,14 @@ from analysis.summary_text import at_a_glance
 from demo.pages.api import validate
 from draftscope.trace import displayable
 from traces import Trace, TraceError, dumps, loads, read, replay, stats, summarise
+from traces.files import ROOT
 from traces.limits import CALL_COUNT, MEASURE, MILLISECONDS, WHOLE
 from visualizers import supported
-from visualizers.page import standalone
-from visualizers.sheet import section
+from visualizers.figure_page import section
+from visualizers.player_page import standalone
 
 pytestmark = pytest.mark.filterwarnings("ignore::traces.TraceWarning", "ignore::hypothesis.errors.HypothesisWarning")
-FILES = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("*.json.gz"))
+FILES = sorted((ROOT / "assets" / "traces").glob("*.json.gz"))
 COLUMNS = ("p", "q", "accept_prob", "coin", "top", "likely", "paths", "graph", "mask", "signals")
 """Without `row`, which says apart what two sequences have at one position: such a trace is refused."""
 PAGE_SECONDS = 30.0

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from engines.config import make_config
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.runtime.driver import Job
+from engines.settings import make_config
 from engines.testing.conformance import finish
 from traces.schema import Trace
 

@@ -7,10 +7,10 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from engines.diffusion_lm.request import BlockForward
-from engines.diffusion_lm.sequence import TextTask
+from engines.diffusion_lm.block_request import BlockForward
+from engines.diffusion_lm.block_sequence import TextTask
 from engines.testing.enumeration import Distribution
-from engines.testing.tables import NO_END
+from engines.testing.toy_models import NO_END
 from traces.schema import Canvas
 
 State = tuple[int, ...]

@@ -6,7 +6,7 @@ from typing import Any
 
 from PIL import Image
 
-from engines.models.pictures import as_uri
+from engines.models.image_rendering import as_uri
 from traces.replay import canvas_size, replayed
 from traces.schema import (
     VERSION,

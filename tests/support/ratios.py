@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks import _by_hand
-from benchmarks._by_hand import Case, FixedLogits, verified, verified_plainly
-from benchmarks._runs import decode, job, prompts
-from benchmarks.lean import ratios, turns
-from engines.models.bundled.networks import Transformer
+from benchmarks import _reference_loops as _by_hand
+from benchmarks._reference_loops import Case, FixedLogits, verified, verified_plainly
+from benchmarks._timing import decode, job, prompts
+from benchmarks.overhead import ratios, turns
+from engines.models.bundled.image_networks import Transformer
 from engines.models.catalog import load_model
 from traces.labels import COUPLINGS
 

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 from support.handmade import make, step
-from support.speculation import Plan, speculated
+from support.psd_runs import Plan, speculated
 
 from analysis.oracle import Choice, hindsight
 from analysis.prediction import contributions, forecasts, foresight, rank_sequences
 from traces import read
+from traces.files import ROOT
 from traces.schema import Canvas, Fate, Step
 from visualizers import FIGURES
 
@@ -68,7 +69,7 @@ def test_a_pass_is_shared_out_over_the_bins_it_spans() -> None:
 
 
 TEXT = Canvas(kind="text", shape=(6,))
-RECORDED = Path(__file__).parents[2] / "assets" / "traces"
+RECORDED = ROOT / "assets" / "traces"
 
 
 def choices(*steps: Step, **config: object) -> tuple[str, str, tuple[Choice, ...]]:

@@ -11,17 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.raster import jacobi, ordinary
+from support.toy_raster_runs import jacobi, ordinary
 
 import draftscope as ds
 from analysis.speedup_model import MOST_DRAFTS, Plan
-from benchmarks import calibrated
+from benchmarks import calibration_error as calibrated
 from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
 from benchmarks.hardware import computed as computed_speed_ups
-from draftscope import calibrating
+from draftscope import calibration as calibrating
 from draftscope.__main__ import main
 from engines.models.catalog import load_model
 from traces import Trace, read
+from traces.files import ROOT
 from traces.hardware import (
     DEVICES,
     ENGINES,
@@ -36,7 +37,7 @@ from traces.hardware import (
     read_machine,
 )
 
-RUN = Path(__file__).parents[2] / "assets" / "traces" / "scd-picture.json.gz"
+RUN = ROOT / "assets" / "traces" / "scd-picture.json.gz"
 PATCHES = RUN.with_name("cspd-patch.json.gz")
 PUBLISHED = [*map(computed_speed_ups, TABLES), cspd_pairs()]  # the last of continuous tokens, in every batch
 H100, EAGER, GRAPHS = DEVICES["H100"], ENGINES["eager"], ENGINES["CUDA graphs"]

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from support import handmade
-from support.raster import jacobi
+from support.toy_raster_runs import jacobi
 
-from engines.config import ConfigError, make_config
 from engines.methods import METHODS
+from engines.settings import ConfigError, make_config
 from traces import Fate, Trace, TraceError, check, dumps, limits, loads
 from traces import explanations as rules
 from traces.schema import Frame, Mask, Milliseconds, Node, PathPair, Rule

@@ -19,11 +19,12 @@ from draftscope import __main__ as draftscope
 from draftscope.trace import displayable
 from traces import Trace, dumps, read, write
 from traces.__main__ import main
+from traces.files import ROOT
 from traces.json_schema import json_schema
 from traces.perfetto import events
 from traces.schema import VERSION
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = ROOT / "docs"
 VALIDATOR = Draft202012Validator(json_schema())
 
 
@@ -105,7 +106,7 @@ PARTS = {"displayTimeUnit": {"enum": ["ms", "ns"]}, "otherData": _OBJECT, "trace
 SCHEMA = Draft202012Validator(
     {**_OBJECT, "required": ["traceEvents"], "properties": PARTS, "additionalProperties": False}
 )
-RECORDED = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("s*-boot.json.gz"))
+RECORDED = sorted((ROOT / "assets" / "traces").glob("s*-boot.json.gz"))
 
 
 def of(made: dict[str, Any], ph: str, cat: str = "") -> Sequence[dict[str, Any]]:

@@ -10,7 +10,7 @@ from support.handmade import coarse
 from traces import Fate, check, dumps, filled, loads, outcomes, read, state_after, states
 from traces.replay import PENDING
 from visualizers import supported
-from visualizers.page import standalone
+from visualizers.player_page import standalone
 
 OLD = sorted((Path(__file__).parents[1] / "data" / "traces").glob("*.json.gz"))
 

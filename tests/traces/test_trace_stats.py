@@ -19,6 +19,7 @@ from analysis.results import SweepError, read_rows
 from analysis.summary_text import at_a_glance
 from analysis.tradeoffs import Drafting, Tradeoff, best, frontier, predicted
 from traces import Step, Trace, read, stats
+from traces.files import ROOT
 from traces.schema import Call, Fate, Milliseconds, Node
 from traces.stats import evaluated_drafts
 from visualizers import FIGURES
@@ -235,7 +236,7 @@ class TestJudged:
         assert second.errors["agrees"] == pytest.approx(0.5)
 
 
-RECORDINGS = sorted((Path(__file__).parents[2] / "assets" / "traces").glob("*.json.gz"))
+RECORDINGS = sorted((ROOT / "assets" / "traces").glob("*.json.gz"))
 
 
 def judged(*passes: tuple[int, int]) -> Trace:

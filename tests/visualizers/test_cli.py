@@ -16,16 +16,16 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from support.browser import chromium, executable, visit
-from support.raster import jacobi, ordinary
+from support.toy_raster_runs import jacobi, ordinary
 
-import visualizers.bundle as bundle
+import visualizers.export_zip as bundle
 from traces import loads
 from traces.io import write
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES, FigureError
 from visualizers.__main__ import main
-from visualizers.bundle import PRESETS, BundleError, Options, stem, write_zip
-from visualizers.bundle.table import as_csv
 from visualizers.export import Print
+from visualizers.export_zip import PRESETS, BundleError, Options, stem, write_zip
+from visualizers.export_zip.table import as_csv
 
 
 @pytest.fixture(scope="module")

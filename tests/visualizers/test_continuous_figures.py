@@ -9,10 +9,10 @@ from support.handmade import ALL
 from traces.schema import Fate, Trace
 from traces.stats import summarise
 from visualizers import FIGURES
+from visualizers.figures.acceptance import FEWEST, PARTS
 from visualizers.figures.bias import Bias, Density, bias_figure
-from visualizers.figures.judging import LOWEST, first_drafts
-from visualizers.figures.rates import FEWEST, PARTS
 from visualizers.figures.sweeps import acceptances, swept, tries
+from visualizers.figures.verification import LOWEST, first_drafts
 
 RUN = ALL["cspd"]()
 

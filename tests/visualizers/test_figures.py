@@ -10,21 +10,21 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
-from support.film import film
 from support.handmade import ALL, coarse
-from support.raster import decoded, jacobi, ordinary
-from support.speculation import Plan, speculated
+from support.psd_runs import Plan, speculated
+from support.toy_raster_runs import decoded, jacobi, ordinary
+from support.toy_videos import film
 
 from traces import loads, stats
 from traces.measures import MEASURES
 from traces.replay import state_after
 from traces.schema import Fate, Trace
 from visualizers import FIGURES, FigureError, supported
-from visualizers.bundle.widths import narrowed
+from visualizers.export_zip.widths import narrowed
 from visualizers.figure import labels
 from visualizers.figures.canvas import halfway
 from visualizers.figures.collisions import FEWEST_AT_AN_AGE, LOOKS, shares
-from visualizers.figures.timeline import FATE_ORDER, churn
+from visualizers.figures.token_churn import FATE_ORDER, churn
 from visualizers.picture import cells, compose, picture_of
 from visualizers.wrapping import panels
 

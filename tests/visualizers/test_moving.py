@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
-from support.film import EACH, film
 from support.handmade import ALL
 from support.hostile import written
-from support.raster import jacobi, ordinary
+from support.toy_raster_runs import jacobi, ordinary
+from support.toy_videos import EACH, film
 
 from traces import read, states
 from traces.hardware import predict, read_machine
 from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
-from visualizers.moving import Film, Look, MovingError, fitting, moments, write_clip, write_moving
-from visualizers.moving.frames import _word, ascii_text, fitted_text, positions_of
+from visualizers.animation import Film, Look, MovingError, fitting, moments, write_clip, write_moving
+from visualizers.animation.frames import _word, ascii_text, fitted_text, positions_of
 from visualizers.palette import DARK, LIGHT, MARKS
 from visualizers.picture import picture_of
 
@@ -176,7 +176,7 @@ def test_what_has_no_room_or_cannot_be_read_is_refused(tmp_path: Path, monkeypat
     for trace, problem in ((flat, "a canvas of 1 x 60000"), (text, "a text of 60000")):
         with pytest.raises(MovingError, match=f"{problem} tokens does not fit"):
             Film([trace], SMALL)
-    monkeypatch.setattr("visualizers.moving.MOST_PIXELS", 100_000)
+    monkeypatch.setattr("visualizers.animation.MOST_PIXELS", 100_000)
     with pytest.raises(MovingError, match="pixels in all: choose a smaller width"):
         write_moving([RUN], tmp_path / "run.gif", SMALL)
     assert list(tmp_path.iterdir()) == []
@@ -194,7 +194,7 @@ def test_an_old_file_stays_when_drawing_fails(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(ZeroDivisionError):
         write_moving([RUN], target, SMALL, report=lambda done, frames: print(1 / (3 - done)))
-    monkeypatch.setattr("visualizers.moving.MOST_BYTES", 1000)
+    monkeypatch.setattr("visualizers.animation.MOST_BYTES", 1000)
     with pytest.raises(MovingError, match="choose a smaller width"):
         write_moving([RUN], target, SMALL)
     assert target.read_bytes() == b"before" and list(tmp_path.iterdir()) == [target]

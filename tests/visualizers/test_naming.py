@@ -3,20 +3,20 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 from playwright.sync_api import Page
 from support import handmade
-from support.playing import harness, plain, settle
-from support.raster import decoded
+from support.player_page import harness, plain, settle
+from support.toy_raster_runs import decoded
 
-from engines.config import as_values, settings
 from engines.methods import METHODS, SHARED, ordinary
+from engines.settings import as_values, settings
 from traces import read
+from traces.files import ROOT
 from traces.labels import ORDINARY, is_ordinary, labels, name_for, name_of
 from visualizers import FIGURES, SWEEP_FIGURES, player
 
-RECORDED = Path(__file__).parents[2] / "assets" / "traces"
+RECORDED = ROOT / "assets" / "traces"
 USUAL, SHORT, LONG = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
 TEXT = replace(handmade.s2d2(), method="blockwise", variant="", config={"block": "1"})
 

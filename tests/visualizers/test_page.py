@@ -5,14 +5,14 @@ import re
 
 import pytest
 from support.hostile import HOSTILE, written
-from support.raster import jacobi
+from support.toy_raster_runs import jacobi
 
 from traces.io import loads
 from traces.measures import MEASURES
 from traces.schema import FATES
 from visualizers import player
-from visualizers.page import standalone
 from visualizers.palette import DARK, LIGHT, MARKS, contrast, ink
+from visualizers.player_page import standalone
 
 
 def test_the_page_holds_the_traces_as_they_are_and_refers_to_nothing_outside() -> None:

@@ -8,16 +8,16 @@ from math import sqrt
 import pytest
 from PIL import Image
 from support import handmade
-from support.film import film
 from support.handmade import ALL, make, step
-from support.raster import decoded, jacobi, ordinary
+from support.toy_raster_runs import decoded, jacobi, ordinary
+from support.toy_videos import film
 
 from traces.schema import Canvas, Trace
 from traces.stats import Tally
 from traces.video import frame_ends, frame_names, kept_by_change
 from visualizers import FIGURES
+from visualizers.figures.acceptance import BINS, PlaceTally, by_detail, correlation, local_detail
 from visualizers.figures.canvas import verdicts
-from visualizers.figures.rates import BINS, PlaceTally, by_detail, correlation, local_detail
 from visualizers.picture import data_url, picture_of
 
 ORDINARY, RUN = ordinary(4, 4), jacobi(4, 4, 6)

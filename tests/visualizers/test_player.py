@@ -3,23 +3,23 @@
 import gzip
 from dataclasses import replace
 from itertools import accumulate
-from pathlib import Path
 
 import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 from support import handmade
 from support.hostile import HOSTILE, written
-from support.playing import go, harness, pixels, plain, push, settle, show, snapshot, start
-from support.raster import jacobi, ordinary, tile_color
+from support.player_page import go, harness, pixels, plain, push, settle, show, snapshot, start
+from support.toy_raster_runs import jacobi, ordinary, tile_color
 
+from traces.files import ROOT
 from traces.hardware import predict, read_machine
 from traces.io import dumps, read
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Frame, Legend, Trace
 from visualizers.picture import data_url
 
-TRACES = Path(__file__).parents[2] / "assets" / "traces"
+TRACES = ROOT / "assets" / "traces"
 
 
 def cell_colors(canvas: Locator, position: int, columns: int = 12) -> set[tuple[int, int, int]]:

@@ -3,7 +3,6 @@
 import re
 from io import BytesIO
 from itertools import accumulate, combinations
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,16 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 from support.browser import accessible
-from support.playing import go, settle
+from support.player_page import go, settle
 
 from traces import read
+from traces.files import ROOT
 from traces.replay import state_after
 from traces.schema import Fate, Step, Trace
 from traces.stats import cost_by_role, draft_forwards
-from visualizers.page import standalone
+from visualizers.player_page import standalone
 
-FOLDER = Path(__file__).parents[2] / "assets" / "traces"
+FOLDER = ROOT / "assets" / "traces"
 SPECULATIVE, ORDINARY = (FOLDER / f"{name}.json.gz" for name in ("speculative-smollm2", "ar-smollm2"))
 EVERY_FAMILY = (
     *("speculative-smollm2", "tally-ordinary", "tally-confidence", "tally-s2d2", "text-editing", "text-psd"),

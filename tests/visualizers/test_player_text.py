@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 from support.blocks import PROMPT, Blocks, diffusion, s2d2, simsd
 from support.handmade import make, step
-from support.playing import chips, every_view, go, harness, pixels, plain, settle, show, snapshot, stage
-from support.speculation import speculated
+from support.player_page import chips, every_view, go, harness, pixels, plain, settle, show, snapshot, stage
+from support.psd_runs import speculated
 
 from demo.jobs.recordings import answers_to
 from traces.replay import PENDING, state_after

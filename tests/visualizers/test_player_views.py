@@ -8,16 +8,16 @@ from playwright.sync_api import Browser, Page, expect
 from support import handmade
 from support.blocks import diffusion, s2d2, simsd
 from support.browser import accessible, still, visit
-from support.film import EACH, film, plain_film
 from support.hostile import written
-from support.playing import every_view, go, pixels, push, settle, show, snapshot, start
-from support.raster import jacobi, ordinary, tile_color
-from support.speculation import Plan, speculated
+from support.player_page import every_view, go, pixels, push, settle, show, snapshot, start
+from support.psd_runs import Plan, speculated
+from support.toy_raster_runs import jacobi, ordinary, tile_color
+from support.toy_videos import EACH, film, plain_film
 
 from traces import Trace, loads
 from traces.replay import states
 from traces.schema import Legend
-from visualizers.page import standalone
+from visualizers.player_page import standalone
 
 VIEWS: dict[str, tuple[Callable[[], Trace], Callable[[], Trace]]] = {
     "text": (diffusion, jacobi),

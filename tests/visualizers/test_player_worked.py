@@ -1,20 +1,19 @@
 """The worked-out step in a browser: a verdict with its own numbers, and what another coin would have done."""
 
-from pathlib import Path
-
 import pytest
 from playwright.sync_api import Page, expect
 from support import handmade
 from support.browser import accessible
 from support.hostile import HOSTILE
-from support.playing import harness, plain, settle, stage
-from support.raster import ordinary
+from support.player_page import harness, plain, settle, stage
+from support.toy_raster_runs import ordinary
 
 from traces import read
+from traces.files import ROOT
 from traces.schema import Canvas, Fate, Rule, Trace
-from visualizers.page import standalone
+from visualizers.player_page import standalone
 
-FOLDER = Path(__file__).parents[2] / "assets" / "traces"
+FOLDER = ROOT / "assets" / "traces"
 RATIO = "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
 
 

@@ -12,8 +12,8 @@ from support.results import row, sweep
 from analysis.groups import SPEEDS, gathered, records, speeds
 from analysis.tradeoffs import on_frontier
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results, read_rows
-from visualizers.boxes import place_labels
 from visualizers.figures.sweep_results import curves, swept
+from visualizers.label_layout import place_labels
 from visualizers.tables import as_csv, as_latex, as_markdown
 
 ROWS = read_rows(sweep())

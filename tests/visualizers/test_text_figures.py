@@ -6,7 +6,7 @@ from statistics import fmean
 
 import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
-from support.speculation import Plan, speculated
+from support.psd_runs import Plan, speculated
 
 from analysis.block_stats import by_draft_step, decisions, decode_order, estimator_errors, global_ar_ness, local_ar_ness
 from analysis.prediction import contributions, foresight

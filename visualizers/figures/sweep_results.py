@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 from analysis.groups import SPEEDS, Group, baseline_of, canonical, gathered, speeds, varied
 from analysis.results import ResultRow, SweepError
 from analysis.tradeoffs import on_frontier
-from visualizers.boxes import place_labels
 from visualizers.figure import FigureText, with_title
+from visualizers.label_layout import place_labels
 from visualizers.plot import axes, curve, guide, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed, translucent
 

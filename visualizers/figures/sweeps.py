@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from traces.schema import Trace
 from traces.stats import evaluated_drafts, mean_difference, token_difference
 from visualizers.figure import MOST_GROUPS, Figure, Traces, grouped, with_count
-from visualizers.figures.judging import judged
+from visualizers.figures.verification import judged
 from visualizers.plot import axes, curve, dots, error_bars, guide, in_panel, means, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series
 

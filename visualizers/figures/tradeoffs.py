@@ -8,8 +8,8 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from analysis.tradeoffs import Tradeoff, frontier
-from visualizers.boxes import Box, place_labels
 from visualizers.figure import DataFigure
+from visualizers.label_layout import Box, place_labels
 from visualizers.plot import dots, plain
 from visualizers.style import NEUTRAL, Look, series, translucent
 

@@ -10,10 +10,8 @@ from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from engines.assets import ASSETS
-from engines.models.bundled.listing import card_of
-from engines.models.bundled.manifest import READS, entry_of, verify
-from engines.models.bundled.networks import (
+from engines.models.bundled.catalog import card_of
+from engines.models.bundled.image_networks import (
     CODES,
     DRAFTER,
     GRID,
@@ -23,11 +21,13 @@ from engines.models.bundled.networks import (
     TransformerSize,
     condition_ids,
 )
+from engines.models.bundled.manifest import READS, entry_of, verify
 from engines.models.bundled.prompts import Prompt, parse_prompt
-from engines.models.checkpoints.picture_model import Ids, PictureModel
-from engines.models.lean import lean
-from engines.models.pictures import Pictures, as_uri
-from engines.models.sessions.picture import PictureShape
+from engines.models.checkpoints.images.image_model import Ids, PictureModel
+from engines.models.fast_decoder import lean
+from engines.models.image_rendering import Pictures, as_uri
+from engines.models.sessions.image import PictureShape
+from engines.paths import ASSETS
 from traces.schema import Legend, ModelCard, Patches, Token
 
 ID: Final = "studio-image"

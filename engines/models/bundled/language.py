@@ -11,9 +11,9 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from engines.models.bundled import tally
 from engines.models.bundled.image import FOLDER
 from engines.models.bundled.manifest import READS, entry_of, verify
-from engines.models.checkpoints.assembling import native_network
-from engines.models.language_model import DiffusionLM, Traits
-from engines.models.weights import CONFIG, Source
+from engines.models.checkpoint_files import CONFIG, Source
+from engines.models.checkpoints.build import native_network
+from engines.models.diffusion_lm import DiffusionLM, Traits
 from traces.schema import ModelCard
 
 MASK, END, PAD = "<mask>", "<end>", "<pad>"

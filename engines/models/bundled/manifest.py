@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from engines.assets import REMEDY
+from engines.models.checkpoint_files import Source, sha256
 from engines.models.errors import ModelError
-from engines.models.weights import Source, sha256
+from engines.paths import REMEDY
 
 MANIFEST: Final = "MANIFEST.json"
 READS: Final = "reads"

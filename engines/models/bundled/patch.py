@@ -14,16 +14,16 @@ from transformers.cache_utils import Cache
 
 from engines.continuous.denoising import ContinuousTask
 from engines.models.bundled.image import load_weights
-from engines.models.bundled.networks import CONDITIONS, GRID, Tokenizer, TransformerSize, backbone, condition_ids
+from engines.models.bundled.image_networks import CONDITIONS, GRID, Tokenizer, TransformerSize, backbone, condition_ids
 from engines.models.bundled.prompts import parse_prompt
-from engines.models.checkpoints.picture_model import LatentPictures
+from engines.models.checkpoints.images.image_model import LatentPictures
+from engines.models.fast_decoder import lean
 from engines.models.heads import DiffusionHead, MixtureHead, ResidualHead
-from engines.models.lean import lean
-from engines.models.networked import count_parameters, hidden_states
-from engines.models.pictures import Pictures
+from engines.models.image_rendering import Pictures
+from engines.models.sessions.bidirectional import StackedRows
 from engines.models.sessions.causal import CausalSession
 from engines.models.sessions.denoising import Backbone, ContinuousSession, Head
-from engines.models.sessions.stacked import StackedRows
+from engines.models.torch_model import count_parameters, hidden_states
 from traces.schema import Canvas, ModelCard
 
 WIDTH: Final = 8

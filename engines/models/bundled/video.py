@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Final, cast
 
 import torch
@@ -13,16 +12,17 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
-from engines.config import ConfigError
+from engines.models.bundled.catalog import card_of
 from engines.models.bundled.image import FOLDER, load_weights
-from engines.models.bundled.listing import card_of
+from engines.models.bundled.image_networks import CODES, GRID, PATCH, Tokenizer, TransformerSize, backbone
 from engines.models.bundled.manifest import entry_of, verify
-from engines.models.bundled.networks import CODES, GRID, PATCH, Tokenizer, TransformerSize, backbone
 from engines.models.bundled.prompts import Prompt
-from engines.models.checkpoints.clip_model import ClipModel, ClipShape, unpack
-from engines.models.lean import lean
-from engines.models.networked import hidden_states
-from engines.models.pictures import Pictures
+from engines.models.checkpoints.images.video_model import ClipModel, ClipShape, unpack
+from engines.models.fast_decoder import lean
+from engines.models.image_rendering import Pictures
+from engines.models.torch_model import hidden_states
+from engines.settings import ConfigError
+from traces.files import ROOT
 from traces.schema import ModelCard
 
 FRAMES: Final = 9
@@ -65,7 +65,7 @@ class VideoTransformer(nn.Module):
 
 
 ID: Final = "studio-video"
-CLIPS: Final = Path(__file__).parents[3] / "assets" / "clips" / "video.safetensors"
+CLIPS: Final = ROOT / "assets" / "clips" / "video.safetensors"
 MOST_PICTURES: Final = 64
 """Pictures of the canvas that a trace of a run holds, spread evenly over its passes."""
 MOTIONS: Final = ("crossing", "strolling", "hopping", "passed by", "rising", "sinking", "bobbing")

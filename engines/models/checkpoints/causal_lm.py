@@ -17,18 +17,18 @@ from torch import Tensor
 from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, DynamicCache
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 
-from engines.ar.request import Forward
+from engines.ar.probs_request import Forward
 from engines.models.chat import Chat, refuse_guidance, refuse_too_long
-from engines.models.checkpoints.assembling import card_of, native_config, native_network, parameters
-from engines.models.checkpoints.table import type_of
+from engines.models.checkpoint_files import LARGEST, Source
+from engines.models.checkpoints.build import card_of, native_config, native_network, parameters
+from engines.models.checkpoints.families import type_of
 from engines.models.devices import split
-from engines.models.lean import LeanCausalLM, fits
+from engines.models.fast_decoder import LeanCausalLM, fits
 from engines.models.memory import Needs, cached_numbers, check_cache
-from engines.models.networked import Networked, count_parameters
 from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
-from engines.models.text import ends_of, read_chat_tokenizer, size_of
-from engines.models.weights import LARGEST, Source
+from engines.models.tokenizer_files import ends_of, read_chat_tokenizer, size_of
+from engines.models.torch_model import Networked, count_parameters
 from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, Legend, ModelCard, Output
@@ -149,7 +149,7 @@ class CausalCheckpoint(CausalText):
     def __init__(
         self, network: Any, tokenizer: Any, card: ModelCard, place: torch.device, longest: int, ends: tuple[int, ...]
     ) -> None:
-        """Wrap a network, in its lean form (`engines.models.lean`) where it has one; prompts go to `place`."""
+        """Wrap a network, in its lean form (`engines.models.fast_decoder`) where it has one; prompts go to `place`."""
         self.parameters, self.card, self.device = count_parameters(network), card, place
         self._network = LeanCausalLM(network) if fits(getattr(network, "model", None)) else network
         self._tokenizer, self._longest, self.ends = tokenizer, longest, ends

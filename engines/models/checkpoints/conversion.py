@@ -20,19 +20,19 @@ from huggingface_hub import save_torch_state_dict
 from safetensors import SafetensorError
 from torch import Tensor
 
-from engines.config import ConfigError, shown
-from engines.models.checkpoints.assembling import State
+from engines.models.checkpoint_files import Source
+from engines.models.checkpoints.build import State
 from engines.models.errors import ModelError
-from engines.models.weights import Source
+from engines.settings import ConfigError, shown
 
 KINDS: Final = {
-    "lumina-mgpt": "chameleon",
-    "lumina-mgpt-2": "chameleon",
-    "anole": "chameleon",
-    "cosmos": "cosmos",
-    "mar": "mar",
-    "xar": "xar",
-    "harmon": "harmon",
+    "lumina-mgpt": "images.chameleon",
+    "lumina-mgpt-2": "images.chameleon",
+    "anole": "images.chameleon",
+    "cosmos": "images.cosmos",
+    "mar": "images.mar",
+    "xar": "images.xar",
+    "harmon": "images.harmon",
 }
 _DTYPES: Final = {
     "FloatStorage": torch.float32,

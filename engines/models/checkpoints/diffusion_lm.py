@@ -14,13 +14,21 @@ import torch
 from tokenizers import AddedToken, Tokenizer
 from transformers import Glm4MoeForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 
-from engines.config import shown
-from engines.models.checkpoints.assembling import State, card_of, native_config, native_network, parameters, renamed
+from engines.models.checkpoint_files import Source
+from engines.models.checkpoints.build import State, card_of, native_config, native_network, parameters, renamed
 from engines.models.devices import split
-from engines.models.language_model import DiffusionLM, Traits
+from engines.models.diffusion_lm import DiffusionLM, Traits
 from engines.models.memory import Needs, cached_numbers
-from engines.models.text import QWEN_CHAT, ChatForm, has_chat_template, named_token, read_tokenizer, size_of, token_id
-from engines.models.weights import Source
+from engines.models.tokenizer_files import (
+    QWEN_CHAT,
+    ChatForm,
+    has_chat_template,
+    named_token,
+    read_tokenizer,
+    size_of,
+    token_id,
+)
+from engines.settings import shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

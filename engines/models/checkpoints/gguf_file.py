@@ -12,11 +12,11 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, modeling_gguf_pytorch_utils
 
-from engines.assets import cache_dir
-from engines.models.checkpoints.assembling import on_meta
+from engines.models.checkpoint_files import Source
+from engines.models.checkpoints.build import on_meta
 from engines.models.checkpoints.causal_lm import is_causal
 from engines.models.errors import ModelError
-from engines.models.weights import Source
+from engines.paths import cache_dir
 
 modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a bar whatever it is told
 

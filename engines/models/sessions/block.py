@@ -16,14 +16,14 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
-from engines.ar.request import Forward
+from engines.ar.probs_request import Forward
+from engines.diffusion_lm.block_request import BlockForward
 from engines.diffusion_lm.masks import block_causal, verifier
-from engines.diffusion_lm.request import BlockForward
 from engines.models.sessions.causal import CacheLayer, seat
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Answer, Lap
 from engines.sampling.distributions import Sampling
-from engines.to_device import to_device
+from engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True)

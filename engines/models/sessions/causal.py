@@ -15,10 +15,10 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache, DynamicLayer
 
-from engines.ar.request import Forward
-from engines.continuous.request import PathForward
+from engines.ar.probs_request import Forward
+from engines.continuous.path_request import PathForward
 from engines.models.sessions.discrete import DiscreteSession
-from engines.to_device import to_device
+from engines.transfer import to_device
 
 
 class CacheLayer(DynamicLayer):  # type: ignore[misc]

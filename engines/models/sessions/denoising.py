@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.continuous.bridges import bridge
 from engines.continuous.denoising import Conditioned, ContinuousSampling, Denoiser, Schedule, along, go_on, walk
+from engines.continuous.gaussian_bridges import bridge
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.request import (
+from engines.continuous.path_request import (
     Continuation,
     Denoised,
     DenoiseRequest,

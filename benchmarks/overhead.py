@@ -1,0 +1,212 @@
+"""Overhead of the engine over hand-written code: ratios of processor time, taken in turns in one process.
+
+It compares ordinary decoding with a loop over the same network with a cache, SCD outside the network with the plain
+form of released samplers at vocabularies of real models, runs with and without recording, and what decoding in lockstep
+gains. Only one thread of a CPU is measured: processor time hardly depends on other load, and on a GPU it means nothing.
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from benchmarks import _reference_loops as _by_hand
+from benchmarks import _timing as _runs
+from benchmarks._problems import exam, held_out
+from benchmarks._reference_loops import Case, FixedLogits, verified, verified_plainly
+from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
+from benchmarks._timing import decode, job, jobs, prompts
+from benchmarks.text import ORDINARY, PAYS, POLICY
+from benchmarks.text import job as text_job
+from cli.streams import piped
+from engines.models.catalog import load_model
+from engines.runtime import driver
+from engines.runtime.driver import Job
+from engines.runtime.run_request import Request
+from traces.labels import COUPLINGS
+
+MOST_OF_A_LOOP: Final = 1.1
+MOST_OF_RELEASED: Final = 1.0
+MOST_OUTSIDE_PERCENT: Final = {4: 15.0, 8: 15.0, 16: 10.0, 32: 10.0, 64: 10.0, 128: 10.0}  # by window
+MOST_RECORDING_PERCENT: Final = 5.0
+LEAST_BARE: Final = 0.9
+LOCKSTEP: Final = 16
+RECORDED: Final = (8, 32, 64)
+VOCABULARIES: Final = (16_384, 65_536)
+CUTS: Final[tuple[dict[str, Any], ...]] = ({}, {"top_k": 2000}, {"top_p": 0.8})
+
+Pair = tuple[float, float]
+"""Seconds of two runs, the one that is measured first."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and report."""
+    chosen = Options("lean", __doc__, images=4, repeats=5).read(arguments)
+    count = chosen.images
+    rows = [row for size in VOCABULARIES for window in (16, 32, 128) for row in verification(size, window)]
+    claims = [*against_loops(count, chosen.repeats), *outside_network(count), *worst_cases(rows), *recording(count)]
+    together = in_lockstep(chosen.repeats)
+    least = min(together, key=lambda row: float(row["bare_median"]))
+    name = "Lockstep of 16: bare passes' share, the least"
+    claims.append(at_least(name, least["bare_median"], LEAST_BARE, reason=least["decoder"]))
+    finish(chosen, "What the engine costs", claims, [*rows, *together])
+
+
+def turns(one: Callable[[], object], other: Callable[[], object], repeats: int) -> list[Pair]:
+    """Seconds of the one and of the other, which take turns at going first."""
+
+    def clocked(do: Callable[[], object]) -> float:
+        begun = time.process_time()
+        do()
+        return time.process_time() - begun
+
+    pairs = []
+    for i in range(repeats):
+        first, second = [clocked(do) for do in ((one, other) if i % 2 else (other, one))]
+        pairs.append((first, second) if i % 2 else (second, first))
+    return pairs
+
+
+def ratios(pairs: Sequence[Pair]) -> list[float]:
+    """Time of the one over that of the other."""
+    return [own / theirs for own, theirs in pairs]
+
+
+def against_loops(count: int, repeats: int) -> list[Claim]:
+    """Ordinary decoding of pictures and texts over loops written by hand."""
+    model: Any = load_model("studio-image")
+    drawn = jobs("ar", model, prompts("studio-image", count))
+    words: Any = load_model("text-target")
+    answers = [text_job(ORDINARY, words, problem) for problem in held_out()[:count]]
+    by_hand: dict[str, list[tuple[Job, Callable[[], object]]]] = {
+        "pictures": [(one, partial(_by_hand.picture, model, one.prompt, one.sample)) for one in drawn],
+        "text, block size 1": [(one, partial(_by_hand.text, words, one.prompt, one.config)) for one in answers],
+    }
+    claims = []
+    for name, runs in by_hand.items():
+        passes = statistics.fmean(decode([one]).forwards for one, _ in runs)
+        pairs = [pair for one, loop in runs for pair in turns(partial(driver.decode, [one]), loop, repeats)]
+        beside = cost(pairs, passes, MOST_OF_A_LOOP - 1, "the loop")
+        name = f"Ordinary decoding, {name}: time over a loop written by hand"
+        claims.append(claim(name, ratios(pairs), MOST_OF_A_LOOP, cost=beside))
+    return claims
+
+
+def outside_network(count: int) -> list[Claim]:
+    """What a pass spends outside the network on a studio model, at every window."""
+    model, claims = load_model("studio-image"), []
+    for window, most in MOST_OUTSIDE_PERCENT.items():
+        runs = [decode([one]) for one in jobs("maximal", model, prompts("studio-image", count), window=window)]
+        pairs = [(run.seconds, run.forward_seconds) for run in runs]
+        passes, share = statistics.fmean(run.forwards for run in runs), most / (100 - most)
+        beside = cost(pairs, passes, share, "the network")  # the network's time is the rest
+        percent = [100 * (1 - forward / whole) for whole, forward in pairs]
+        name = f"Share of a pass outside the network, MC-SJD on pictures, L = {window}"
+        claims.append(claim(name, percent, most, "%", beside))
+    return claims
+
+
+def verification(vocabulary: int, window: int, passes: int = 4) -> list[Row]:
+    """Time of SCD outside the network over the plain form, for every coupling and truncation."""
+    rows: list[Row] = []
+    for case in (Case(coupling, vocabulary, window, **cut) for coupling in COUPLINGS for cut in CUTS):
+        session = FixedLogits(case)
+        pairs = [(verified(case, session, passes), verified_plainly(case, session, passes)) for _ in range(2)]
+        own, plain = (min(seconds) for seconds in zip(*pairs, strict=True))
+        rows.append({
+            "method": "scd",
+            "vocabulary": vocabulary,
+            "window": window,
+            "coupling": case.coupling,
+            "case": str(case),
+            "milliseconds": 1e3 * own,
+            "milliseconds_released": 1e3 * plain,
+            "ratio": own / plain,
+        })  # fmt: skip
+    return rows
+
+
+def worst_cases(rows: Sequence[Row]) -> list[Claim]:
+    """For each coupling, the case with the highest ratio to the plain form."""
+    claims = []
+    for coupling in COUPLINGS:
+        worst = max((row for row in rows if row["coupling"] == coupling), key=lambda row: row["ratio"])
+        name = f"Verification, {coupling}: time over the plain form of released samplers, at worst"
+        reason = (
+            f"{worst['case']}: {worst['milliseconds']:.1f} against {worst['milliseconds_released']:.1f} ms a pass; "
+            "a softmax, the truncation, a look at each draft and a draw of every row, in float32"
+        )
+        claims.append(at_most(name, worst["ratio"], MOST_OF_RELEASED, reason=reason))
+    return claims
+
+
+def recording(count: int) -> list[Claim]:
+    """What recording adds to a run, and what making its steps takes then: pictures, a text, continuous tokens."""
+    image, words, patch = (load_model(name) for name in ("studio-image", "text-target", "patch-target"))
+    prompt = prompts("studio-image", 1)[0]
+    cases = {f"pictures, L = {n}": job("maximal", image, prompt, 0, window=n) for n in RECORDED} | {
+        "text, confidence": text_job(POLICY, words, held_out()[0]),
+        "CSpD, gamma = 2": Request("cspd-block", patch, prompt, settings={"gamma": 2}).job(),
+    }
+    claims = []
+    for name, one in cases.items():
+        pairs = turns(partial(driver.decode, [one], record=True), partial(driver.decode, [one]), 2 * count)
+        passes = decode([one]).forwards
+        made = statistics.median(making(one) for _ in range(2 * count))
+        also = f"what is not recorded, and {1e3 * made / passes:.2f} to make the steps later"
+        beside = cost(pairs, passes, MOST_RECORDING_PERCENT / 100, also)
+        percent = [100 * (ratio - 1) for ratio in ratios(pairs)]
+        claims.append(claim(f"Time that recording adds, {name}", percent, MOST_RECORDING_PERCENT, "%", beside))
+    return claims
+
+
+def making(one: Job) -> float:
+    """Seconds that the steps of a recorded run take to be made."""
+    (sequence,) = driver.decode([one], record=True)
+    begun = time.process_time()
+    assert sequence.steps
+    return time.process_time() - begun
+
+
+def in_lockstep(repeats: int) -> list[Row]:
+    """See `_runs.in_lockstep`, for a method of every kind."""
+    image, clips, patch, words = map(load_model, ("studio-image", "studio-video", "patch-target", "tally-target"))
+    captions, problems = prompts("studio-image", LOCKSTEP), exam("tally-target").problems[:LOCKSTEP]
+    cases = {
+        "Pictures": jobs("ar", image, captions),
+        "MC-SJD, pictures": jobs("maximal", image, captions, window=32),
+        "MC-SJD, clips": jobs("maximal", clips, [f"clip {i + 1}" for i in range(LOCKSTEP)]),
+        "Patches": jobs("continuous", patch, captions),
+        "CSpD, whole paths": jobs("cspd-block", patch, captions),
+        "Text, speculative decoding": [Request("speculative", words, one.question).job() for one in problems],
+    }
+    for label in (ORDINARY, POLICY, "S2D2, block 16", PAYS, "SimSD"):
+        cases[f"Text, {label}"] = [text_job(label, words, problem) for problem in problems]
+    return [_runs.in_lockstep(batch, repeats, label) for label, batch in cases.items()]
+
+
+def cost(pairs: Sequence[Pair], passes: float, share: float, beside: str) -> str:
+    """What something adds to a pass, and how long a pass has to be for that to be at most this share of it.
+
+    A share may be large only because the model is small. `pairs` are seconds of whole runs with and without it.
+    """
+    without = 1e3 * statistics.median(less for _, less in pairs) / passes
+    added = 1e3 * statistics.median(whole - less for whole, less in pairs) / passes
+    words = f"{added:.2f} ms a pass beside {without:.2f} of {beside}"
+    least = added / share
+    return words if least <= without else f"{words}; within the target beside {least:.1f} or more"
+
+
+def claim(
+    name: str, values: Sequence[float], target: float, unit: str = "", cost: str = "", bound: Any = "at most"
+) -> Claim:
+    """A ratio or a percentage with a bound."""
+    reason = f"{cost}{'; ' * bool(cost)}processor time of one thread; {spread(values)}"
+    median = statistics.median(values)
+    return Claim(name=name, measured=median, unit=unit, bound=bound, target=target, reason=reason)
+
+
+if __name__ == "__main__":
+    sys.exit(piped(main))

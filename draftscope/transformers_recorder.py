@@ -1,0 +1,388 @@
+"""Records what transformers' `generate` does, from outside: hooks on the forward passes of target and drafter.
+
+A pass of the target feeds the last final token and the drafts behind it; how many of them passed shows in the cache,
+from which generate cuts the rejected ones. Before the first pass the prompt and its drafts are told apart by the number
+of logits that generate asks for.
+"""
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Final, Self, TypeAlias
+
+import torch
+from torch import Tensor
+
+from draftscope.builder import TraceBuilder
+from draftscope.trace import Trace
+from engines.models.checkpoints.causal_lm import CausalLM, check_network
+from engines.runtime.environment import environment
+from engines.runtime.stage_timer import Host
+from traces import Fate
+from traces.schema import Call, Milliseconds
+
+_TOP: Final = 5
+_NOTE: Final = (
+    "Recorded from generate. p and q are the networks' own probabilities, before the temperature and truncation that "
+    "generate applied."
+)
+_LOST: Final = (
+    " The last token was drawn behind the last pass and is unknown: trace(output) takes what generate returned."
+)
+
+Best: TypeAlias = tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """A pass of the drafter."""
+
+    fed: int
+    logits: Tensor | None
+    """Of the token behind those fed [V]."""
+    prepare: float
+    """Milliseconds since the pass before."""
+    forward: float
+    """Milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A pass of the target, with those of the drafter before it."""
+
+    batch: int
+    fed: tuple[int, ...]
+    """Ids that were fed; drafts last."""
+    start: int
+    """Tokens that the cache held before."""
+    kept: int | None
+    """Logits that were asked for: one more than there are drafts. None where the model cannot leave any out."""
+    drafts: tuple[Drafted, ...]
+    p: tuple[float, ...]
+    """Probability of every fed token but the first, as far as logits were kept, by the logits before it."""
+    q: tuple[float, ...]
+    best: tuple[Best, ...]
+    """Likeliest tokens behind each of the last tokens fed, one more than there are drafts."""
+    draft_best: tuple[Best, ...]
+    prepare: float
+    forward: float
+
+    @classmethod
+    def of(
+        cls, fed: Sequence[Sequence[int]], start: int, kept: int | None, logits: Tensor, drafts: Sequence[Drafted],
+        spent: tuple[float, float],
+    ) -> "Verified":  # fmt: skip
+        """What is kept of a pass: a few numbers of its logits."""
+        row = tuple(fed[0]) if fed else ()
+        rows = logits[0].detach()
+        # Without a number all positions have logits; those of the prompt are of no use.
+        rows = rows[-(kept or (len(drafts) + 1 if start == 0 else len(row))) :]
+        probs = rows.float().softmax(-1)
+        ids = torch.tensor(row[len(row) - len(rows) + 1 :], device=probs.device, dtype=torch.long)
+        drawn = [each.logits.float().softmax(-1) for each in drafts if each.logits is not None]
+        # An assistant of another vocabulary drafts tokens of its own, which are not those that are judged.
+        paired = len(drawn) == len(ids) == len(drafts) and all(len(prob) == probs.shape[-1] for prob in drawn)
+        q = [float(prob[token]) for prob, token in zip(drawn, ids.tolist(), strict=True)] if paired else []
+        return cls(
+            len(fed), row, start, kept, tuple(replace(each, logits=None) for each in drafts),
+            tuple(probs[:-1].gather(1, ids[:, None].to(probs.device)).squeeze(1).tolist()), tuple(q), _best(probs),
+            _best(torch.stack(drawn)) if paired and drawn else (), *spent,
+        )  # fmt: skip
+
+
+def _best(probs: Tensor) -> tuple[Best, ...]:
+    shares, ids = (part.tolist() for part in probs.topk(min(_TOP, probs.shape[-1])))
+    return tuple(
+        tuple((token, float(f"{share:.6g}")) for token, share in zip(*row, strict=True))
+        for row in zip(ids, shares, strict=True)
+    )
+
+
+@dataclass(slots=True)
+class Generation:
+    """The passes of one generate, gathered while it runs."""
+
+    passes: list[Verified] = field(default_factory=list)
+    complete: bool = True
+    exit: int | None = None
+    """Layers behind which the target left off to draft; None where something else drafts."""
+    cache: Any = None
+    _length: int = 0
+
+    def close(self, *, complete: bool) -> None:
+        """No pass will follow; what the cache holds now says how many drafts of the last one passed."""
+        self._length = self.cache.get_seq_length() if self.cache is not None else 0
+        self.cache, self.complete = None, complete
+
+    def trace(self, target: CausalLM, draft: CausalLM | None, output: Sequence[int] | None) -> Trace:
+        """The trace of these passes; raises ValueError for a batch, embeddings or no cache, as they look alike."""
+        for one in self.passes:
+            if one.batch != 1:
+                problem = f"hold {one.batch} texts" if one.batch else "are missing, embeddings were fed"
+                raise ValueError(f"input_ids: {problem}; only generate with one text of ids can be recorded.")
+            if one.start < 0:
+                raise ValueError("past_key_values: there is no cache to tell accepted drafts by; set use_cache=True.")
+        finals = [one.start + 1 for one in self.passes[1:]] + [self._length + 1]
+        first = self._first(finals[0])
+        lookup = any(len(one.best) > 1 for one in self.passes)
+        prompt = self.passes[0].fed[: first - self.passes[0].start]
+        early = self.exit is not None
+        builder = TraceBuilder(
+            "assisted generation" if draft else "early exit" if early else "prompt lookup" if lookup else "generate",
+            target.card,
+            config={"assistant_early_exit": self.exit} if early else {},
+            prompt=target.text_of(prompt),
+            draft_model=None if draft is None else draft.card,
+            environment=environment(target.device, target.dtype),
+        )
+        tokens, last = self._tokens(first, finals, output)
+        for one, before, behind in zip(self.passes, [first, *finals[:-1]], finals, strict=True):
+            _add(builder, one, before - first, min(behind - first, len(tokens)), tokens)
+        ids = {token for one in self.passes for token in (*one.fed, *tokens)}
+        ids |= {token for one in self.passes for best in (*one.best, *one.draft_best) for token, _ in best}
+        legend = target.legend({}, ids)
+        note = _NOTE + ("" if last else _LOST)
+        complete = (self.complete or output is not None) and last
+        built = builder.trace(text=target.output(tokens).text, complete=complete, legend=replace(legend, ends=()))
+        return replace(built, note=note)
+
+    def _first(self, behind: int) -> int:
+        """Tokens of the prompt."""
+        one = self.passes[0]
+        if one.kept is not None:
+            return one.start + len(one.fed) - one.kept + 1
+        if one.drafts:  # The drafter began with the prompt.
+            return one.start + one.drafts[0].fed
+        if behind < one.start + len(one.fed) + 1:
+            raise ValueError("target: does not leave out logits, so prompt and drafts of its first pass look alike.")
+        return one.start + len(one.fed)
+
+    def _tokens(self, first: int, finals: Sequence[int], output: Sequence[int] | None) -> tuple[list[int], bool]:
+        """Ids of the final tokens behind the prompt, and whether the very last one is known."""
+        if output is not None:
+            if len(output) < finals[-1]:
+                raise ValueError(
+                    f"output: has {len(output)} tokens where {finals[-1]} became final; give what generate returned."
+                )
+            return list(output[first : finals[-1]]), True
+        tokens: list[int] = []
+        greedy = True
+        following = [one.fed[0] for one in self.passes[1:]]
+        for index, (one, behind) in enumerate(zip(self.passes, finals, strict=True)):
+            passed = behind - 1 - (first + len(tokens))
+            at = first + len(tokens) - one.start
+            tokens += one.fed[at : at + passed]
+            likeliest = one.best[passed][0][0]
+            if index < len(following):
+                greedy = greedy and following[index] == likeliest
+                tokens.append(following[index])
+            elif greedy and self.complete:
+                tokens.append(likeliest)
+            else:
+                return tokens, False
+        return tokens, True
+
+
+def _add(builder: TraceBuilder, one: Verified, before: int, behind: int, tokens: Sequence[int]) -> None:
+    """Add a pass of the target and the drafts before it; `before` and `behind` count final tokens."""
+    drafts = one.fed[len(one.fed) - len(one.best) + 1 :]
+    for index, made in enumerate(one.drafts):
+        spent = Milliseconds(prepare=made.prepare, forward=made.forward)
+        call = Call(role="draft", mode="draft", query_tokens=made.fed, milliseconds=spent)
+        if one.draft_best:
+            top = (one.draft_best[index],)
+            builder.step([before + index], [Fate.DRAFTED], [drafts[index]], call=call, top=top)
+        else:  # The drafter has another vocabulary, or its drafts were not judged.
+            builder.step([], [], call=call)
+    gained = behind - before
+    accepted = max(0, min(gained - 1, len(drafts)))
+    own = [tokens[before + accepted]] if gained > accepted else []
+    if own and accepted < len(drafts) and own[0] == drafts[accepted]:
+        accepted, own = accepted + 1, []  # The draft ended the text, and nothing was drawn behind it.
+    fates = [Fate.ACCEPTED] * accepted
+    after = Fate.RESAMPLED if accepted < len(drafts) else Fate.BONUS if drafts else Fate.SAMPLED
+    fates += [after] * len(own)
+    fates += [Fate.DISCARDED] * (len(drafts) - len(fates))
+    held = [*drafts[:accepted], *own, *drafts[accepted + len(own) :]]
+    gap = [None] * (len(fates) - len(drafts))
+    spent = Milliseconds(prepare=one.prepare, forward=one.forward)
+    judged: dict[str, Any] = {}
+    if drafts:
+        judged = {"draft": [*drafts, *gap], "p": [*one.p, *gap]} | ({"q": [*one.q, *gap]} if one.q else {})
+        judged["signals"] = {"accepted": float(accepted), "window": float(len(drafts))}
+    builder.step(
+        range(before, before + len(fates)),
+        fates,
+        held,
+        call=Call(role="target", mode="verify" if drafts else "causal", query_tokens=len(one.fed), milliseconds=spent),
+        top=one.best[: len(fates)],
+        **judged,
+    )
+
+
+class Recording:
+    """A context in which every `generate` of a model is recorded; `trace()` gives the record behind it.
+
+    The drafter is the assistant_model of generate, None for prompt lookup, early exit and ordinary decoding. Nothing is
+    replaced: outputs are those that generate gives without it. In early exit the target drafts itself, with fewer
+    layers than it has otherwise; by that its passes are told apart.
+    """
+
+    def __init__(self, target: Any, draft: Any = None, tokenizer: Any = None) -> None:
+        """Prepare to record.
+
+        Args:
+            target: A causal language model of transformers.
+            draft: Its assistant.
+            tokenizer: Names the tokens in the trace.
+
+        Raises:
+            ValueError: For a model whose passes cannot be recorded.
+        """
+        check_network(target, "target")
+        if draft is not None:
+            check_network(draft, "draft")
+            if draft is target:
+                raise ValueError("draft: is the target itself, so their passes look alike; give another model.")
+        self._target, self._draft, self._tokenizer = target, draft, tokenizer
+        self._layers = _layers(target)
+        self._exit: int | None = None
+        self._handles: list[Any] = []
+        self._runs: list[Generation] = []
+        self._drafts: list[Drafted] = []
+        self._begun: dict[str, float] = {}
+        self._last = 0.0
+        self._broken = False
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        """Begin to record."""
+        self._watch(self._target, "target")
+        if self._draft is not None:
+            self._watch(self._draft, "draft")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it. A generate that is still under way, or was interrupted, is marked incomplete."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles.clear()
+        if self._runs:
+            own = self._thread in (None, threading.current_thread())
+            running = not own and self._thread is not None and self._thread.is_alive()
+            self._runs[-1].close(complete=not (kind or self._begun or self._broken or self._drafts or running))
+        self._drafts.clear()
+
+    def trace(self, output: Any = None, *, call: int | None = None) -> Trace:
+        """The trace of a generate that was recorded.
+
+        Args:
+            output: What generate returned. It has the very last token, which no pass is fed; without it that token is
+                taken to be the likeliest one where all earlier ones were, and is left out otherwise.
+            call: Which generate, from 0, where there were several.
+
+        Raises:
+            ValueError: Where there is none, there are several, or they cannot be told from their passes.
+        """
+        if self._handles:
+            raise ValueError("trace: the context is still open; ask behind it.")
+        if not self._runs:
+            raise ValueError("trace: no pass of the target was recorded; call target.generate(...) inside the context.")
+        if call is None and len(self._runs) > 1:
+            raise ValueError(f"call: {len(self._runs)} generate calls were recorded; choose one from 0 on.")
+        if not -len(self._runs) <= (call or 0) < len(self._runs):
+            raise ValueError(f"call: {call} is none of {len(self._runs)} generate calls that were recorded.")
+        drafter = None if self._draft is None else CausalLM(self._draft, "draft", self._tokenizer)
+        judge = CausalLM(self._target, "target", self._tokenizer)
+        return self._runs[call or 0].trace(judge, drafter, _row(output))
+
+    def _watch(self, network: Any, role: str) -> None:
+        # A pass that another thread is in when the context ends still calls its hooks, then without keywords.
+        def before(*_: Any) -> None:
+            if not self._handles:
+                return
+            acting = self._role(role)
+            if acting in self._begun:  # The pass before this one came to no end.
+                self._drafts.clear()
+                self._broken = True
+            self._begun[acting] = time.perf_counter()
+
+        def after(_: Any, args: tuple[Any, ...], *rest: Any) -> None:
+            if not self._handles:
+                return
+            kwargs, out = rest
+            acting = self._role(role)
+            begun = self._begun.pop(acting, 0.0)
+            logits = getattr(out, "logits", None)
+            if not isinstance(logits, Tensor):
+                return  # Not a pass that generate makes.
+            self._thread = threading.current_thread()
+            now = Host().mark(logits)
+            prepare = max(0.0, 1000 * (begun - (self._last or begun)))
+            ids = kwargs.get("input_ids", args[0] if args else None)
+            self._passed(acting, ids, kwargs, out, (prepare, 1000 * (now - begun)))
+            self._last = time.perf_counter()
+
+        self._handles.append(network.register_forward_pre_hook(before, with_kwargs=True))
+        self._handles.append(network.register_forward_hook(after, with_kwargs=True))
+
+    def _role(self, role: str) -> str:
+        """What the target does now: `generate` lowers its number of layers for as long as it drafts."""
+        if role == "target" and self._draft is None and (layers := _layers(self._target)) < self._layers:
+            self._exit = layers
+            return "draft"
+        return role
+
+    def _passed(self, role: str, ids: Any, kwargs: dict[str, Any], out: Any, spent: tuple[float, float]) -> None:
+        """Take a pass that is over."""
+        fed = ids.tolist() if isinstance(ids, Tensor) else []
+        if role == "draft":
+            last = out.logits[0, -1].detach() if len(fed) == 1 else None
+            self._drafts.append(Drafted(len(fed[0]) if fed else 0, last, *spent))
+            return
+        cache = kwargs.get("past_key_values")
+        if cache is None:
+            cache = getattr(out, "past_key_values", None)
+        seen = cache.get_seq_length() if cache is not None else 0
+        start = seen - (len(fed[0]) if fed else 0)
+        if not self._runs or cache is not self._runs[-1].cache or start == 0:  # another generate
+            for before in self._runs[-1:]:
+                before.close(complete=not self._broken)
+            self._runs.append(Generation())
+            self._broken = False
+        run = self._runs[-1]
+        kept = kwargs.get("logits_to_keep")
+        kept = kept if isinstance(kept, int) and kept > 0 else None
+        drafts, self._drafts = self._drafts, []
+        if drafts:
+            run.exit, self._exit = self._exit, None
+        run.passes.append(Verified.of(fed, start, kept, out.logits, drafts, spent))
+        run.cache = cache
+
+
+def _layers(network: Any) -> int:
+    """Layers that the network's next pass goes through; 0 where its class does not count them so."""
+    base = getattr(network, getattr(network, "base_model_prefix", ""), network)
+    return int(getattr(getattr(base, "config", None), "num_hidden_layers", 0))
+
+
+def record(target: Any, draft: Any = None, tokenizer: Any = None) -> Recording:
+    """Record what `target.generate(...)` does inside a `with`; see `Recording`."""
+    return Recording(target, draft, tokenizer)
+
+
+def _row(output: Any) -> Sequence[int] | None:
+    """The ids that generate returned, as it returns them: a tensor [1, N], or an object with `sequences`."""
+    sequences = getattr(output, "sequences", output)
+    if sequences is None:
+        return None
+    rows = sequences.tolist() if isinstance(sequences, Tensor) else list(sequences)
+    if rows and isinstance(rows[0], list):
+        if len(rows) > 1:
+            raise ValueError(f"output: holds {len(rows)} texts; only one at a time can be recorded.")
+        rows = rows[0]
+    return [int(token) for token in rows]

@@ -1,0 +1,68 @@
+"""Figures and pages of traces."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from traces import Trace
+from traces.files import write_whole
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+def figure(
+    name: str, *traces: Trace, step: int | None = None, theme: Literal["light", "dark"] = "light"
+) -> "go.Figure":
+    """Draw a figure of one or more traces, as a plotly figure.
+
+    Args:
+        name: One of `ds.figures()`.
+        traces: What to draw; some figures compare several.
+        step: After how many passes, for figures that show one moment.
+        theme: Of the picture.
+
+    Raises:
+        FigureError: For a name that there is not, or traces that lack what the figure needs.
+    """
+    from visualizers import FIGURES, FigureError, themed
+
+    if name not in FIGURES:
+        raise FigureError(f"figure: there is no {name!r}; choose one of {', '.join(FIGURES)}")
+    return themed(FIGURES[name].draw(traces, step=step), theme)
+
+
+def figures(*traces: Trace) -> dict[str, str]:
+    """The figures that these traces support, all of them without traces: name and title."""
+    from visualizers import FIGURES, supported
+
+    return {each.name: each.title for each in (supported(traces) if traces else FIGURES.values())}
+
+
+def view(
+    traces: Trace | Sequence[Trace], path: str | os.PathLike[str], *, title: str = "Draftscope", figures: bool = True
+) -> Path:
+    """Write a page with the player, which needs nothing but a browser.
+
+    Args:
+        traces: One trace, or several to show side by side.
+        path: An .html file.
+        title: Heading of the page.
+        figures: Whether the figures follow the player.
+
+    Raises:
+        ValueError: For another ending.
+        OSError: If the file cannot be written.
+    """
+    from visualizers import supported
+    from visualizers.figure_page import section
+    from visualizers.player_page import standalone
+
+    target = Path(path)
+    if target.suffix != ".html":
+        raise ValueError(f"path: {target.name!r} must end in .html.")
+    runs = [traces] if isinstance(traces, Trace) else list(traces)
+    text = standalone(runs, title, after=section(supported(runs), runs) if figures else "")
+    write_whole(target, text.encode())
+    return target

@@ -1,0 +1,79 @@
+"""Approximate KV caches: entries of an earlier pass stand in for those of this one; docs/methods/blockwise.md.
+
+What is read one place to the left is fed again with it: a right-shifted model feeds all while the first token of a
+block is open, or, delayed, the token before every open one.
+"""
+
+from dataclasses import replace
+from typing import Final, Literal, get_args
+
+import torch
+
+from engines.diffusion_lm.block_request import BlockForward
+from engines.diffusion_lm.block_sequence import Layout, Row
+from engines.settings import ConfigError
+
+Name = Literal["exact", "prefix", "dual", "delayed"]
+DEVIATION: Final = "an approximate cache keeps what an earlier pass computed, when less of the text was known"
+
+
+class StaleCache:
+    """Asks a row's passes of a model that keeps what is no longer exact."""
+
+    def __init__(self, row: Row, name: Name, refresh: int) -> None:
+        """Begin with nothing stored; raises ConfigError for a cache that the model of the row has no use for."""
+        assert name in get_args(Name) and name != "exact"
+        if not row.task.full and name != "dual":
+            raise ConfigError(
+                f"cache: {name} is for models that look at the whole text at once, and this one stores finished blocks "
+                "as they are; use exact, or dual with a sub_block."
+            )
+        self._row, self._name, self._refresh = row, name, refresh
+        self._unit, self._passes = -1, 0
+        self._stored = torch.zeros(len(row.tokens), dtype=torch.bool)
+
+    def look(self, read: torch.Tensor) -> BlockForward:
+        """See `Row.look`, for the positions that are open, all of which are to be `read`."""
+        row = self._row
+        if row.carrying:
+            return row.look(read=read)
+        return self._delayed(read) if self._name == "delayed" else self._around(read)
+
+    def _around(self, read: torch.Tensor) -> BlockForward:
+        row, unit, start = self._row, self._row.part, self._row.part.start
+        anew = self._unit != start or (row.task.shift and int(row.tokens[start]) == row.task.mask)
+        self._unit = start
+        if anew:
+            request = row.look(read=read)
+            return replace(request, keep=len(request.position), labels=None)
+        last = len(row.tokens) if row.task.full else row.block.stop
+        fed = torch.arange(start, unit.stop if self._name == "dual" else last)
+        return self._ask(fed, torch.arange(last) if row.task.full else torch.arange(row.block.stop), 0, read)
+
+    def _delayed(self, read: torch.Tensor) -> BlockForward:
+        row = self._row
+        final = row.tokens != row.task.mask
+        if self._passes % self._refresh == 0:
+            self._stored = torch.zeros_like(final)
+        self._passes += 1
+        wanted = ~self._stored
+        if row.task.shift:
+            wanted[read - 1] = True
+        order = torch.cat([(wanted & final).nonzero(), (wanted & ~final).nonzero()]).squeeze(1)
+        known = self._stored.nonzero().squeeze(1)
+        kept = int((wanted & final).sum())
+        request = self._ask(order, known, kept, read)
+        self._stored = final
+        return request
+
+    def _ask(self, fed: torch.Tensor, known: torch.Tensor, keep: int, read: torch.Tensor) -> BlockForward:
+        """Feed some positions, which see each other and of the `known` ones those that are not fed."""
+        row = self._row
+        past = torch.zeros(int(known.max()) + 1 if len(known) else 0, dtype=torch.bool)
+        past[known] = True
+        past[fed[fed < len(past)]] = False
+        place = {int(position): index for index, position in enumerate(fed)}
+        read = torch.tensor([place[i - int(row.task.shift)] for i in read.tolist()], dtype=torch.long)
+        everybody = torch.ones(len(fed), len(fed), dtype=torch.bool)
+        layout = Layout(tokens=row.tokens[None, fed], position=fed, read=read, seen=everybody)
+        return replace(row.feed(layout, "draft"), past=past, keep=keep, labels=None)

@@ -1,0 +1,334 @@
+"""Decoding a text block by block with a diffusion language model: the row, its blocks, and the requests they lead to.
+
+Blocks lie on a grid that counts from the prompt's beginning, so the first one may begin with the end of the prompt. A
+bidirectional model has no grid, nor has one whose finished tokens see only what stands before them (openPangu): their
+blocks begin where the prompt ends. A finished block is not committed by a pass of its own: its tokens lead the next
+block's first pass, which stores them in the KV cache. A right-shifted model is the exception: the pass that stores a
+block predicts the next one's first token, and so comes before it (Fast-dLLM v2, arXiv 2509.26328). Block size 1 is
+ordinary autoregressive decoding, in one pass a token.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Annotated, Any, Literal
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from engines.diffusion_lm import masks
+from engines.diffusion_lm.block_request import BlockForward
+from engines.protocol import Decision, Role, Task
+from engines.sampling.distributions import MOST_TOKENS, Sampling
+from engines.sampling.random_source import Chance, Draw
+from engines.settings import ConfigError, Knob
+from engines.transfer import to_device
+from traces.schema import Canvas, ModelCard
+
+Size = Literal["1", "2", "4", "8", "16", "32"]
+SubSize = Literal["block", "1", "2", "4", "8", "16"]
+
+
+def text_canvas(length: int, size: int, before: int) -> Canvas:
+    """The canvas of an answer of `length` positions behind `before` tokens, on a grid of blocks of `size`.
+
+    A block that is larger than the answer is recorded as far as the answer goes.
+    """
+    offset = before % size
+    return Canvas(kind="text", shape=(length,), block=min(size, length + offset), block_offset=offset)
+
+
+@dataclass(frozen=True, slots=True)
+class TextTask(Task):
+    """A text to decode behind a prompt."""
+
+    mask: int = 0
+    """Id that stands for an open position."""
+    shift: bool = False
+    """Whether the output at i - 1 predicts token i."""
+    full: bool = False
+    """Whether every token sees every other, so that nothing can be cached."""
+    card: ModelCard | None = None
+    """Whose text it is; what was measured for a model beforehand is found by it."""
+    causal: bool = False
+    """Whether a finished token sees only what stands before it; a block under way sees all of itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextSampling(Sampling):
+    """What every decoder of diffusion language models shares with ordinary decoding."""
+
+    length: Annotated[
+        int, Knob("Length", "The most tokens of the text, its end included; it may end sooner.", 8, MOST_TOKENS, 8)
+    ] = 64
+    mode: Annotated[
+        Literal["sample", "greedy"],
+        Knob("Tokens", "greedy takes the likeliest token; sample draws one by its probability."),
+    ] = "greedy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockSettings(TextSampling):
+    """Settings of decoders that go from block to block."""
+
+    block: Annotated[
+        Size, Knob("Block size", "Tokens decoded together, in any order. 1 is ordinary decoding, left to right.")
+    ] = "8"
+
+    @property
+    def size(self) -> int:
+        """The block size as a number."""
+        return int(self.block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartSettings(BlockSettings):
+    """Settings of decoders that may go through a block part by part, as Fast-dLLM v2 does."""
+
+    sub_block: Annotated[
+        SubSize, Knob("Sub-block", "Tokens of a block revealed in turn, while all of it is seen; block is all at once.")
+    ] = "block"
+    carry: Annotated[
+        bool, Knob("Carry", "On right-shifted models, the pass that stores a block gives the next one's first token.")
+    ] = True
+
+    def __post_init__(self) -> None:
+        if self.part > self.size or self.size % self.part:
+            raise ConfigError(
+                f"sub_block: {self.sub_block} does not divide a block of {self.size}; lower it or use block."
+            )
+
+    @property
+    def part(self) -> int:
+        """The size of a sub-block, which may be the block's."""
+        return self.size if self.sub_block == "block" else int(self.sub_block)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LikeliestTokens(BlockSettings):
+    """Settings of decoders that are defined for likeliest tokens alone."""
+
+    mode: Annotated[
+        Literal["greedy"], Knob("Tokens", "greedy, the likeliest token: the method is defined for nothing else.")
+    ] = "greedy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Tokens of the block under way as a method lays them out for one pass, behind what is finished."""
+
+    tokens: Int[Tensor, "K n"]
+    position: Int[Tensor, " n"]
+    read: Int[Tensor, " m"]
+    """Which of the n outputs are wanted; -1 is the last finished token's."""
+    seen: Bool[Tensor, "b b"] | None
+    """Who of those that are not finished sees whom; None where each sees its block, and those before it."""
+    drafted: int = 0
+    """How many tokens, from the left, may be drafts; for the picture of the mask."""
+
+
+class Row:
+    """Prompt and answer while they are decoded; lives on the CPU. Positions are counted from the prompt's beginning."""
+
+    def __init__(
+        self, task: TextTask, size: int, *, causal: bool = False, part: int | None = None, carry: bool = True
+    ) -> None:
+        """Begin with masks behind the prompt; with `causal`, finished tokens are stored as a causal model sees them."""
+        self.task, self.size, self._causal = task, size, causal or task.causal
+        self._part, self._carry = part or size, carry
+        self.prompt_length = len(task.prompt)
+        self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
+        self._held = self.tokens.numpy()  # the same numbers, for a few of which numpy takes a fraction of the time
+        self._whole = len(self.tokens)
+        self._origin = self.prompt_length if task.full or task.causal else self.prompt_length // size * size
+        self._first = self._origin
+        self._stored: dict[Role, int] = {}  # tokens in the KV cache of a model
+
+    @property
+    def block(self) -> slice:
+        """The positions of the block under way."""
+        return slice(self._first, min(self._first + self.size, self._whole))
+
+    @property
+    def number(self) -> int:
+        """Which block of the answer is under way, from 0."""
+        return (self._first - self._origin) // self.size
+
+    @property
+    def part(self) -> slice:
+        """The positions of the sub-block under way: the first one with an open position."""
+        inside = next(iter(self._masked), self._first) - self._first
+        start = self._first + inside // self._part * self._part
+        return slice(start, min(start + self._part, self.block.stop))
+
+    @property
+    def open(self) -> Int[Tensor, " m"]:
+        """Positions that the next pass may fill: the open ones of the sub-block under way, or the one to be carried."""
+        stop = self._first + 1 if self.carrying else self.block.stop if self._part == self.size else self.part.stop
+        return torch.tensor([place for place in self._masked if place < stop], dtype=torch.long)
+
+    @property
+    def carrying(self) -> bool:
+        """Whether the next pass stores the block before, which predicts this one's first token, and does no more."""
+        ahead = self.task.shift and not self.task.full and (self._carry or self.size == 1)
+        return ahead and int(self._held[self._first]) == self.task.mask
+
+    @property
+    def _masked(self) -> list[int]:
+        """Open positions of the block under way."""
+        held = self._held[self.block].tolist()
+        return [place for place, token in enumerate(held, self._first) if token == self.task.mask]
+
+    @property
+    def span(self) -> Int[Tensor, " m"]:
+        """The first run of open positions of the block, without one that the block before predicts."""
+        places = [place for place in self.open.tolist() if not (self.task.shift and place == self._first)]
+        return torch.tensor([place for i, place in enumerate(places) if place == places[0] + i], dtype=torch.long)
+
+    @property
+    def written(self) -> Int[Tensor, " m"]:
+        """Positions of the block under way that hold a token of the answer which a pass over the block predicts."""
+        position = torch.arange(max(self.block.start, self.prompt_length), self.block.stop)
+        return position[(self.tokens[position] != self.task.mask) & ~self.carried(position)]
+
+    def before_end(self, held: Int[Tensor, " T"]) -> Int[Tensor, " m"]:
+        """Open positions of the block as `held` has it, before an end that stands there: what is behind is no text."""
+        inside, start = held[self.block].tolist(), self.block.start
+        ends = (i for i, token in enumerate(inside) if token in self.task.ends and start + i >= self.prompt_length)
+        known = inside[: next(ends, len(inside))]
+        return torch.tensor([start + i for i, token in enumerate(known) if token == self.task.mask], dtype=torch.long)
+
+    def behind(self, drafts: Int[Tensor, " m"]) -> Int[Tensor, " s"]:
+        """The block behind this one, if it sees this one, filled with `drafts`, as it is stored; none behind an end."""
+        stop, task, filled = self.block.stop, self.task, {*self._held[self.block].tolist(), *drafts.tolist()}
+        exact = not (task.shift or task.full or self._causal) and filled.isdisjoint(task.ends)
+        return torch.arange(stop, min(stop + self.size, self._whole) if exact else stop)
+
+    @property
+    def settled(self) -> bool:
+        """Whether the block under way has no open position that counts."""
+        return not self._masked or self.ended
+
+    @property
+    def ended(self) -> bool:
+        """Whether the end stands in the answer with no open position before it, or all is filled."""
+        answer, mask = self._held[self.prompt_length :].tolist(), self.task.mask
+        return mask not in answer or any(end in answer[: answer.index(mask)] for end in self.task.ends)
+
+    def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
+        """Make tokens final; go on to the next block when this one is full."""
+        self._held[position] = token
+        self.move_on()
+
+    def write(self, position: Int[Tensor, " m"], answer: Sequence[int]) -> bool:
+        """Make those tokens final that an answer wants, and stay in the block; whether there were any.
+
+        The answer has a token for every position, and then 1 or 0 for each.
+        """
+        places = position.tolist()
+        chosen = {place: answer[i] for i, place in enumerate(places) if answer[len(places) + i]}
+        self._held[[*chosen]] = [*chosen.values()]
+        return bool(chosen)
+
+    def decision(
+        self,
+        position: Int[Tensor, " m"],
+        decided: tuple[Tensor, Callable[[], Tensor], Tensor],
+        probs: Float[Tensor, "m V"],
+        confidence: Float[Tensor, " m"],
+        **signals: float | Tensor,
+    ) -> Decision:
+        """What a pass made of positions, to be answered for `write`; `decided` are tokens, fates and which are kept."""
+        token, fate, kept = decided
+        place, readback = to_device(position - self.prompt_length, probs.device), torch.cat([token, kept.long()])
+        signals = {"block": self.number, **signals}
+
+        def details() -> dict[str, Any]:
+            counts = {"committed": kept.sum(), **signals}
+            return {"fate": fate(), "numbers": {"confidence": confidence}, "signals": counts}
+
+        return Decision(place, token, readback=readback, probs=probs, details=details)
+
+    def move_on(self) -> None:
+        """Go on to the next block if this one is full."""
+        while not self._masked and self.block.stop < self._whole:
+            self._first = self.block.stop
+
+    def look(
+        self,
+        mode: str = "draft",
+        role: Role = "self",
+        seen: Bool[Tensor, "n n"] | None = None,
+        read: Int[Tensor, " m"] | None = None,
+        tokens: Int[Tensor, "K T"] | None = None,
+        blocks: int = 1,
+    ) -> BlockForward:
+        """Ask for the distributions of the open positions, or of those to `read`, the block seen as it is.
+
+        `seen` overrules who sees whom in the block; `tokens` are rows to look at in place of the text as it is; with
+        `blocks` later blocks are seen, too.
+        """
+        lead, last = self._lead(role), self._whole if self.task.full else self._first + blocks * self.size
+        if self.carrying:  # the token before predicts this one; there is nothing else to feed
+            last, seen = lead.stop, None
+        position = torch.arange(lead.start, min(last, self._whole))
+        tokens = (self.tokens[None] if tokens is None else tokens)[:, lead.start : last].clone()
+        read = (self.open if read is None else read) - (lead.start + self.task.shift)
+        return self._request(Layout(tokens=tokens, position=position, read=read, seen=seen), lead, mode, role)
+
+    def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
+        """Which open positions the block before predicts: only a block's first pass gives their distribution."""
+        return (position == self._first) & self.task.shift
+
+    def feed(self, layout: Layout, mode: str, role: Role = "self") -> BlockForward:
+        """A request for the outputs of a layout, led by what is finished but not stored by the model of this role.
+
+        From now on that counts as stored, so whoever makes the request has to send it.
+        """
+        lead, fed = self._lead(role), layout
+        if lead.start < lead.stop:
+            before = torch.arange(lead.start, lead.stop)
+            tokens = torch.cat([self.tokens[lead].expand(len(layout.tokens), -1), layout.tokens], 1)
+            position, read = torch.cat([before, layout.position]), layout.read + len(before)
+            fed = replace(layout, tokens=tokens, position=position, read=read)
+        return self._request(fed, lead, mode, role)
+
+    def _lead(self, role: Role) -> slice:
+        """What is finished but not stored by the model of this role; from now on it counts as stored."""
+        if self.task.full:
+            return slice(0, 0)
+        stored, self._stored[role] = self._stored.get(role, 0), self._first
+        return slice(stored, self._first)
+
+    def _request(self, fed: Layout, lead: slice, mode: str, role: Role) -> BlockForward:
+        """A request for what is fed, which begins with the `lead`; masks and drafts are of what is behind it."""
+        position, keep, seen = fed.position, lead.stop - lead.start, fed.seen
+        size, causal = (self._whole, False) if self.task.full else (self.size, self._causal)
+        if seen is None:
+            seen = masks.block_causal(len(position), size, keep, causal=causal)
+        elif keep:
+            seen = masks.behind(masks.block_causal(keep, size, keep, causal=causal), seen)
+        labels = partial(self._labels, fed, keep, self._masked if fed.drafted else ())
+        return BlockForward(fed.tokens, position, fed.read, lead.start, seen, keep, labels=labels, role=role, mode=mode)
+
+    def _labels(self, fed: Layout, keep: int, open_: Collection[int]) -> tuple[str, ...]:
+        """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
+        names = []
+        both = zip(fed.position[keep:].tolist(), fed.tokens[0, keep:].tolist(), strict=True)
+        for i, (place, token) in enumerate(both):
+            final = "P" if place < self.prompt_length else "T"
+            letter = "M" if token == self.task.mask else "D" if i < fed.drafted and place in open_ else final
+            names.append(f"{letter}{place if letter == 'P' else place - self.prompt_length}")
+        return tuple(names)
+
+
+def propose(
+    probs: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, chance: Chance, mode: str
+) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
+    """A token for every open position and its probability, by which policies rank it."""
+    if mode == "greedy":
+        confidence, token = probs.max(-1)
+        return token, confidence
+    token = chance.categorical(probs, Draw("draft", iteration, to_device(position, probs.device)))
+    return token, probs.gather(1, token[:, None]).squeeze(1)

@@ -1,0 +1,170 @@
+"""Copies of a block that differ in which open positions hold a draft already, looked at as rows of one pass."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+from torch.nn.functional import pad
+
+from engines.diffusion_lm.block_sequence import Row, TextTask
+from engines.diffusion_lm.draft_graphs import ROOT, Accepted, Graph
+from engines.protocol import FATE_CODES, NO_ENTRY, Decision, DraftGraph
+from engines.settings import ConfigError
+from engines.transfer import to_device
+from traces.schema import Fate
+
+MOST_BYTES: Final = 8 * 2**30
+"""What the distributions of one pass may take, as float64 with two copies under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankedDrafts:
+    """What a pass leaves to the next: a token for every position of the block that is still open, ranked."""
+
+    token: Int[Tensor, " m"]
+    rank: Int[Tensor, " m"]
+    """Place by falling confidence, from 1. Like the tokens on the CPU."""
+    probs: Float[Tensor, "m V"]
+    """Distributions the tokens are the likeliest of, on the model's device."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Rows of a pass."""
+
+    graph: Graph
+    """A row is a node."""
+    filled: Bool[Tensor, "K m"]
+    """Which of the open positions each row fills, on the CPU."""
+    tokens: Int[Tensor, "K T"]
+    """Rows as long as the text."""
+    position: Int[Tensor, " m"]
+    """The open positions, counted from the answer's beginning."""
+    drafts: RankedDrafts | None = None
+    """What they are filled with, where they are."""
+    ahead: int = 0
+    """How many positions, the last ones, are of the block behind: they are for the last row, which fills the others."""
+
+
+def branch(row: Row, drafts: RankedDrafts | None, graph: Graph, ahead: Int[Tensor, " s"] | None = None) -> Branches:
+    """The rows of the nodes whose ranks exist; without drafts, the text as it is. `ahead` is the block behind."""
+    position = row.open
+    if drafts is None:
+        nothing = torch.zeros_like(position, dtype=torch.bool)
+        return Branches(ROOT, nothing[None], row.tokens[None], position - row.prompt_length)
+    graph = graph.within(len(position))
+    filled = graph.fills(drafts.rank)
+    tokens = row.tokens.repeat(len(filled), 1)
+    tokens[:, position] = torch.where(filled, drafts.token, row.task.mask)
+    if ahead is not None:
+        position, filled = torch.cat([position, ahead]), pad(filled, (0, len(ahead)))
+    return Branches(graph, filled, tokens, position - row.prompt_length, drafts, len(position) - len(drafts.rank))
+
+
+def ranked(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
+    """The place of those that are left by falling confidence, from 1, ties by position; 0 for the others."""
+    order = torch.where(left, confidence, -torch.inf).argsort(descending=True, stable=True)
+    places = torch.arange(1, len(order) + 1, device=order.device)
+    return torch.zeros_like(order).scatter_(0, order, places) * left
+
+
+def proceed(row: Row, rows: Branches, answer: Sequence[int], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
+    """Put an answer, tokens and then ranks, into the row; those with a rank are drafts, below 0 it is neither."""
+    count = len(answer) // 2
+    tokens, ranks = answer[:count], answer[count:]
+    row.write(rows.position + row.prompt_length, [*tokens, *(not rank for rank in ranks)])
+    row.move_on()
+    left = [i for i, rank in enumerate(ranks) if rank > 0]
+    if not left:
+        return None
+    token, rank = torch.tensor([[tokens[i], ranks[i]] for i in left]).unbind(1)
+    return RankedDrafts(token, rank, probs[to_device(torch.tensor(left), probs.device)])
+
+
+def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
+    """The rows and what became of them, for the record."""
+    graph, drafts = rows.graph, rows.drafts
+    assert drafts is not None
+    place = dict(zip(drafts.rank.tolist(), rows.position.tolist(), strict=False))
+    return DraftGraph(
+        parents=tuple(graph.parents(k) for k in range(len(graph.nodes))),
+        positions=tuple(tuple(place[rank] for rank in node) for node in graph.nodes),
+        accepted=accepted,
+        accepted_under=accepted_under,
+    )
+
+
+def verdicts(decision: Decision, rows: Branches, outcome: Accepted, probs: Float[Tensor, "K m V"]) -> dict[str, Any]:
+    """Columns that put before a complete decision on the winner's open positions what became of every drafted one.
+
+    A draft is judged by the row that accepted the smallest accepted set that holds it, or else by the winner; it is
+    rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
+    """
+    drafts = rows.drafts
+    assert drafts is not None
+    order = to_device(drafts.rank.argsort()[: rows.graph.reach], probs.device)
+    filled, winner = to_device(rows.filled, probs.device)[:, order], outcome.winner[None]  # [K, R]
+    size, won = filled.sum(-1), filled[winner][0]
+    inside = outcome.accepted & ~(filled & ~won).any(-1)
+    first = (filled & (inside[:, None] | ~won)).int().argmax(0)  # the smallest set that holds the draft
+    by = torch.where(won, outcome.accepted_under[:, first].int().argmax(0), winner)
+    next_ = (filled | ~won).all(-1) & (size == size[winner] + 1)
+    rejected = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
+    p, draft = probs[by, order], to_device(drafts.token, probs.device)[order]
+    drafted = {
+        "confidence": p.amax(-1),
+        "rank": torch.arange(len(order), device=probs.device) + 1.0,
+        "level": size[first],
+    }
+    mine = {"level": torch.zeros_like(decision.position)} | dict(decision.numbers)
+    return {
+        "position": torch.cat([decision.position[order], decision.position]),
+        "token": torch.cat([draft, decision.token]),
+        "fate": torch.cat([torch.where(won, FATE_CODES[Fate.ACCEPTED], rejected), decision.fate]),
+        "draft": draft,
+        "p": p,
+        "q": drafts.probs[order],
+        "probs": torch.cat([p, probs[winner][0]]),
+        "numbers": {name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
+        "row": torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
+        "graph": draft_graph(rows, outcome.accepted, outcome.accepted_under),
+    }
+
+
+def with_scores(decision: Decision, rows: Branches, score: Float[Tensor, " K"], winner: Int[Tensor, ""]) -> Decision:
+    """Put before a decision on the winner's open positions the drafts that only losing rows hold, with scores."""
+    drafts = rows.drafts
+    assert drafts is not None
+    order = to_device(drafts.rank.argsort()[: rows.graph.reach], score.device)
+    filled = to_device(rows.filled, score.device)
+    won, first = filled[winner[None]][0], filled.int().argmax(0)
+    lost = torch.where(won[order], NO_ENTRY, FATE_CODES[Fate.DISCARDED])
+    rest = torch.full_like(order, torch.nan, dtype=score.dtype)
+    own = torch.where(won, score[winner[None]], torch.nan)
+    scores = {"branch_score": torch.cat([score[first[order]], own])}
+    accepted = torch.arange(len(score), device=score.device) == winner
+    accepted_under = torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device)
+    return replace(
+        decision,
+        position=torch.cat([decision.position[order], decision.position]),
+        token=torch.cat([to_device(drafts.token, score.device)[order], decision.token]),
+        fate=torch.cat([lost, decision.fate]),
+        probs=torch.cat([drafts.probs[order], *([] if decision.probs is None else [decision.probs])]),
+        numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
+        row=torch.cat([first[order], winner.expand(len(decision.position))]),
+        graph=draft_graph(rows, accepted, accepted_under),
+    )
+
+
+def check_size(task: TextTask, size: int, graph: Graph) -> None:
+    """See that the distributions of all rows find room; raises ConfigError when they do not."""
+    rows = len(graph.nodes)
+    needed = 3 * 8 * rows * size * task.vocabulary
+    if needed > MOST_BYTES:
+        raise ConfigError(
+            f"graph: {rows} rows with {size} distributions over {task.vocabulary:,} tokens need "
+            f"{needed / 2**30:.0f} GiB, more than {MOST_BYTES / 2**30:.0f}; use fewer rows or a smaller block."
+        )

@@ -1,0 +1,130 @@
+"""Draft graphs chosen by what were accepted on other prompts, for one model, transfer policy and block size.
+
+`python -m engines calibrate` decodes some prompts with the policy alone, and notes which ranks became final next with
+the tokens foreseen (analysis.prediction); docs/methods/psd.md says how a graph is chosen by them.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence, Set
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, cast
+
+from analysis.prediction import rank_sequences
+from cli.streams import bytes_of
+from engines.diffusion_lm.block_sequence import TextTask
+from engines.diffusion_lm.draft_graphs import Graph
+from engines.paths import ASSETS
+from engines.settings import ConfigError
+from traces.files import write_whole
+from traces.schema import ModelCard, Step
+
+FOLDER: Final = ASSETS / "graphs"
+PROMPTS: Final = ASSETS / "problems.json"
+DEEPEST: Final = 8
+
+Sequences = Mapping[tuple[int, ...], int]
+
+
+def prompts(path: Path, count: int) -> list[str]:
+    """The last so many prompts of a JSON list of texts or of objects with a `question`; ValueError for fewer."""
+    try:
+        data: Any = json.loads(bytes_of(path))
+        texts = [one if isinstance(one, str) else str(one["question"]) for one in data]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise ValueError(
+            f"prompts: {str(path)!r} holds no list of prompts ({error!r}); give JSON, a list of texts."
+        ) from None
+    if not 1 <= count <= len(texts):
+        raise ValueError(
+            f"count: {count} is not allowed; {path.name} holds {len(texts)} prompts, use 1 to {len(texts)}."
+        )
+    return texts[-count:]
+
+
+def emitted(runs: Sequence[Sequence[Step]]) -> Sequences:
+    """How often each sequence of ranks was accepted."""
+    return Counter(ranks for steps in runs for ranks in rank_sequences(steps, DEEPEST))
+
+
+def choose(sequences: Sequences, depth: int, rows: int) -> Graph:
+    """The graph of at most so many rows and levels that reaches deepest on average, found greedily.
+
+    At a step, a graph is followed along the accepted sequence for as long as it holds the ranks met so far. Every
+    addition is the next set of some sequence, and the one that adds most to the sum of depths; ties go to the smaller
+    set, then to lower ranks.
+    """
+    nodes: set[tuple[int, ...]] = {()}
+    while len(nodes) < rows:
+        gain: Counter[tuple[int, ...]] = Counter()
+        for ranks, count in sequences.items():
+            reached = _reached(ranks[:depth], nodes)
+            if reached < min(len(ranks), depth):
+                following = tuple(sorted(ranks[: reached + 1]))
+                gain[following] += count * (_reached(ranks[:depth], nodes | {following}) - reached)
+        if not gain:
+            break
+        nodes.add(min(gain, key=lambda q: (-gain[q], len(q), q)))
+    return Graph(tuple(sorted(nodes, key=lambda node: (len(node), node))))
+
+
+def _reached(ranks: tuple[int, ...], nodes: Set[tuple[int, ...]]) -> int:
+    """How many of the ranks, one after the other, lead from set to set."""
+    return next((n for n in range(len(ranks)) if tuple(sorted(ranks[: n + 1])) not in nodes), len(ranks))
+
+
+def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows: int) -> Graph:
+    """The stored graph for a model, policy, threshold and block size; raises ConfigError without one."""
+    name, tau, block = policy
+    if task.card is None:
+        raise ConfigError("graph: nothing can be calibrated for a model without a name; use dag or chain.")
+    path = path_of(task.card.id, policy)
+    remedy = f"run python -m engines calibrate --model {task.card.id} --set policy={name} --set tau={tau:g} "
+    remedy += f"--set block={block}, or use dag or chain."
+    if not path.is_file():
+        chosen = name if name == "greedy" else f"{name} {tau:g}"
+        raise ConfigError(f"graph: none is calibrated for {task.card.id}, {chosen} and blocks of {block}; {remedy}")
+    data = read(path)
+    wanted = key(task.card, policy)
+    for field, value in wanted.items():
+        if data.get(field) != value:
+            raise ConfigError(f"graph: {path.name} is for {field} {data.get(field)!r}, not {value!r}; {remedy}")
+    return choose({tuple(ranks): count for ranks, count in data["sequences"]}, depth, rows)
+
+
+def path_of(model: str, policy: tuple[str, float, int]) -> Path:
+    """Where the calibration of a model and a policy is stored."""
+    name, tau, block = policy
+    stem = name if name == "greedy" else f"{name}-{tau:g}"
+    return FOLDER / model.replace("/", "--") / f"{stem}-block{block}.json"
+
+
+def key(card: ModelCard, policy: tuple[str, float, int]) -> dict[str, Any]:
+    """What a calibration holds for."""
+    name, tau, block = policy
+    digest = hashlib.sha256(json.dumps(dict(card.weights), sort_keys=True).encode()).hexdigest()[:32]
+    return {
+        "model": card.id,
+        "weights": digest,
+        "policy": name,
+        "tau": None if name == "greedy" else tau,
+        "block": block,
+    }
+
+
+def write(path: Path, wanted: Mapping[str, Any], about: Mapping[str, Any], sequences: Sequences) -> None:
+    """Store a calibration, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    counted = sorted(sequences.items(), key=lambda pair: (-pair[1], pair[0]))
+    lines = ",\n".join(f"  {json.dumps([list(ranks), count])}" for ranks, count in counted)
+    head = json.dumps({**wanted, **about}, indent=1)[:-2]
+    write_whole(path, f'{head},\n "sequences": [\n{lines}\n ]\n}}\n'.encode())
+    read.cache_clear()
+
+
+@cache
+def read(path: Path) -> dict[str, Any]:
+    """A stored calibration."""
+    return cast("dict[str, Any]", json.loads(path.read_text(encoding="utf-8")))

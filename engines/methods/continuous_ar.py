@@ -1,0 +1,52 @@
+"""Ordinary autoregressive decoding of continuous tokens: one token per forward pass. The baseline of its family.
+
+`parallel` tokens per pass is masked generation (MAR, arXiv 2406.11838): each is drawn given the tokens before the step,
+none given the others of its step, so that the more there are the further they are from the model's distribution.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import torch
+
+from engines.continuous.denoising import ContinuousSampling, ContinuousTask
+from engines.continuous.drafting import alone, whole_canvas
+from engines.protocol import Decoder
+from engines.sampling.random_source import Chance
+from engines.settings import ConfigError, Knob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config(ContinuousSampling):
+    """Settings of ordinary decoding."""
+
+    parallel: Annotated[
+        int,
+        Knob(
+            "Tokens per step",
+            "Tokens drawn in one pass without seeing each other, by models that decode in any order. 1 is exact.",
+            1,
+            256,
+            1,
+        ),
+    ] = 1
+
+
+def deviation(config: Config) -> str:
+    """What keeps these settings from being lossless."""
+    return "" if config.parallel == 1 else "Lossy: the tokens of a step are drawn without seeing each other."
+
+
+def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
+    """Denoise tokens given those before them; raises ConfigError for several per step of a causal model."""
+    if config.parallel > 1 and not task.gaps:
+        raise ConfigError(
+            f"parallel: {config.parallel} tokens per step need a model that decodes in any order, such as "
+            "patch-masked, and this one is causal; use 1."
+        )
+    done, iteration = (canvas := whole_canvas(task, config, chance)).done, 0
+    while (n := len(done)) < task.length:
+        block = canvas.at(slice(n, n + config.parallel), done=done, iteration=iteration)
+        token = yield from alone(block, max(n - 1, 0))
+        done, iteration = torch.cat([done, token]), iteration + 1
+    return done

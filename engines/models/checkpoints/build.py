@@ -1,0 +1,139 @@
+"""What modules of this package share: weights into networks of transformers, diffusers and our own."""
+
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import Any, Final, TypeVar
+
+import torch
+from torch import Tensor, nn
+from transformers.utils import is_accelerate_available, logging
+
+from engines.models.checkpoint_files import Source, other_hashes, weight_hashes
+from engines.models.checkpoints.families import published_as
+from engines.models.devices import split
+from engines.models.memory import free_bytes
+from traces.schema import ModelCard
+
+Network = TypeVar("Network", bound=nn.Module)
+State = Mapping[str, Tensor]
+"""Tensors by name."""
+PIXELS: Final = "pixels"
+"""Folder of a model's autoencoder, inside the model's."""
+_MOST_LAYERS: Final = 1000
+_FILLED: Final = 0.85
+"""Of what is free on each of several devices; the rest is for what a pass computes."""
+
+
+def native_config(source: Source, kind: type[Any], settings: Mapping[str, Any]) -> Any:
+    """A config of transformers."""
+    try:
+        return kind.from_dict(dict(settings))
+    except Exception as error:  # of many kinds, also of validators
+        raise source.incomplete(f"config.json is refused: {error}") from error
+
+
+def native_network(
+    source: Source, kind: type[Any], config: Any, state: State, dtype: torch.dtype, device: str = "cpu"
+) -> Any:
+    """A network of a class of transformers, for inference.
+
+    Tensors have the class's names and become `dtype`; a subclass of ours says what it does without, and what stays in
+    float32. Over several devices, named with commas, transformers spreads its layers, which takes accelerate.
+    """
+    several = len(split(device)) > 1
+    spread = {"device_map": "auto", "max_memory": _shares(source, device)} if several else {}
+    depth = max(getattr(part, "num_hidden_layers", 0) for part in (config, getattr(config, "text_config", config)))
+    if depth > len(state):
+        raise source.incomplete(f"config.json has {depth} for 'num_hidden_layers', and there are {len(state)} tensors")
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()  # what is missing is said below
+    logging.disable_progress_bar()
+    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+    try:
+        network, report = kind.from_pretrained(
+            None, config=config, state_dict=dict(state), dtype=dtype, **told, **spread
+        )
+    except Exception as error:  # sizes that are no network fail in layers of all kinds
+        raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+    problems = [f"{name!r} is missing in its weights" for name in sorted(report["missing_keys"])]
+    for name in sorted(report["unexpected_keys"]):
+        problems.append(f"{name!r} is in its weights, and {kind.__name__} has no place for it")
+    for name, shape, wanted in sorted(report["mismatched_keys"]):
+        problems.append(f"{name!r} has shape {list(shape)}, and its config.json asks for {list(wanted)}")
+    if problems:
+        raise source.incomplete(f"tensor {problems[0]}")
+    network = network.eval().requires_grad_(False)
+    return network if several else network.to(device)
+
+
+def _shares(source: Source, device: str) -> dict[int | str, int]:
+    """The bytes that transformers may fill of each of several devices."""
+    if not is_accelerate_available():
+        raise source.unsupported(f"runs on several devices, {device}, with accelerate; do: pip install accelerate")
+    free = {one: int(_FILLED * (free_bytes(one) or 0)) for one in split(device)}
+    return {one if one == "cpu" else torch.device(one).index or 0: number for one, number in free.items()}
+
+
+def on_meta(build: Callable[[], Network]) -> Network:
+    """A network without memory for its weights."""
+    with torch.device("meta"):
+        return build()
+
+
+def load_state(source: Source, network: Network, state: State, dtype: torch.dtype | None = None) -> Network:
+    """A network with its weights, all of them, in `dtype` or, without one, as they are stored."""
+    try:
+        network.load_state_dict({name: part.to(dtype or part.dtype) for name, part in state.items()}, assign=True)
+    except RuntimeError as error:
+        raise source.incomplete(str(error).partition(":")[2].replace(" in state_dict", " in its weights")) from None
+    return network.eval().requires_grad_(False)
+
+
+def parameters(source: Source, kind: type[Any], config: Any) -> int:
+    """How many parameters a network of this config has; nothing is laid out in memory, and no weights are read."""
+    depth = getattr(config, "num_hidden_layers", 0)
+    if depth > _MOST_LAYERS:
+        raise source.incomplete(f"config.json has {depth} for 'num_hidden_layers', which is not allowed")
+    try:
+        network: Any = on_meta(lambda: kind(config))
+    except Exception as error:  # sizes that are no network fail in layers of all kinds
+        raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
+    return sum(weight.numel() for weight in network.parameters())
+
+
+def counted(names: Iterable[str], numbered: str) -> int:
+    """How many of a numbered tensor there are, from 0 on; `numbered` has {} for the number."""
+    there = set(names)
+    return next(number for number in count() if numbered.format(number) not in there)
+
+
+def renamed(name: str, names: Iterable[tuple[str, str]]) -> str:
+    """A tensor's name with parts of it replaced, in this order."""
+    for old, new in names:
+        name = name.replace(old, new)
+    return name
+
+
+def part_of(state: State, prefix: str) -> dict[str, Tensor]:
+    """The tensors whose names begin like that, without that beginning."""
+    return {name.removeprefix(prefix): part for name, part in state.items() if name.startswith(prefix)}
+
+
+def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
+    """Who a model is, with the hashes of all files that were read; `beside` are folders inside its own with weights."""
+    row = published_as(source.name)
+    weights = weight_hashes(source)
+    for part in beside:
+        folder = part.name.rpartition("/")[2]
+        weights |= {f"{folder}/{name}": digest for name, digest in weight_hashes(part).items()}
+    return ModelCard(
+        id=source.name,
+        title=f"{title}: {source.name.rpartition('/')[2]}",
+        weights=weights,
+        files=other_hashes(source),
+        licence=row.licence if row else "",
+    )

@@ -1,0 +1,266 @@
+"""Cosmos-1.0-Autoregressive, the base models of 4B and 12B (arXiv 2501.03575): nine frames of a clip to the 24 behind.
+
+The network is a Qwen3 whose rotary positions are those of a code in the clip: time, row and column, each with a share
+of a head's dimensions. Names, fields and defaults follow the release, github.com/NVIDIA/Cosmos,
+cosmos1/models/autoregressive (Apache-2.0). A folder is one that `convert` wrote, with the tokenizer in one of its own.
+"""
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final, cast
+
+import torch
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor, nn
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from engines.models.checkpoint_files import Source
+from engines.models.checkpoints.build import State, card_of, native_config, native_network, renamed
+from engines.models.checkpoints.conversion import Converted, Request, read_pickle
+from engines.models.checkpoints.images import cosmos_tokenizer
+from engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
+from engines.models.checkpoints.images.video_model import ClipModel, ClipShape, unpack
+from engines.models.errors import ModelError
+from engines.models.image_rendering import Pictures
+from engines.models.memory import Needs, cached_numbers
+from engines.models.torch_model import hidden_states
+from engines.settings import ConfigError
+from traces.schema import ModelCard
+
+TITLE: Final = "Cosmos-1.0-Autoregressive"
+CONVERT: Final = "python -m engines convert cosmos SOURCE TOKENIZER TARGET"
+TOKENIZER: Final = "tokenizer"
+GIVEN_FRAMES: Final = 9
+"""The longer of the two beginnings that the models were trained to continue; the other is a single frame."""
+_PICTURES: Final = Pictures(most=16, together=1, longest=512)
+"""Frames of 640x1024 would make a trace larger than one may be."""
+_NAMES: Final = (
+    ("tok_embeddings.", "model.embed_tokens."),
+    ("output.", "lm_head."),
+    (".attention_norm.", ".input_layernorm."),
+    (".ffn_norm.", ".post_attention_layernorm."),
+    ("layers.", "model.layers."),
+    (".attention.wq.", ".self_attn.q_proj."),
+    (".attention.wk.", ".self_attn.k_proj."),
+    (".attention.wv.", ".self_attn.v_proj."),
+    (".attention.wo.", ".self_attn.o_proj."),
+    (".attention.", ".self_attn."),
+    (".feed_forward.w1.", ".mlp.gate_proj."),
+    (".feed_forward.w2.", ".mlp.down_proj."),
+    (".feed_forward.w3.", ".mlp.up_proj."),
+)
+"""Parts of the release's tensor names and Qwen3's for them, applied in this order."""
+_SIZES: Final = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "dim",
+    "intermediate_size": "ffn_hidden_size",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "num_key_value_heads": "n_kv_heads",
+}
+_RELEASED: Final = {"rope_theta": 500_000.0, "num_video_frames": 33, "video_height": 640, "video_width": 1024}
+"""What the release has where config.json is silent."""
+_LARGE: Final = (40, 5120)
+"""Layers and width of the 12B model, which the release stretches whether config.json says so or not."""
+_FIXED: Final = {
+    "insert_cross_attn": False,
+    "apply_abs_pos_emb": False,
+    "rope_dim": "3D",
+    "pytorch_rope_version": "v2",
+    "norm_type": "rmsnorm",
+    "use_qk_normalization": True,
+    "causal_mask": True,
+    "fuse_qkv": False,
+    "vision_encoder": None,
+    "mm_projector": None,
+    "yarn_scale": 2,
+    "yarn_beta_fast": 4,
+    "yarn_beta_slow": 1,
+    "original_latent_shape": [3, 40, 64],
+}
+"""Fields that may be missing and, where present, must have this value: Video2World, which attends to texts, has not."""
+_HEAD_NORM_EPSILON: Final = 1e-5
+"""Of the norms of queries and keys, whatever norm_eps is."""
+
+
+class PlaceRotary(nn.Module):
+    """Rotary positions from a table, in the place of Qwen3's own; see `angles_of`."""
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, angles: Float[Tensor, "T D"]) -> None:
+        super().__init__()
+        self.register_buffer("cos", angles.cos(), persistent=False)
+        self.register_buffer("sin", angles.sin(), persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "B N W"], position_ids: Int[Tensor, "B N"]
+    ) -> tuple[Float[Tensor, "B N D"], Float[Tensor, "B N D"]]:
+        """Cosines and sines of the positions, in the format of `x`."""
+        return self.cos[position_ids].to(x.dtype), self.sin[position_ids].to(x.dtype)
+
+
+class CosmosVideo(ClipModel):
+    """A Cosmos-1.0-Autoregressive base model with its tokenizer."""
+
+    def __init__(
+        self, network: Any, tokenizer: CosmosTokenizer, shape: ClipShape, card: ModelCard, device: str
+    ) -> None:
+        super().__init__(network, card, torch.device(device), shape, _PICTURES)
+        self.layers = len(network.model.layers)
+        self._tokenizer = tokenizer.to(device)
+        self.embedding = tokenizer.places(torch.arange(tokenizer.size.codes, device=device)).double()
+        self.blank = tokenizer.middle
+        digests = [digest for name, digest in card.weights.items() if name.startswith(f"{TOKENIZER}/")]
+        self.tokens = digests[0] if digests else ""
+
+    def logits(
+        self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
+    ) -> Float[Tensor, "B N K"]:
+        """See `ClipModel.logits`."""
+        states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
+        return cast(Tensor, self._network.lm_head(states))
+
+    def given_by(self, prompt: str) -> tuple[int, ...]:
+        """See `ClipModel.given_by`; no clips come with these models."""
+        codes = unpack(prompt, self.shape.given, self.shape.codes)
+        if codes is None:
+            raise ConfigError(
+                f"prompt: {prompt!r:.60} names no clip; give the path of a GIF or MP4 on the command line, "
+                "or what prompt_for(bytes) makes of one."
+            )
+        return codes
+
+    def encode(self, frames: UInt8[Tensor, "F H W 3"]) -> Int[Tensor, " N"]:
+        """See `ClipModel.encode`."""
+        with torch.inference_mode():
+            clip = frames.permute(3, 0, 1, 2)[None].float() / 127.5 - 1
+            return self._tokenizer.encode(clip).flatten()
+
+    def decode(self, codes: Int[Tensor, "B N"]) -> UInt8[Tensor, "B F H W 3"]:
+        """See `ClipModel.decode`; clip by clip, as one of 640x1024 takes gigabytes on the way."""
+        planes = codes.reshape(len(codes), -1, self.shape.rows, self.shape.columns).to(self.device)
+        with torch.inference_mode():
+            clips = [((self._tokenizer.decode(one[None])[0] + 1) * 127.5).round().byte().cpu() for one in planes]
+        return torch.stack(clips).permute(0, 2, 3, 4, 1).contiguous()
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CosmosVideo:
+    """The model of a converted folder; see `table`. Its tokenizer, a fiftieth of it, is in float32."""
+    config, once = config_of(source, settings), replace(source, remedy=f"Convert it once with: {CONVERT}")
+    if (source.folder / "model.pt").is_file() and not any(source.folder.glob("*.safetensors")):
+        raise once.incomplete("model.pt is a pickle, which is never read here")
+    beside = once.inside(TOKENIZER)
+    tokenizer = cosmos_tokenizer.tokenizer_of(beside, cosmos_tokenizer.size_of_folder(beside), beside.tensors())
+    shape = shape_of(once, config, tokenizer.size)
+    network = _network(once, config, once.tensors(), dtype)
+    network.model.rotary_emb = PlaceRotary(angles_of(config, (shape.latents, shape.rows, shape.columns)))
+    for layer in network.model.layers:
+        layer.self_attn.q_norm.variance_epsilon = layer.self_attn.k_norm.variance_epsilon = _HEAD_NORM_EPSILON
+    return CosmosVideo(network, tokenizer, shape, card_of(source, TITLE, beside), device)
+
+
+def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes; see `table`. Of a broken tokenizer, loading will tell."""
+    config, beside = config_of(source, settings), source.inside(TOKENIZER)
+    exact, positions, parameters = 0, 0, 0
+    with suppress(ModelError):
+        parameters = source.count()
+        size = cosmos_tokenizer.size_of_folder(beside)
+        latents = 1 + (config.num_video_frames - 1) // size.span
+        cells = (config.video_height // size.cell) * (config.video_width // size.cell)
+        exact, positions = beside.count(), latents * cells
+    return Needs(parameters, exact, cached_numbers(config), positions)
+
+
+def convert(request: Request) -> Converted:
+    """Folders of the model, with config.json and model.pt, and of its tokenizer, with autoencoder.jit."""
+    remedy = "Give the folder of hf download nvidia/Cosmos-1.0-"
+    source = Source(request.source.resolve().name, request.source, f"{remedy}Autoregressive-4B.")
+    if request.second is None:
+        raise ConfigError(f"SECOND: is missing. {remedy}Tokenizer-DV8x16x16.")
+    beside = Source(request.second.resolve().name, request.second, f"{remedy}Tokenizer-DV8x16x16.")
+    settings = source.read_json("config.json")
+    config = config_of(source, settings)
+    state = read_pickle(source, ("model",), "model.pt")
+    state = {name.removeprefix("model."): part for name, part in state.items()}
+    _network(source, config, state, torch.bfloat16)
+    codec, levels = cosmos_tokenizer.read_jit(beside)
+    size = cosmos_tokenizer.size_of(beside, {name: tuple(part.shape) for name, part in codec.items()}, levels)
+    cosmos_tokenizer.tokenizer_of(beside, size, codec)
+    shape_of(source, config, size)
+    return Converted({"": state, TOKENIZER: codec}, settings, inside={TOKENIZER: {"levels": levels}})
+
+
+def config_of(source: Source, settings: Mapping[str, Any]) -> Any:
+    """What config.json asks for, as a Qwen3Config that has the release's fields of clips and positions besides."""
+    given = {name: value for name, value in settings.items() if value is not None}
+    source.check_fixed(given, _FIXED, TITLE)
+    sizes = {native: source.number(given, name) for native, name in _SIZES.items()}
+    heads, hidden = sizes["num_attention_heads"], sizes["hidden_size"]
+    if heads % (groups := sizes["num_key_value_heads"]):
+        raise source.incomplete(
+            f"config.json has {groups} for 'n_kv_heads', which does not divide its {heads} 'n_heads'"
+        )
+    sizes["head_dim"] = source.number({"head_dim": hidden // heads, **given}, "head_dim")
+    if sizes["head_dim"] % 2:
+        raise source.incomplete(f"config.json has heads of {sizes['head_dim']} dimensions, an odd number")
+    epsilon = source.fraction(given, "norm_eps")
+    extra = {"rms_norm_eps": epsilon, "tie_word_embeddings": False, "pad_token_id": None}
+    full = {**_RELEASED, **given}
+    clips = {name: source.number(full, name) for name in ("num_video_frames", "video_height", "video_width")}
+    clips["apply_yarn"] = bool(given.get("apply_yarn", (sizes["num_hidden_layers"], hidden) == _LARGE))
+    return native_config(source, Qwen3Config, sizes | extra | clips | {"theta": source.fraction(full, "rope_theta")})
+
+
+def shape_of(source: Source, config: Any, size: TokenizerSize) -> ClipShape:
+    """The size of clips, in pixels and in codes."""
+    cell, span, codes = size.cell, size.span, config.vocab_size
+    frames, height, width = config.num_video_frames, config.video_height, config.video_width
+    if codes != size.codes or codes > 2**16:
+        raise source.incomplete(f"config.json has {codes} for 'vocab_size', and its tokenizer makes {size.codes} codes")
+    if height % cell or width % cell or (frames - 1) % span or (GIVEN_FRAMES - 1) % span:
+        clip = f"{frames} frames of {height}x{width}"
+        raise source.incomplete(f"config.json has clips of {clip}, which codes of {span}x{cell}x{cell} do not fill")
+    if frames <= GIVEN_FRAMES:
+        raise source.incomplete(f"config.json has {frames} for 'num_video_frames', and {GIVEN_FRAMES} are given")
+    return ClipShape(frames, GIVEN_FRAMES, span, height // cell, width // cell, cell, codes)
+
+
+def angles_of(config: Any, latent: tuple[int, int, int]) -> Float[Tensor, "T D"]:
+    """Angle of every rotation at every position of a clip of `latent` frames, rows and columns.
+
+    A third of the rotations turns with the row and a third with the column, rounded down; the rest turns with time.
+    The second half of a head repeats the angles of the first. The factor by which YaRN sharpens attention is not
+    applied, as the release applies it in another version of its positions alone.
+    """
+    dim = config.head_dim
+    space = dim // 6 * 2
+    in_time, in_space = (
+        config.theta ** -(torch.arange(0, own, 2, dtype=torch.float32) / own) for own in (dim - 2 * space, space)
+    )
+    if config.apply_yarn:
+        in_time, in_space = _slowed(in_time, 3), _slowed(in_space, 40)
+    places = torch.meshgrid(*(torch.arange(size, dtype=torch.float32) for size in latent), indexing="ij")
+    speeds = (in_time, in_space, in_space)
+    half = torch.cat([place[..., None] * own for place, own in zip(places, speeds, strict=True)], -1).flatten(0, 2)
+    return torch.cat([half, half], -1)
+
+
+def _slowed(speeds: Float[Tensor, " R"], before: int) -> Float[Tensor, " R"]:
+    """YaRN (arXiv 2309.00071), so that longer clips than trained fit.
+
+    Rotations of fewer than 1 turn over `before` positions have half their speed, those of more than 4 their own.
+    """
+    kept = ((speeds * before / (2 * math.pi) - 1) / 3).clamp(0, 1)
+    return speeds * (kept + (1 - kept) / 2)
+
+
+def _network(source: Source, config: Any, state: State, dtype: torch.dtype) -> Any:
+    """The native network of tensors with the release's names."""
+    native = {renamed(name, _NAMES): part for name, part in state.items()}
+    native = {"model.norm.weight" if name == "norm.weight" else name: part for name, part in native.items()}
+    return native_network(source, Qwen3ForCausalLM, config, native, dtype)

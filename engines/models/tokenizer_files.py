@@ -1,0 +1,104 @@
+"""What the files of a language model say of its texts: the tokenizer, how a question is put, and where texts end."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, cast
+
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer
+
+from engines.models.checkpoint_files import Source
+from engines.settings import shown
+
+ChatForm = tuple[str, str]
+"""What stands before and behind a question."""
+QWEN_CHAT: Final[ChatForm] = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
+_SETTINGS: Final = "tokenizer_config.json"
+
+
+def read_tokenizer(source: Source) -> Tokenizer:
+    """The tokenizer of a folder: tokenizer.json, or the several files that Qwen's were first published in."""
+    if _whole(source):
+        whole: Tokenizer = _read(
+            source, "tokenizer.json", lambda: Tokenizer.from_file(str(source.folder / "tokenizer.json"))
+        )
+        return whole
+    return cast(Tokenizer, read_chat_tokenizer(source, Qwen2Tokenizer).backend_tokenizer)
+
+
+def read_chat_tokenizer(source: Source, kind: Any = AutoTokenizer) -> Any:
+    """The tokenizer of a folder with its chat template, by a class of transformers; code of its own is not run."""
+    whole = _whole(source)
+    if whole and "auto_map" in source.read_json_if_any(_SETTINGS):
+        kind = PreTrainedTokenizerFast
+    files = f"{'tokenizer.json' if whole else 'vocab.json, merges.txt'} or {_SETTINGS}"
+    given = {"local_files_only": True, "trust_remote_code": False}
+    return _read(source, files, lambda: kind.from_pretrained(source.folder, **given))
+
+
+def _whole(source: Source) -> bool:
+    """Whether a folder has a tokenizer.json, and not the other files."""
+    folder = source.folder
+    if (folder / "tokenizer.json").is_file():
+        return True
+    if (folder / "tokenizer.model").is_file():
+        raise source.unsupported(
+            "its tokenizer is tokenizer.model, of SentencePiece, which is not read; write a tokenizer.json beside it "
+            "once, as docs/models.md says"
+        )
+    if missing := [name for name in ("vocab.json", "merges.txt") if not (folder / name).is_file()]:
+        raise source.incomplete(f"tokenizer.json is missing, and so is {missing[0]}, in {folder}")
+    return False
+
+
+def _read(source: Source, files: str, read: Callable[[], Any]) -> Any:
+    """What the library of tokenizers makes of some files; it raises bare exceptions, and panics."""
+    try:
+        return read()
+    except BaseException as error:
+        if isinstance(error, Exception) or type(error).__name__ == "PanicException":
+            raise source.incomplete(f"{files} cannot be read: {error}") from error
+        raise
+
+
+def has_chat_template(source: Source) -> bool:
+    """Whether a checkpoint comes with a chat template, so that it was taught to chat."""
+    beside = "chat_template" in source.read_json_if_any(_SETTINGS)
+    return beside or (source.folder / "chat_template.jinja").is_file()
+
+
+def named_token(source: Source, *fields: str) -> str | None:
+    """The token of the first of some fields of tokenizer_config.json that has one; None where none has."""
+    settings = source.read_json_if_any(_SETTINGS)
+    tokens = (settings.get(field) for field in fields)
+    contents = (token.get("content") if isinstance(token, dict) else token for token in tokens)
+    return next((token for token in contents if isinstance(token, str)), None)
+
+
+def token_id(source: Source, tokenizer: Tokenizer, token: str) -> int:
+    """The id of a token that a tokenizer must have."""
+    number: int | None = tokenizer.token_to_id(token)
+    if number is None:
+        raise source.incomplete(f"its tokenizer has no {token}")
+    return number
+
+
+def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int, ...]:
+    """Ids behind which nothing counts, as generation_config.json and config.json have them."""
+    generation = source.read_json_if_any("generation_config.json")
+    ends: dict[int, None] = {}
+    for value in (generation.get("eos_token_id"), settings.get("eos_token_id")):
+        for end in value if isinstance(value, list) else [] if value is None else [value]:
+            if isinstance(end, bool) or not isinstance(end, int) or not 0 <= end < size:
+                raise source.incomplete(
+                    f"'eos_token_id' is {shown(value)}, and its tokenizer has the ids 0 to {size - 1}"
+                )
+            ends[end] = None
+    return tuple(ends)
+
+
+def size_of(source: Source, tokenizer: Any, rows: int, last: int = 0) -> int:
+    """How many ids a tokenizer has, for which a network has `rows`; `last` is an id that may lie beyond them."""
+    size: int = max(last, *tokenizer.get_vocab().values()) + 1
+    if size > rows:
+        raise source.incomplete(f"config.json has {rows} for the size of its vocabulary, its tokenizer {size} tokens")
+    return size

@@ -1,0 +1,1 @@
+"""Models in closed form, without weights, for tests and first examples."""

@@ -1,0 +1,128 @@
+"""A raster of colours with a distribution in closed form: no weights, but the shape of a model of continuous tokens.
+
+Each of 12x12 cells holds a colour of three components, drawn as N(m, s^2) around m = a left + b up + c upleft; cells
+outside count as 0. The head denoises ideally, so that whatever the number of steps the token follows N(m, s^2) exactly.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, learnt
+from engines.continuous.path_request import PathForward
+from engines.models.bundled.catalog import card_of
+from engines.models.image_rendering import Draws, Pictures
+from engines.models.sessions.denoising import ContinuousSession, Head
+from engines.models.sessions.discrete import DiscreteSession
+from engines.models.toys.toy_raster import SMALL, TARGET, Weights, refuse_prompt
+from engines.protocol import Family
+from traces.schema import Canvas, Token
+
+ID: Final = "toy-field"
+SIDE: Final = 12
+WIDTH: Final = 3
+_PIXELS: Final = 4
+"""A cell's side in a picture."""
+MODELS: Final = {ID: TARGET, "toy-field-small": SMALL}
+
+
+class ToyField(Draws):
+    """The closed-form field as a model of the family continuous-ar."""
+
+    tokens = "field"
+    parameters = 0
+    families: tuple[Family, ...] = ("continuous-ar",)
+    limits = Pictures(kind="PNG")
+
+    def __init__(
+        self, name: str, weights: Weights, device: torch.device, shape: tuple[int, int] = (SIDE, SIDE)
+    ) -> None:
+        self.card = card_of(name)
+        self.device, self.dtype = device, torch.float64
+        self.shape, self._weights = shape, weights
+
+    def make_task(self, prompt: str, config: Any) -> ContinuousTask:
+        """See `engines.protocol.Model.make_task`. The field takes no prompt."""
+        refuse_prompt(self.card.id, prompt, config.guided)
+        return ContinuousTask(Canvas(kind="image", shape=self.shape), 0, self.device, width=WIDTH, gaps=True)
+
+    def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
+        """See `engines.protocol.Model.start`."""
+        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(conditioned_on=knowing))
+
+    def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
+        """See `Draws.pixels_of`."""
+        cells = [[token if isinstance(token, tuple) else (0.0,) * WIDTH for token in tokens] for tokens in canvases]
+        colours = torch.tensor(cells).unflatten(1, self.shape).permute(0, 3, 1, 2)
+        return F.interpolate(colours, scale_factor=_PIXELS)
+
+    def spread(self, tokens: Float[Tensor, "B N D"]) -> float:
+        """How far what fields leave to chance spreads, over what it should: 1 where they follow the distribution."""
+        rest = tokens - neighbours(self._weights, self.shape) @ tokens
+        return float(rest.square().mean().sqrt()) / self._weights.std
+
+
+class FieldBackbone(DiscreteSession):
+    """Conditions are a cell's mean and standard deviation given the cells before it; there is nothing to cache."""
+
+    def __init__(self, weights: Weights, shape: tuple[int, int]) -> None:
+        self._length = math.prod(shape)
+        self._depends = neighbours(weights, shape)
+        self._std = weights.std
+
+    def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
+        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+        conditions = [self._condition(request) for request in requests.values()]
+        return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True)[:, None]
+
+    def _condition(self, request: PathForward) -> Tensor:
+        """Means and standard deviation [W, D + 1]."""
+        depends = self._depends.to(request.tokens.device)
+        own = slice(request.done, request.done + request.wanted)
+        if not request.unseen:
+            mean = depends[own, : len(request.tokens)] @ request.tokens
+            return torch.cat([mean, mean.new_full((len(mean), 1), self._std)], 1)
+        # x = A x + b + s eps over the unseen cells, of which b is what the seen ones contribute.
+        seen = request.tokens[: len(request.tokens) - request.unseen]
+        among = depends[own, own]
+        solved = torch.linalg.inv(torch.eye(len(among), dtype=among.dtype, device=among.device) - among)
+        return torch.cat([solved @ (depends[own, : len(seen)] @ seen), self._std * solved.norm(dim=1, keepdim=True)], 1)
+
+
+def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
+    """How much each cell depends on each, [N, N]."""
+    rows, columns = shape
+    depends = torch.zeros(rows * columns, rows * columns, dtype=torch.float64)
+    for row in range(rows):
+        for column in range(columns):
+            cell = row * columns + column
+            for up, left, weight in ((0, 1, weights.left), (1, 0, weights.up), (1, 1, weights.upleft)):
+                if row >= up and column >= left:
+                    depends[cell, cell - up * columns - left] = weight
+    return depends
+
+
+def knowing(condition: Tensor, _: Schedule) -> Denoiser:
+    """`ideal` of some cells."""
+    return lambda x, schedule, i: ideal(x, condition, schedule, i)
+
+
+def ideal(x: Tensor, condition: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
+    """The head that denoises N(m, s^2) without error: mean noise, and v for the true variance of the step."""
+    mean, variance = condition[:, :-1], condition[:, -1:].square()
+    now = schedule.kept[i]
+    noisy = now * variance + 1 - now  # variance of x_t
+    eps = math.sqrt(1 - now) * (x - math.sqrt(now) * mean) / noisy
+    return eps, learnt(schedule, i, variance * (1 - now) / noisy).expand_as(eps)
+
+
+@cache
+def load(model_id: str = ID, device: str = "cpu") -> ToyField:
+    """One of the two fields on a device."""
+    return ToyField(model_id, MODELS[model_id], torch.device(device))

@@ -1,0 +1,123 @@
+"""What is checked: a method under short settings, on the small models of its family."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, get_args
+
+import torch
+from torch import Tensor
+
+from engines.methods import METHODS
+from engines.methods.method import Method
+from engines.methods.speculative import EAGLES
+from engines.protocol import Family, Model, Session
+from engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
+from engines.settings import ConfigError, Value, make_config, settings
+from engines.testing.toy_models import SMALL, DepthModel, Field, Table
+
+SHORT: Final[dict[Family, dict[str, Value]]] = {
+    "discrete-ar": {"window": 4, "gamma": 3},
+    "diffusion-lm": {"length": 16, "block": "4", "gamma": 3},
+    "continuous-ar": {"steps": 3, "last": 150, "gamma": 3, "prefill": 0.0, "tied": 1},
+}
+"""Settings of a small size, for those a method has: four positions, or a block of four, with three drafts in flight."""
+_PROMPTS: Final = ("abcde", "ab", "gfedcba")
+"""Of the family diffusion-lm, the one that has prompts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A method with settings, and the models to run it on."""
+
+    method: Method
+    config: Any
+    model: Model
+    small: Model
+    """Drafts, for methods that have another model draft."""
+    shortened: frozenset[str] = frozenset()
+    """Settings that were not given and are small here."""
+
+    def job(self, seed: int = 0) -> Job:
+        """A run; seeds differ in their prompts, too, where the family has prompts."""
+        prompt = _PROMPTS[seed % len(_PROMPTS)] if self.method.family == "diffusion-lm" else ""
+        return Job(self.method, self.model, prompt, self.config, seed, small=self.small)
+
+    @property
+    def drafting(self) -> Model:
+        """Whose distributions a request of the role `draft` gets."""
+        drafter = self.method.drafter(self.config) if self.method.drafter else ""
+        return self.small if drafter in (*OTHER_DRAFTERS, *EAGLES) else self.model
+
+
+def subject(method: Method, given: Mapping[str, object] | None = None) -> Subject:
+    """A method under `given` settings, shortened where they leave room; ConfigError or ValueError if refused."""
+    if method.family not in SHORT:
+        raise ConfigError(f"family: {method.family!r} is none; use {', '.join(get_args(Family))}.")
+    given = {} if given is None else given
+    wanted = {name: value for name, value in SHORT[method.family].items() if name not in given}
+    short: dict[str, Value] = {}
+    for setting in settings(method.config):
+        if setting.name in wanted:
+            with suppress(ConfigError):
+                short[setting.name] = setting.parse(wanted[setting.name])
+    config = make_config(method.config, {**short, **given})
+    model, small = _models(method.family)
+    if getattr(config, "drafter", "") == "mixture":
+        small = Field(SMALL, mixed=True)
+    made = Subject(method, config, model, small, frozenset(short))
+    open_session([made.job()])
+    made.job().decoder()
+    return made
+
+
+def claims(method: Method, given: Mapping[str, object]) -> bool:
+    """Whether the method says that its output distribution is ordinary decoding's under these settings, unshortened."""
+    return not method.deviation(make_config(method.config, given))
+
+
+def find(spec: str) -> Method:
+    """The method of the registry, or of an importable module:name; raises ConfigError with what to do."""
+    module_name, colon, name = spec.partition(":")
+    if spec in METHODS:
+        return METHODS[spec]
+    if not colon:
+        raise ConfigError(f"method: {spec!r} is none of {', '.join(METHODS)}; for one of your own write module:name.")
+    if str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))
+    try:
+        module = import_module(module_name)
+    except (Exception, SystemExit) as error:  # whatever a module does while it is imported
+        first_line = next(iter(str(error).splitlines()), "")
+        raise ConfigError(
+            f"method: the module {module_name!r} cannot be imported ({type(error).__name__}: {first_line}); "
+            "run this in the folder that holds it."
+        ) from error
+    there = {key: value for key, value in vars(module).items() if isinstance(value, Method)}
+    if name not in there:
+        raise ConfigError(
+            f"method: {spec} is no engines.methods.method.Method; those of the module are "
+            f"{', '.join(there) or 'none at all'}, and engines/methods/__init__.py has examples."
+        )
+    return there[name]
+
+
+def decoded(jobs: Sequence[Job], session: Session | None = None) -> list[Tensor]:
+    """What decoders return for jobs in lockstep, before anything is rounded for a record."""
+    return [sequence.result[0] for sequence in decode(jobs, session)]
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    """Whether two sequences are equal: ids exactly, vectors up to the rounding of sums in another order."""
+    return a.shape == b.shape and bool(torch.allclose(a.double(), b.double(), rtol=1e-9, atol=1e-9))
+
+
+def _models(family: Family) -> tuple[Model, Model]:
+    if family == "discrete-ar":
+        return Table(4, 2, seed=0), Table(4, 2, seed=1)
+    if family == "diffusion-lm":
+        return DepthModel(0), DepthModel(1)
+    return Field(), Field(SMALL)

@@ -1,0 +1,214 @@
+"""How far a method's output distribution is from ordinary decoding's: enumerated where it can be, and sampled.
+
+Short texts of discrete tokens are enumerated, with all branches, and equal means up to 1e-12. What such tables are too
+small for (many ids, long texts, as many drafts as settings allow) is sampled and put to chi-square tests. Likeliest
+tokens leave no branches: their texts are compared on several models. Tokens that are vectors are sampled and put to a
+test that is known to fail: with 600 fields of 8 cells and 3 components, a mean off by a tenth of a standard deviation
+has a z-score of 4.2, and replacements drawn from the target in place of the residual raise the mean square above 3.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeAlias
+
+import torch
+from torch import Tensor
+
+from engines.methods import ordinary
+from engines.protocol import Decoder
+from engines.runtime.driver import Job
+from engines.sampling.random_source import Chance, SeededChance
+from engines.testing.case import Subject, decoded
+from engines.testing.enumeration import (
+    Answer,
+    Distribution,
+    TooManyBranchesError,
+    WideRaceError,
+    advance,
+    by_role,
+    exact_distribution,
+    largest_error,
+    variation,
+)
+from engines.testing.toy_models import NAMES, Depth, DepthModel, Table
+from engines.testing.toy_models import misfit as misfit_of_vectors
+
+EXACT: Final = 1e-12
+MOST_BRANCHES: Final = 20_000
+TEXTS: Final = 8
+"""Models on which likeliest tokens are compared."""
+SAMPLES: Final = 600
+LENGTH, VOCABULARY = 10, 24
+"""Of sampled texts."""
+PAIRS: Final = ((0, 0, 4.0), (1, 1, 4.0), (2, 3, 2.0), (3, 4, 2.0))
+"""Seeds of target and drafter, and the drafter's sharpness: two drafters that agree with their target, and two that do
+not."""
+CELLS: Final = 16
+PAIRED: Final = 6
+"""Cells a side for pairs of neighbours."""
+HIGHEST: Final = 5.0
+"""Bound of the z-scores of sampled texts; a right distribution passes it with a probability of more than 0.9999."""
+SQUARE, LARGEST = 1.9, 4.5
+"""Bounds of the mean square and the largest of 44 z-scores. A right distribution passes either with a probability of
+more than 0.9995."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What a comparison with ordinary decoding came to."""
+
+    holds: bool
+    said: str
+
+
+def proof(subject: Subject, *, sampled: bool = True) -> Proof:
+    """Compare a method with ordinary decoding as its family allows, if `sampled` on samples of longer texts, too."""
+    if subject.method.family == "continuous-ar":
+        return _sampled(subject)
+    causal = subject.method.family == "discrete-ar"
+    if not causal and subject.config.mode == "greedy":
+        return _texts(subject)
+    walked = _walked(subject, Table, ((4, 2), (2, 7))) if causal else _walked(subject, _Deep, ((3, 2), (2, 4)))
+    if not (sampled and walked.holds):
+        return walked
+    return _tested(subject, Table, 2 * SAMPLES, walked) if causal else _tested(subject, _Deep, SAMPLES, walked)
+
+
+class _Deep:
+    """A `Depth` whose texts have one length, as those of a `Table` have."""
+
+    def __init__(self, length: int, vocabulary: int, seed: int, *, sharpness: float = 2.0) -> None:
+        depth = Depth(vocabulary, seed=seed, sharpness=sharpness)
+        self.task, self.answer, self.conditionals = depth.task(length), depth.answer, replace(depth).conditionals
+        self.joint = partial(replace(depth).joint, length)
+
+
+Kind: TypeAlias = type[Table] | type[_Deep]
+
+
+def _decoding(
+    subject: Subject, target: Table | _Deep, own: Table | _Deep, small: Table | _Deep
+) -> tuple[Callable[[Chance], Decoder], Answer]:
+    """What makes a decoder, and the answers of its models: `small` drafts, or the target, which is `own` then."""
+    drafting = small if subject.drafting is subject.small else own
+    answer = by_role({"target": target, "self": target, "draft": drafting})
+    return lambda chance: subject.method.decode(target.task, subject.config, chance), answer
+
+
+def _walked(subject: Subject, model: Kind, shapes: Sequence[tuple[int, int]]) -> Proof:
+    """By enumeration, of some positions with few tokens and of fewer with more; of what is too much, one less."""
+    worst, outcomes, sizes = 0.0, 0, list[str]()
+    for length, vocabulary in shapes:
+        distributions = _walk(subject, model, length, vocabulary)
+        if distributions is None:
+            continue
+        probs, wanted = distributions
+        sizes.append(f"{len(next(iter(wanted)))} tokens of {vocabulary} ids")
+        error = largest_error(probs, wanted)
+        if error >= EXACT:
+            said = f"TV {variation(probs, wanted):.2g}, largest error {error:.1g} over {len(wanted)} outcomes"
+            return Proof(False, said)
+        worst, outcomes = max(worst, error), outcomes + len(wanted)
+    if not outcomes:
+        return Proof(False, f"more than {MOST_BRANCHES:,} branches on two positions cannot be enumerated")
+    return Proof(True, f"largest error {worst:.1g} over {outcomes} outcomes, enumerated for {' and '.join(sizes)}")
+
+
+def _walk(subject: Subject, model: Kind, length: int, vocabulary: int) -> tuple[Distribution, Distribution] | None:
+    """The method's distribution and ordinary decoding's, on the longest text that can be walked."""
+    if model is Table and vocabulary > 2:  # with many tokens, what can be walked has one draft in flight
+        most = {"window": 2, "gamma": 1}
+        few = {name: min(most[name], getattr(subject.config, name)) for name in most if hasattr(subject.config, name)}
+        subject = replace(subject, config=replace(subject.config, **few))
+    for fewer in range(length, 1, -1):
+        target, own, small = (model(fewer, vocabulary, seed) for seed in (3, 3, 4))
+        make, answer = _decoding(subject, target, own, small)
+        try:
+            return exact_distribution(make, answer, most=MOST_BRANCHES), target.joint()
+        except TooManyBranchesError:
+            continue
+        except WideRaceError:
+            return None
+    return None
+
+
+def _tested(subject: Subject, model: Kind, samples: int, walked: Proof) -> Proof:
+    """By samples of longer texts of more ids, with as many drafts in flight as fit."""
+    most = {"window": LENGTH, "gamma": LENGTH - 1}
+    subject = replace(
+        subject, config=replace(subject.config, **{name: most[name] for name in most if name in subject.shortened})
+    )
+    largest = 0.0
+    for seed, other, sharpness in PAIRS:
+        target, own = (model(LENGTH, VOCABULARY, seed) for _ in "12")
+        small = model(LENGTH, VOCABULARY, other, sharpness=sharpness)
+        make, answer = _decoding(subject, target, own, small)
+        texts = [advance(make(SeededChance(seed, i)), answer) for i in range(samples // len(PAIRS))]
+        largest = max(largest, misfit(texts, target.conditionals))
+        if largest >= HIGHEST:
+            said = f"z-scores of samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
+            return Proof(False, f"{said}; by chance at most {HIGHEST:g}")
+    said = f"z-scores of {samples} samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
+    return Proof(True, f"{walked.said}; {said}")
+
+
+def _texts(subject: Subject) -> Proof:
+    """Likeliest tokens: the texts of several models are those of ordinary decoding, up to their end."""
+    method, config = ordinary(subject.method.family, {"length": subject.config.length, "mode": "greedy"})
+    other = 0
+    for seed in range(TEXTS):
+        model, small = DepthModel(seed), DepthModel(seed + TEXTS)
+        job = replace(subject, model=model, small=small).job(seed)
+        plain = replace(job, method=method, config=config)
+        other += _text(job) != _text(plain)
+    if other:
+        return Proof(False, f"{other} of {TEXTS} texts of likeliest tokens are not those of one token a pass")
+    return Proof(True, f"{TEXTS} of {TEXTS} texts of likeliest tokens are those of one token a pass")
+
+
+def _text(job: Job) -> str | None:
+    (tokens,) = decoded([job])
+    return job.model.output([token if token < len(NAMES) else None for token in tokens.tolist()]).text
+
+
+def _sampled(subject: Subject) -> Proof:
+    """Vectors: z-scores of what is left to chance in each cell."""
+    first = subject.job()
+    samples = torch.stack(decoded([replace(first, sample=i) for i in range(SAMPLES)]))
+    square, largest = misfit_of_vectors(samples)
+    said = f"z-scores of {SAMPLES} samples have mean square {square:.2g} and reach {largest:.2g}"
+    if square < SQUARE and largest < LARGEST:
+        return Proof(True, f"{said}, as they do by chance")
+    return Proof(False, f"{said}; by chance 1, and at most {LARGEST}")
+
+
+def misfit(texts: Sequence[tuple[int, ...]], conditionals: Callable[[tuple[int, ...]], Tensor]) -> float:
+    """The largest statistic, as a z-score, of texts of one length N whose `conditionals` are [N, V].
+
+    Given the tokens before it, a token x drawn from p lies at u = F(x - 1) + v p(x) in p's distribution function F,
+    with v uniform. Where every token follows p, all u are uniform on (0, 1) and independent; Pearson's statistic of
+    their counts in cells is chi-square distributed. It is taken over all tokens, position by position, and over pairs
+    of neighbours, once with tokens ordered by id and once by probability.
+    """
+    probs = torch.stack([conditionals(text) for text in texts])  # [B, N, V]
+    tokens = torch.tensor(texts)[..., None]
+    order = probs.argsort(dim=-1, descending=True, stable=True)
+    by_rank = probs.gather(-1, order), (order == tokens).long().argmax(-1, keepdim=True)
+    scores = []
+    for seed, (ordered, place) in enumerate(((probs, tokens), by_rank)):
+        v = torch.rand(place.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        u = (ordered.cumsum(-1).gather(-1, place) - v * ordered.gather(-1, place)).squeeze(-1)
+        pairs = (u[:, :-1] * PAIRED).long() * PAIRED + (u[:, 1:] * PAIRED).long()
+        cells = (u * CELLS).long().clamp(0, CELLS - 1)
+        scores += [_score(cells.flatten(), CELLS), _score(pairs.flatten().clamp(0, PAIRED**2 - 1), PAIRED**2)]
+        scores += [_score(column, CELLS) for column in cells.T]
+    return max(scores)
+
+
+def _score(cells: Tensor, count: int) -> float:
+    """Pearson's statistic of equally likely cells, as a standard normal number (Wilson and Hilferty 1931)."""
+    expected = len(cells) / count
+    square = float((torch.bincount(cells, minlength=count) - expected).square().sum()) / expected
+    spread = 2 / (9 * (count - 1))
+    return float(((square / (count - 1)) ** (1 / 3) - 1 + spread) / spread**0.5)

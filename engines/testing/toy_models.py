@@ -1,0 +1,340 @@
+"""Models small enough to enumerate, for the driver and for proofs.
+
+`Table` has a random distribution for every prefix, `Field` has vectors in closed form. Every output of `Depth` is a
+digest of exactly what it sees, layer by layer, as in a transformer: equal inputs give equal distributions to the last
+bit, and anything that leaks in changes them beyond recognition. `DepthModel` is the same with prompts and a cache.
+"""
+
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from math import prod
+from typing import Any, Final, TypeVar
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import pad
+
+from engines.ar.probs_request import Forward
+from engines.continuous.denoising import ContinuousTask
+from engines.continuous.gaussians import Gaussians
+from engines.continuous.path_request import PathForward
+from engines.diffusion_lm.block_request import BlockForward
+from engines.diffusion_lm.block_sequence import Row, TextTask, text_canvas
+from engines.models.sessions.denoising import ContinuousSession, Head
+from engines.models.sessions.discrete import DiscreteSession
+from engines.models.toys.toy_field import FieldBackbone, ToyField, knowing, neighbours
+from engines.models.toys.toy_raster import Weights
+from engines.protocol import Family, Task
+from engines.testing.enumeration import Distribution
+from traces.schema import Canvas, Legend, ModelCard, Output
+
+LETTERS: Final = "abcdefgh"
+MOST_ROWS: Final = 100_000
+"""Of a table that is drawn as a whole; of a larger one a row is drawn when it is asked for."""
+
+
+R = TypeVar("R", Forward, PathForward)
+
+
+class FedTokens:
+    """What a cache would do to a model that has none: tokens said to be cached are those that were fed, by sequence."""
+
+    def __init__(self) -> None:
+        self._fed: dict[int, Tensor] = {}
+
+    def seen(self, sequence: int, request: R) -> R:
+        """The request as a cached model sees it; ValueError where fewer were fed than are said to be cached."""
+        fed = self._fed.get(sequence, request.tokens[:0])
+        if request.cached > len(fed):
+            raise ValueError(f"cached: {request.cached} tokens are said to be cached, and {len(fed)} were fed.")
+        tokens = torch.cat([fed[: request.cached], request.tokens[request.cached :]])
+        self._fed[sequence] = tokens
+        return replace(request, tokens=tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class TableTask(Task):
+    """A text whose lines have two positions, for drafts that look to their left."""
+
+    @property
+    def row_length(self) -> int:
+        """See `Task.row_length`."""
+        return 2
+
+
+class _Hashed(dict[tuple[int, ...], Tensor]):
+    """Rows that are drawn when they are asked for, where there are too many prefixes to draw them all."""
+
+    def __init__(self, seed: int, drawn: Callable[[torch.Generator], Tensor]) -> None:
+        super().__init__()
+        self._seed, self._drawn = seed, drawn
+
+    def __missing__(self, prefix: tuple[int, ...]) -> Tensor:
+        self[prefix] = self._drawn(torch.Generator().manual_seed(hash((self._seed, prefix)) % 2**63))
+        return self[prefix]
+
+
+class Table:
+    """A causal model whose distributions are drawn once per prefix; `free` makes them independent of the prefix.
+
+    Those of one seed rank their tokens alike; `sharpness` says how far they are from uniform.
+    """
+
+    tokens = "table"
+    parameters = 0
+    families: tuple[Family, ...] = ("discrete-ar",)
+
+    def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, sharpness: float = 2.0) -> None:
+        self._sharpness = sharpness
+        generator = torch.Generator().manual_seed(seed)
+        self.device, self.dtype = torch.device("cpu"), torch.float64
+        self.task = TableTask(Canvas(kind="text", shape=(length,)), vocabulary, self.device)
+        self.card = ModelCard(id="table")
+        self._rows: dict[tuple[int, ...], Tensor] = _Hashed(seed, self._random)
+        self._answers: dict[tuple[int, tuple[int, ...]], Tensor] = {}
+        for n in range(length + 1 if vocabulary**length <= MOST_ROWS else 0):
+            shared = self._random(generator)
+            for prefix in itertools.product(range(vocabulary), repeat=n):
+                self._rows[prefix] = shared if free else self._random(generator)
+
+    def _random(self, generator: torch.Generator) -> Tensor:
+        probs = torch.rand(self.task.vocabulary, generator=generator, dtype=torch.float64).pow(self._sharpness) + 0.02
+        return probs / probs.sum()
+
+    def answer(self, request: Forward) -> Tensor:
+        """The distributions [W + 1, V] that a request asks for; no one may write into them."""
+        key = (request.done, tuple(request.tokens.tolist()))
+        if key not in self._answers:
+            done, tokens = key
+            self._answers[key] = torch.stack([self._rows[tokens[:i]] for i in range(done, len(tokens) + 1)])
+        return self._answers[key]
+
+    def conditionals(self, tokens: tuple[int, ...]) -> Tensor:
+        """The distributions [N, V] that ordinary decoding draws these tokens from."""
+        return torch.stack([self._rows[tokens[:i]] for i in range(len(tokens))])
+
+    def joint(self) -> dict[tuple[int, ...], float]:
+        """The distribution of ordinary decoding, multiplied out."""
+        rows = {prefix: row.tolist() for prefix, row in self._rows.items()}
+        return {
+            tokens: prod(rows[tokens[:i]][token] for i, token in enumerate(tokens))
+            for tokens in itertools.product(range(self.task.vocabulary), repeat=self.task.length)
+        }
+
+    def make_task(self, prompt: str, config: Any) -> Task:
+        """See `engines.protocol.Model.make_task`. A table takes no prompt."""
+        if prompt:
+            raise ValueError("prompt: a table draws without a prompt; leave it empty.")
+        return self.task
+
+    def start(self, tasks: Sequence[Task], guided: bool) -> "TableSession":
+        """See `engines.protocol.Model.start`."""
+        return TableSession(self, guided)
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """See `engines.protocol.Model.legend`."""
+        return Legend(vocabulary={i: LETTERS[i] for i in range(self.task.vocabulary)})
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """See `engines.protocol.Model.output`."""
+        return Output(tokens=tuple(tokens), text="".join("-" if t is None else LETTERS[t] for t in tokens))
+
+
+class TableSession(DiscreteSession):
+    """Looks distributions up, for the tokens that its cache would hold. Without a condition all tokens are alike."""
+
+    def __init__(self, table: Table, guided: bool) -> None:
+        self._table, self._fed_tokens, self.rows = table, FedTokens(), 1 + guided
+
+    def logits(self, requests: Mapping[int, Forward]) -> Tensor:
+        """See `DiscreteSession.logits`."""
+        logs = [self._table.answer(self._fed_tokens.seen(i, request)).log() for i, request in requests.items()]
+        conditional = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)
+        return torch.stack([conditional, torch.zeros_like(conditional)][: self.rows], 1)
+
+
+SHAPE: Final = (2, 4)
+TARGET: Final = Weights(0.55, 0.5, -0.2, 0.25)
+SMALL: Final = Weights(0.3, 0.3, 0.2, 0.3)
+"""Far enough from the target that what it drafts is rejected often."""
+
+
+class Field(ToyField):
+    """A toy field that remembers what it was fed, as a model with a cache does.
+
+    A `mixed` one mixes two Gaussians, so that it drafts with paths in closed form.
+    """
+
+    def __init__(self, weights: Weights = TARGET, *, mixed: bool = False) -> None:
+        super().__init__("target" if weights is TARGET else "small", weights, torch.device("cpu"), SHAPE)
+        self._mixed = mixed
+
+    def make_task(self, prompt: str, config: Any) -> ContinuousTask:
+        """See `engines.protocol.Model.make_task`."""
+        return replace(super().make_task(prompt, config), mixture=self._mixed)
+
+    def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
+        """See `engines.protocol.Model.start`."""
+        head = Head(mix=_two) if self._mixed else Head(conditioned_on=knowing)
+        return ContinuousSession(RememberingBackbone(self._weights, self.shape), head)
+
+
+def _two(condition: Tensor) -> Gaussians:
+    """Of unequal weight and width, to both sides of the mean that a cell has."""
+    mean, std = condition[:, None, :-1], condition[:, None, -1:].expand(-1, 1, condition.shape[1] - 1)
+    weight = mean.new_tensor([0.6, 0.4]).log().expand(len(mean), -1)
+    return Gaussians(weight, torch.cat([mean - 0.3 * std, mean + 0.6 * std], 1), torch.cat([0.8 * std, 1.1 * std], 1))
+
+
+class RememberingBackbone(FieldBackbone):
+    """The closed form, of the tokens that a cache would hold."""
+
+    def __init__(self, weights: Weights, shape: tuple[int, int]) -> None:
+        super().__init__(weights, shape)
+        self._fed_tokens = FedTokens()
+
+    def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
+        """See `FieldBackbone.logits`."""
+        return super().logits({i: self._fed_tokens.seen(i, request) for i, request in requests.items()})
+
+
+def misfit(samples: Float[Tensor, "B N D"]) -> tuple[float, float]:
+    """Mean square and largest of the z-scores of all means and covariances of what is left to chance in each cell.
+
+    They are standard normal and independent where the distribution is that of the target. Components are repeats.
+    """
+    depends = neighbours(TARGET, SHAPE)
+    x = samples.transpose(1, 2).flatten(0, 1)  # [B * D, N]
+    e = (x - x @ depends.T) / TARGET.std
+    count, one = len(e), torch.eye(len(depends), dtype=torch.float64)
+    scores = ((e.T @ e / count - one) / ((1 + one) / count).sqrt())[torch.triu(torch.ones_like(one)) > 0]
+    scores = torch.cat([e.mean(0) * count**0.5, scores])
+    return float(scores.square().mean()), float(scores.abs().max())
+
+
+NO_END: Final = 99
+"""An id that no model draws."""
+
+
+@dataclass
+class Depth:
+    """The model and, as it answers one decoder at a time, its cache."""
+
+    vocabulary: int
+    layers: int = 3
+    seed: int = 0
+    shift: bool = False
+    sharpness: float = 2.0
+    """How far its opinions are from uniform."""
+    finished: list[tuple[int, list[int]]] = field(default_factory=list)
+    """Position and states, layer by layer, of the tokens in the cache."""
+
+    def task(self, length: int, prompt: tuple[int, ...] = (), end: int = NO_END, block: int = 1) -> TextTask:
+        """A text behind a prompt of ids; the mask's id is `vocabulary`."""
+        canvas, device = text_canvas(length, block, len(prompt)), torch.device("cpu")
+        return TextTask(
+            canvas, self.vocabulary, device, prompt=prompt, mask=self.vocabulary, ends=(end,), shift=self.shift
+        )
+
+    def answer(self, request: BlockForward) -> Tensor:
+        """The distributions that a request asks for; one that finds nothing finished begins a new text."""
+        return request.cut(self.all_probs(request))
+
+    def all_probs(self, request: BlockForward) -> Tensor:
+        """Distributions [K, m, V] of a request; see `answer`."""
+        past = self.finished = self.finished[: request.finished]
+        rows = [self._states(past, request, tokens) for tokens in request.tokens.tolist()]
+        self.finished = past + list(zip(request.position.tolist(), rows[0], strict=True))[: request.keep]
+        read = request.read.tolist()
+        return torch.stack(
+            [torch.stack([_probs(self.vocabulary, self.sharpness, states[i][-1]) for i in read]) for states in rows]
+        )
+
+    def _states(self, past: list[tuple[int, list[int]]], request: BlockForward, tokens: list[int]) -> list[list[int]]:
+        """What is known at every token of a row, layer by layer."""
+        position, seen = request.position.tolist(), request.seen.tolist()
+        states = [[hash((self.seed, token))] for token in tokens]
+        for layer in range(self.layers):
+            known = [(at, state[layer]) for at, state in past]
+            fed = [(at, state[layer]) for at, state in zip(position, states, strict=True)]
+            for i, row in enumerate(seen):
+                seen_here = sorted(known + [token for token, visible in zip(fed, row, strict=True) if visible])
+                states[i].append(hash((position[i], tuple(seen_here))))
+        return states
+
+    def conditionals(self, tokens: tuple[int, ...], prompt: tuple[int, ...] = ()) -> Tensor:
+        """The distributions [N, V] that ordinary decoding, block size 1, draws these tokens from."""
+        row, probs = Row(self.task(len(tokens), prompt), 1), []
+        for position, token in enumerate(tokens, len(prompt)):
+            probs.append(self.all_probs(row.look())[0, 0])
+            row.fill([position], [token])
+        return torch.stack(probs)
+
+    def joint(self, length: int, prompt: tuple[int, ...] = ()) -> Distribution:
+        """The distribution of the text under block size 1."""
+        return {
+            tokens: prod(self.conditionals(tokens, prompt)[range(length), tokens].tolist())
+            for tokens in itertools.product(range(self.vocabulary), repeat=length)
+        }
+
+
+@cache
+def _probs(vocabulary: int, sharpness: float, state: int) -> Tensor:
+    weights = torch.rand(vocabulary, generator=torch.Generator().manual_seed(state % 2**63), dtype=torch.float64)
+    weights = weights.pow(sharpness) + 0.05
+    return weights / weights.sum()
+
+
+NAMES: Final = ".abcdefg"
+"""The vocabulary; the stop ends a text. The id behind the last is the mask."""
+END: Final = 0
+
+
+class DepthModel:
+    """A block-causal model of eight letters."""
+
+    tokens = NAMES
+    families: tuple[Family, ...] = ("diffusion-lm",)
+    parameters = 0
+
+    def __init__(self, seed: int = 0) -> None:
+        self.depth = Depth(len(NAMES), seed=seed, sharpness=6)
+        self.card = ModelCard(id="depth")
+        self.device, self.dtype = torch.device("cpu"), torch.float64
+
+    def make_task(self, prompt: str, config: Any) -> TextTask:
+        """See `engines.protocol.Model.make_task`."""
+        if not prompt or not set(prompt) < set(NAMES):
+            raise ValueError(f"prompt: {prompt!r} must be made of the letters {NAMES[1:]}.")
+        size = int(getattr(config, "size", 1))
+        return replace(self.depth.task(config.length, tuple(map(NAMES.index, prompt)), END, size), card=self.card)
+
+    def start(self, tasks: Sequence[TextTask], guided: bool) -> "DepthSession":
+        """See `engines.protocol.Model.start`."""
+        return DepthSession([replace(self.depth, finished=[]) for _ in tasks])
+
+    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """See `engines.protocol.Model.legend`."""
+        return Legend(vocabulary=dict(enumerate(NAMES)), ends=(END,))
+
+    def output(self, tokens: Sequence[int | None]) -> Output:
+        """See `engines.protocol.Model.output`."""
+        text = "".join("-" if token is None else NAMES[token] for token in tokens)
+        return Output(tokens=tuple(tokens), text=text.partition(NAMES[END])[0])
+
+
+class DepthSession(DiscreteSession):
+    """A model and its cache for every sequence."""
+
+    def __init__(self, models: Sequence[Depth]) -> None:
+        self._models = models
+
+    def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
+        """See `DiscreteSession.logits`."""
+        logs = [self._models[i].all_probs(request).log() for i, request in requests.items()]  # [K, m, V] each
+        most, longest = (max(log.shape[axis] for log in logs) for axis in (0, 1))
+        padded = [pad(log, (0, 0, 0, longest - log.shape[1], 0, most - log.shape[0])) for log in logs]
+        return torch.stack(padded)[:, :, None]

@@ -1,0 +1,23 @@
+"""Serves the app with the recordings of a folder, in a process of its own: `python -m support.serve_folder FOLDER`."""
+
+import gc
+import sys
+from pathlib import Path
+
+from demo.server.startup import private_folder
+
+if __name__ == "__main__":
+    private_folder()  # before gradio is imported, as app.py does
+    gc.disable()
+    import demo.serve
+    from demo.app import build
+    from demo.jobs.recordings import left_out, recordings
+    from demo.serve import serve
+    from demo.server.sessions import Visitors
+
+    demo.serve._WARMED_UP = ()  # models are loaded by the tests that run one
+    folder = Path(sys.argv[1])
+    visitors = Visitors()
+    found = recordings(folder)
+    gone = left_out(found, folder)
+    serve(build(visitors, found, gone), visitors, folder, gone)

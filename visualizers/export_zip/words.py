@@ -1,0 +1,88 @@
+"""What a zip says of itself: what each figure shows, which runs it draws, and the commands that make them again."""
+
+import re
+from collections.abc import Sequence
+from shlex import quote
+from typing import Final
+
+import plotly.graph_objects as go
+
+from traces.labels import name_of
+from traces.schema import Trace
+from traces.stats import draft_forwards
+from visualizers.export_zip.table import worded
+from visualizers.figure import Figure
+
+_UNPLAIN: Final = re.compile(r"[^a-z0-9]+")
+_MOST_NAMED: Final = 3
+_WORD: Final = 24
+
+
+def command(trace: Trace, output: str = "") -> str:
+    """Return the command line that repeats a run, into a file named after the method unless another is named."""
+    parts = ["python -m engines run", quote(trace.method), "--model", quote(trace.model.id)]
+    if trace.prompt:
+        parts += ["--prompt", quote(trace.prompt)]
+    if trace.seed is not None:
+        parts += ["--seed", str(trace.seed)]
+    for name, value in trace.config.items():
+        parts += ["--set", quote(f"{name}={value}")]
+    return " ".join([*parts, "-o", quote(output or f"{trace.method}.json.gz")])
+
+
+def stem(traces: Sequence[Trace], figure: str = "") -> str:
+    """Return what a file is called, without ending: methods, figure, seeds. Nothing of a stranger's becomes a path."""
+    methods = list(dict.fromkeys(_slug(trace.method) for trace in traces))
+    named = methods if len(methods) <= _MOST_NAMED else [f"{len(methods)}-methods"]
+    seeds = sorted({trace.seed for trace in traces if trace.seed is not None})
+    end = [f"seed{seeds[0]}"] if len(seeds) == 1 else [f"{len(seeds)}-seeds"] if seeds else []
+    return "-".join([*named, *([_slug(figure)] if figure else []), *end]) or "figure"
+
+
+def caption(figures: Sequence[tuple[str, Figure, go.Figure]], traces: Sequence[Trace], files: Sequence[str]) -> str:
+    """Return what the figures show and what was run, as text to start a caption from."""
+    parts = []
+    for name, figure, drawn in figures:
+        subtitle = worded(drawn.layout.title.subtitle.text)
+        answers = f" Answers to {figure.paper}." if figure.paper else ""
+        subtitle = f"{subtitle}. " if subtitle else ""
+        parts.append(f"{name}\n  {figure.title}. {subtitle}{figure.caption}{answers}{_key(drawn)}")
+    runs = [f"{file or name_of(trace)}\n  {_run(trace)}" for trace, file in zip(traces, files, strict=True)]
+    return "\n".join([*(["Figures", "", *parts, ""] if parts else []), "Runs", "", *runs, ""])
+
+
+def _key(drawn: go.Figure) -> str:
+    """Return the entries of the legend that say what a mark means: a narrow figure keeps their first word alone."""
+    names = dict.fromkeys(worded(trace.name) for trace in drawn.data if trace.showlegend is not False)
+    meanings = [name for name in names if name and ": " in name]
+    return f" Marks: {'; '.join(meanings)}." if meanings else ""
+
+
+def _run(trace: Trace) -> str:
+    """Return what was run, what it took and where, in sentences."""
+    made, place = trace.summary, trace.environment
+    seed = "" if trace.seed is None else f", seed {trace.seed}"
+    prompt = f", prompt {trace.prompt!r}" if trace.prompt else ""
+    settings = ", ".join(f"{name} {value}" for name, value in trace.config.items())
+    drafted = draft_forwards(trace.steps)
+    both = f"{made.forwards - drafted} target passes and {drafted} draft passes"
+    passes = both if drafted else f"{made.forwards} passes"
+    stopped = "" if made.complete else " The run was stopped before its end."
+    accepted = "" if made.acceptance is None else f", {made.accepted} of {made.judged} judged drafts accepted"
+    took = f", {made.seconds:.3f} s in one run on {place.device}, {place.dtype}" if made.seconds else ""
+    return (
+        f"{name_of(trace)} on {trace.model.title or trace.model.id}{prompt}{seed}. Settings: {settings or 'none'}. "
+        f"{made.tokens} tokens in {passes}{accepted}{took}.{stopped} Recorded {trace.created}, "
+        f"commit {place.commit or 'unknown'}."
+    )
+
+
+def commands(traces: Sequence[Trace], names: Sequence[str], again: str) -> str:
+    """Return a script: how every run is made again, and then the zip."""
+    lines = [command(trace, f"traces/{name}.json.gz") for trace, name in zip(traces, names, strict=True)]
+    head = ["#!/bin/sh", "# The runs. A trace that this program did not record cannot be made again by it."]
+    return "\n".join([*head, *lines, "", "# The figures, from the traces beside this file.", again, ""])
+
+
+def _slug(text: str) -> str:
+    return _UNPLAIN.sub("-", text.lower())[:_WORD].strip("-") or "run"
