@@ -55,6 +55,7 @@ check: $(DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/plain.py
 
 # 5 is pytest's exit code for no tests, as where PYTEST picks some of one kind.
 run = $(BIN)/python -m pytest $(1) $(PYTEST) || [ $$? -eq 5 ]
