@@ -65,7 +65,7 @@ def output_file(named: str, ending: str) -> Iterator[Path]:
             sys.stdout.flush()
 
 
-def piped(main: Callable[[], int | None]) -> int:
+def exit_code_for_pipe(main: Callable[[], int | None]) -> int:
     """The exit code of a command, whose output may go to a reader that has seen enough, as `head` has."""
     try:
         try:
