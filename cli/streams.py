@@ -79,7 +79,7 @@ def exit_code_for_pipe(main: Callable[[], int | None]) -> int:
         if error.errno is None:  # what a library makes of a file that it cannot read
             sys.stderr.write(f"{' '.join(str(error).split())[:_MOST]}\n")
             return 1
-        sys.stderr.write(f"{error.filename or 'standard output'}: {error.strerror}; choose another place.\n")
+        sys.stderr.write(f"{error.filename or 'standard output'}: {error.strerror}; choose another path.\n")
         return FULL
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "allocate memory" not in str(error):  # torch has no class for this

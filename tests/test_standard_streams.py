@@ -56,7 +56,7 @@ def test_prompts_of_calibrate(stdin: Any) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (OSError(28, "No space left", "a.json"), 74, "a.json: No space left; choose another place."),
+        (OSError(28, "No space left", "a.json"), 74, "a.json: No space left; choose another path."),
         (OSError("no\nconfig"), 1, "no config"),
         (MemoryError(), 71, "memory: there is not enough for this; give a smaller file, or more memory."),
         (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9"), 71, "memory: there is not enough for this"),

@@ -1,10 +1,10 @@
-"""Command line: traces to a page with the player and all figures, one figure, or a moving picture.
+"""Command line: traces to a page with the player and all figures, one figure, or an animation.
 
-A page is .html, one figure is .html, .pdf, .svg or .png, and the runs in motion are .gif, .mp4 or .webp. A .zip holds
-every figure as PDF, SVG, PNG and CSV, the traces, a caption and the commands that make them again. - in place of a file
-is standard input or output; --format then says what to write.
+A page is .html, one figure is .html, .pdf, .svg or .png, and animations are .gif, .mp4 or .webp. A .zip holds every
+figure as PDF, SVG, PNG and CSV, the traces, a caption and the commands that reproduce them. The file name - means
+standard input or output; --format then specifies what to write.
 
-With --sweep, figures of the results of many runs instead; with --timings, those of a benchmark of drafting.
+With --sweep, figures of the results of many runs; with --timings, those of a benchmark of drafting.
 """
 
 import argparse
@@ -175,7 +175,7 @@ def _draw_traces(options: argparse.Namespace, kind: str) -> None:
         page = standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=every)
         write_atomic(path, page.encode())
     else:
-        names = ", ".join(figure.name for figure in supported(traces)) or "none; --list says what they need"
+        names = ", ".join(figure.name for figure in supported(traces)) or "none; --list shows what they need"
         raise _UsageError(f".{kind} holds one figure: choose it with --figure; these traces support {names}")
 
 
@@ -275,7 +275,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--clock", choices=get_args(Clock), help="whether a frame is a forward pass of every run (default) or a time")
     add("--device", metavar="NAME", help=f"of the computed clock, one of {', '.join(DEVICES)}")
     add("--target", metavar="SIZE", help=f"of the computed clock, parameters or one of {', '.join(NETWORKS)}")
-    add("--draft", metavar="SIZE", help="of the computed clock, the drafter, likewise")
+    add("--draft", metavar="SIZE", help="size of the drafter for the computed clock, in the same forms")
     add("--engine", metavar="NAME", help=f"of the computed clock, one of {', '.join(ENGINES)}; CUDA graphs if left out")
     add("--batch", type=int, metavar="N", help="of the computed clock, sequences decoded together")
     add(

@@ -159,7 +159,7 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
     monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     assert main(["check", "scd", "--set", "coupling=none"]) == 1
     out = capsys.readouterr().out
-    assert "ordinary decoding's: no, although the method says so: TV 0." in out
+    assert "ordinary decoding's: no, although the method claims so: TV 0." in out
     assert out.count(": yes") == 7
 
 
@@ -167,8 +167,8 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
     ("arguments", "said"),
     [
         (["none_such_module:A"], "the module 'none_such_module' cannot be imported (ModuleNotFoundError"),
-        (["MINE:BAD"], "BAD is no engines.methods.method.Method; those of the module are GOOD, ODD, and "),
-        (["MINE:NEITHER"], "NEITHER is no engines.methods.method.Method; those of the module are GOOD, ODD, and "),
+        (["MINE:BAD"], "BAD is not an engines.methods.method.Method; those of the module are GOOD, ODD, and "),
+        (["MINE:NEITHER"], "NEITHER is not an engines.methods.method.Method; those of the module are GOOD, ODD, and "),
         (["MINE:ODD"], "family: 'continuous' is none; use discrete-ar, diffusion-lm, continuous-ar."),
         (
             ["continuous", "--set", "guidance=3"],
@@ -213,7 +213,7 @@ def test_a_prompt_comes_from_standard_input(tmp_path: Path, monkeypatch: pytest.
 def test_what_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TOY, "-o", "/proc/t.json"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"-o: '/proc/t\.json' cannot be written \([^)]+\); choose another place\.", line)
+    assert re.fullmatch(r"-o: '/proc/t\.json' cannot be written \([^)]+\); choose another path\.", line)
 
 
 def test_every_action_and_option_has_a_help_text() -> None:
