@@ -20,7 +20,7 @@ except ServerError as error:
     sys.exit(2)
 
 from demo.app import build
-from demo.jobs.recordings import left_out, recordings
+from demo.jobs.recordings import invalid_recordings, recordings
 from demo.serve import serve
 from demo.server.limits import ON_SPACE
 from demo.server.sessions import Visitors
@@ -31,7 +31,7 @@ from engines.settings import ConfigError
 try:
     visitors = Visitors()
     recorded = recordings()
-    gone = left_out(recorded)
+    gone = invalid_recordings(recorded)
     demo = build(visitors, recorded, gone)
     if __name__ == "__main__":
         if os.environ.get(ON_SPACE):  # where no make did; the app works without it

@@ -1,8 +1,8 @@
-"""Acceptance by place in the draft: how often the first draft of a pass is accepted, the second, and so on.
+"""Acceptance by draft position: how often the first draft of a pass is accepted, the second, and so on.
 
-The conditional rate is of the drafts that were judged at a place. The marginal one is of all passes that verified
-drafts: vLLM calls it the per-position acceptance rate. The mean accepted length is the sum of the marginal rates;
-vLLM's mean acceptance length and SGLang's accept length count the token of the pass itself, too, and are one more.
+The conditional rate counts the drafts that were verified at a position. The marginal rate counts all passes that
+verified drafts; vLLM calls it the per-position acceptance rate. The mean accepted length is the sum of the marginal
+rates; vLLM's mean acceptance length and SGLang's accept length also count the token of the pass itself, one more.
 """
 
 from collections import Counter
@@ -15,14 +15,14 @@ from traces.schema import Fate, Node, Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The drafts at one place of all passes that verified drafts."""
+    """Drafts at one position of all passes that verified drafts."""
 
     number: int
-    """From 1, the draft that is judged first."""
+    """Draft position; 1 is verified first."""
     passes: int
     """That verified drafts, however long."""
     judged: int | None
-    """Drafts judged here; None where some passes do not say how many drafts they had."""
+    """Number of drafts verified at this position; None if some passes do not report how many drafts they had."""
     accepted: int
 
     @property
@@ -31,13 +31,13 @@ class Place:
         return self.accepted / self.passes
 
 
-class Places(NamedTuple):
-    """Acceptance by place, over one or several runs."""
+class PositionAcceptance(NamedTuple):
+    """Acceptance by draft position, over one or several runs."""
 
     passes: int
     """That verified drafts."""
     places: tuple[Place, ...]
-    """From the first to the last at which a draft was judged."""
+    """Positions from the first to the last at which a draft was verified."""
 
     @property
     def mean_accepted_length(self) -> float:
@@ -45,12 +45,12 @@ class Places(NamedTuple):
         return sum(place.accepted for place in self.places) / self.passes
 
 
-def by_place(runs: Iterable[Sequence[Step]]) -> Places | None:
-    """Acceptance by place over the passes of all runs that verified drafts; None without any.
+def acceptance_by_draft_position(runs: Iterable[Sequence[Step]]) -> PositionAcceptance | None:
+    """Return the acceptance by draft position over all passes that verified drafts; None if there are none.
 
-    The place of a draft is the measure `order` where it is recorded, in a draft graph its level, and otherwise its
-    place among the drafts of the pass. A pass that says only how many drafts it accepted (no `window`) counts to the
-    marginal rates, and leaves the conditional ones open.
+    The position of a draft is the measure `order` if it is recorded, its level in a draft graph, and otherwise its
+    index among the drafts of the pass. A pass that reports only how many drafts it accepted (no `window`) counts
+    towards the marginal rates, and leaves the conditional rates unknown.
     """
     passes, ends_known = 0, True
     judged: Counter[int] = Counter()
@@ -74,11 +74,11 @@ def by_place(runs: Iterable[Sequence[Step]]) -> Places | None:
         Place(number=at, passes=passes, judged=judged[at] if ends_known else None, accepted=accepted[at])
         for at in numbers
     ]
-    return Places(passes=passes, places=tuple(places))
+    return PositionAcceptance(passes=passes, places=tuple(places))
 
 
 def _verdicts(step: Step) -> Iterator[tuple[int, bool]]:
-    """Place and verdict of every draft that was judged."""
+    """Yield position and verdict of every verified draft."""
     order = step.numbers.get("order")
     place = 0
     for index, fate in enumerate(step.fate):

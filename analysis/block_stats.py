@@ -1,4 +1,4 @@
-"""Figures computed from runs that decode text in blocks: routing, decode order, confidence, judged drafts.
+"""Statistics of runs that decode text in blocks: routing, decoding order, confidence, verified drafts.
 
 Formulas are those of S2D2 (arXiv 2603.25702), SimSD (arXiv 2606.02544) and, for AR-ness, DiffuCoder (Gong et al. 2025).
 """
@@ -11,7 +11,7 @@ from statistics import fmean
 from typing import Final
 
 from analysis.seeds import estimate
-from traces.replay import PENDING, outcomes
+from traces.replay import PENDING, position_updates
 from traces.schema import Fate, Step
 
 ESTIMATORS: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
@@ -22,7 +22,7 @@ SPECULATIVE: Final = frozenset({Fate.ACCEPTED, Fate.RESAMPLED, Fate.BONUS})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RouterDecision:
-    """What a router decided in a step, and what came of it."""
+    """Decision of the router in a step, and its outcome."""
 
     step: int
     span: float | None
@@ -30,7 +30,7 @@ class RouterDecision:
     expected: float | None
     """Drafts that the router expected to pass."""
     estimates: Mapping[str, float]
-    """The same by every estimator that was recorded, by the ending of its signal."""
+    """Estimates of all recorded estimators, by the suffix of their measure."""
     score: float | None
     verify: bool | None
     accepted: int | None = None
@@ -72,8 +72,11 @@ class Decoded:
     """Mean probability by which the tokens were chosen, where it is known."""
 
 
-def decisions(steps: Sequence[Step]) -> tuple[RouterDecision, ...]:
-    """The router's decisions, each with what the next pass that judges found; a pass may decide and judge at once."""
+def router_decisions(steps: Sequence[Step]) -> tuple[RouterDecision, ...]:
+    """Return the router's decisions, each with the result of the next verifying pass.
+
+    One pass may decide and verify.
+    """
     made: list[RouterDecision] = []
     for index, step in enumerate(steps):
         decision = _decision(step, index)
@@ -86,13 +89,13 @@ def decisions(steps: Sequence[Step]) -> tuple[RouterDecision, ...]:
 
 
 def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ...]:
-    """Error of every recorded estimator over the verified steps of all runs, in the order of the paper's table.
+    """Return the error of every recorded estimator over the verified steps of all runs.
 
-    Accepted drafts alone count, without the corrected draw behind them.
+    Only accepted drafts count, without the corrected sample after them.
     """
     errors: dict[str, list[float]] = defaultdict(list)
     for steps in runs:
-        for decision in decisions(steps):
+        for decision in router_decisions(steps):
             if decision.accepted is None:
                 continue
             for name, expected in decision.estimates.items():
@@ -109,10 +112,10 @@ def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ..
 
 
 def decode_order(steps: Sequence[Step]) -> tuple[int, ...]:
-    """Positions in the order in which they became final, later edits left out.
+    """Return the positions in the order in which they became final, without later edits.
 
-    Tokens of one step come apart like this: verified ones in the order in which they were judged or, in a draft
-    graph, by level; the others by falling confidence and, where that ties or is unknown, by position.
+    Tokens of one step are ordered as follows: verified ones in the order of verification or, in a draft graph, by
+    level; the others by falling confidence and, if that ties or is unknown, by position.
     """
     order: dict[int, None] = {}
     for step in steps:
@@ -149,7 +152,7 @@ def decoded_by_step(steps: Sequence[Step]) -> tuple[Decoded, ...]:
     for index, step in enumerate(steps):
         known: list[float] = []
         tokens = 0
-        for position, outcome in outcomes(step).items():
+        for position, outcome in position_updates(step).items():
             confidence = _measure(step, "confidence", outcome.entry)
             if confidence is None and step.q is not None:
                 confidence = step.q[outcome.entry]
@@ -168,9 +171,9 @@ def decoded_by_step(steps: Sequence[Step]) -> tuple[Decoded, ...]:
 
 
 def by_draft_step(runs: Iterable[Sequence[Step]]) -> tuple[DraftStep, ...]:
-    """How the verifying distribution differs from the drafting one, by the draft's number in its verification.
+    """Return how the verifying distribution differs from the drafting one, by index of the draft in its verification.
 
-    The number counts from 0; it is the measure `order`, or the place of the entry in the step where that is missing.
+    The index counts from 0. It is the measure `order`, or the index of the entry in the step if that is missing.
     """
     values: dict[int, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for steps in runs:
@@ -204,7 +207,7 @@ def _decision(step: Step, index: int) -> RouterDecision | None:
 
 def _flattened(step: Step) -> Iterator[int]:
     """Positions that the step made final, verified ones first."""
-    final = [(position, outcome) for position, outcome in outcomes(step).items() if outcome.fate.final]
+    final = [(position, outcome) for position, outcome in position_updates(step).items() if outcome.fate.final]
     order = "order" if "order" in step.numbers else "level"
     ranked = [
         (False, _measure(step, order, entry) or 0.0, position)

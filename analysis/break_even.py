@@ -14,8 +14,8 @@ from traces.stats import evaluated_drafts
 _HALVINGS = 60
 
 
-class Account(NamedTuple):
-    """A run beside ordinary decoding."""
+class BreakEven(NamedTuple):
+    """Speed of a run compared with the baseline, and its break-even point."""
 
     speed: float
     """Times as fast, in tokens a second."""
@@ -29,42 +29,46 @@ class Account(NamedTuple):
     draft_cost: float
     """Cost of a pass of the drafter, in ordinary passes; 0 where the drafts come with the verification."""
     draft_passes: float
-    """Of the drafter, for every target pass."""
-    yielded: float
+    """Forward passes of the drafter per target pass."""
+    tokens_per_target_pass: float
     """Tokens for every target pass."""
-    needed: float
+    break_even_tokens: float
     """Tokens for every target pass at which it would be as fast as ordinary decoding."""
     ordinary_yield: float
     """Tokens for every ordinary pass."""
     drafts: float
-    """Drafts that a pass that judges evaluates; 0 where none was judged."""
+    """Drafts evaluated per verifying pass; 0 if none was verified."""
     acceptance: float | None
-    """Of judged drafts."""
+    """Acceptance rate of the verified drafts."""
 
     @property
     def break_even(self) -> float | None:
-        """Acceptance at which drafts would pay; None where none is enough, or no draft was judged."""
-        return acceptance_for(self.needed / self.ordinary_yield, self.drafts) if self.drafts else None
+        """Acceptance rate at which drafting breaks even; None if no rate suffices, or no draft was verified."""
+        return acceptance_for(self.break_even_tokens / self.ordinary_yield, self.drafts) if self.drafts else None
 
     @property
     def with_free_drafts(self) -> float:
         """Times as fast if drafts cost nothing."""
-        return self.yielded / (self.verifying * self.ordinary_yield)
+        return self.tokens_per_target_pass / (self.verifying * self.ordinary_yield)
 
     @property
     def with_cheap_verification(self) -> float:
         """Times as fast if a target pass cost no more than an ordinary one."""
         cost = min(self.verifying, 1.0) + self.draft_passes * self.draft_cost
-        return self.yielded / (cost * self.ordinary_yield)
+        return self.tokens_per_target_pass / (cost * self.ordinary_yield)
 
     @property
     def with_all_accepted(self) -> float:
-        """Times as fast if every draft were accepted; as it is where none was judged."""
-        return max(self.yielded, (self.drafts + 1) * self.ordinary_yield) / self.needed if self.drafts else self.speed
+        """Speed-up if every draft were accepted; the measured one if none was verified."""
+        return (
+            max(self.tokens_per_target_pass, (self.drafts + 1) * self.ordinary_yield) / self.break_even_tokens
+            if self.drafts
+            else self.speed
+        )
 
 
-def account(run: Trace, ordinary: Trace) -> Account | None:
-    """What a run came to beside ordinary decoding; None where either was stopped or not timed."""
+def break_even_analysis(run: Trace, ordinary: Trace) -> BreakEven | None:
+    """Return the break-even analysis of a run and its baseline; None if either was stopped or not timed."""
     target = [step for step in run.steps if step.call.role != "draft"]
     drafting = [step for step in run.steps if step.call.role == "draft"]
     own, usual = run.summary, ordinary.summary
@@ -79,7 +83,7 @@ def account(run: Trace, ordinary: Trace) -> Account | None:
     ordinary_yield = usual.tokens / usual.forwards
     yielded = own.tokens / passes
     needed = (cost + drafting_passes / passes * draft_cost) * ordinary_yield
-    return Account(
+    return BreakEven(
         speed=yielded / needed,
         verifying=cost,
         query_tokens=sum(step.call.query_tokens for step in target) / passes,
@@ -87,8 +91,8 @@ def account(run: Trace, ordinary: Trace) -> Account | None:
         ordinary_query_tokens=usual.query_tokens / usual.forwards,
         draft_cost=draft_cost,
         draft_passes=drafting_passes / passes,
-        yielded=yielded,
-        needed=needed,
+        tokens_per_target_pass=yielded,
+        break_even_tokens=needed,
         ordinary_yield=ordinary_yield,
         drafts=sum(map(evaluated_drafts, run.steps)) / judging if judging else 0.0,
         acceptance=own.acceptance,
@@ -101,7 +105,7 @@ def tokens_of(acceptance: float, drafts: float) -> float:
 
 
 def acceptance_for(tokens: float, drafts: float) -> float | None:
-    """The acceptance at which a pass yields so many tokens; None where even all its drafts and one are too few."""
+    """Return the acceptance rate at which a pass yields `tokens` tokens; None if even full acceptance yields fewer."""
     if tokens > drafts + 1:
         return None
     low, high = 0.0, 1.0
@@ -112,11 +116,15 @@ def acceptance_for(tokens: float, drafts: float) -> float | None:
 
 
 def best_length(passed: Sequence[float], cost: float) -> tuple[int, float]:
-    """The draft length that is the fastest, and how many times as fast as ordinary decoding it is reckoned to be.
+    """Return the fastest draft length and its estimated speed-up over the baseline.
 
-    `passed` is the share of target passes that accepted a draft at the first place, the second ... of drafts as long as
-    it. With its drafts such a pass came to `cost` ordinary passes; one with shorter drafts costs as much less of what
-    it costs beyond 1. No length pays where it is 0 and 1.0.
+    Args:
+        passed: Share of target passes that accepted their first draft, their second, ..., one per draft position.
+        cost: Cost of such a pass with its drafts, in baseline passes. A pass with shorter drafts costs proportionally
+            less beyond 1.
+
+    Returns:
+        Draft length and speed-up; 0 and 1.0 if no length pays.
     """
     best, yielded = (0, 1.0), 1.0
     for length, share in enumerate(passed, 1):

@@ -1,24 +1,24 @@
-"""What a run came to, in figures and words, and why it is not faster than it is."""
+"""Results of a run in numbers and words, and why it is not faster."""
 
 from collections.abc import Sequence
 
-from analysis.break_even import Account, account
+from analysis.break_even import BreakEven, break_even_analysis
 from analysis.tables import Fact
-from traces.labels import is_ordinary
+from traces.labels import is_baseline
 from traces.schema import Summary, Trace
 from traces.stats import compare, draft_forwards
 
 
-def outcome(traces: Sequence[Trace]) -> list[Fact]:
-    """The figures of the last trace, beside the first one where there are two."""
+def run_metrics(traces: Sequence[Trace]) -> list[Fact]:
+    """Return the metrics of the last trace, compared with the first one if there are two."""
     if not traces:
         return []
     *_, comparison = compare(traces)
     made = comparison.trace.summary
     beside = traces[0].summary if len(traces) > 1 else None
     if made.acceptance is None:
-        ordinary = is_ordinary(comparison.trace)
-        why_none = "ordinary decoding makes no drafts" if ordinary else "no draft was put to the test in this run"
+        ordinary = is_baseline(comparison.trace)
+        why_none = "the baseline makes no drafts" if ordinary else "no draft was verified in this run"
         acceptance = Fact("Acceptance", "none judged", why_none)
     else:
         accepted = f"{made.accepted} of {made.judged} judged drafts"
@@ -36,7 +36,7 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
     return [
         _passes(made, drafted, beside),
         Fact("Decoding time", _seconds(made.seconds), time),
-        # Fewer passes that each evaluate more tokens are no free gift, so what they were fed is told too.
+        # Fewer passes that evaluate more tokens each are not free, so the fed tokens are shown as well.
         Fact(
             f"Tokens per {'target' if drafted else 'forward'} pass",
             f"{made.tokens / (made.forwards - drafted):.2f}" if made.forwards > drafted else "-",
@@ -47,7 +47,7 @@ def outcome(traces: Sequence[Trace]) -> list[Fact]:
 
 
 def _passes(made: Summary, drafted: int, beside: Summary | None) -> Fact:
-    """Forward passes; where another model drafts, those of the target, with the drafter's beside them."""
+    """Return the forward passes; with a drafter, those of the target, and the drafter's as a note."""
     own = made.forwards - drafted
     usual = f"for {made.tokens} tokens"
     if beside is not None:
@@ -69,13 +69,13 @@ def _seconds(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds >= 9.95 else f"{seconds:.2g} s"
 
 
-def why(traces: Sequence[Trace]) -> dict[str, str]:
-    """The reasons of the last run beside the first, by what they are about; none without a run."""
+def explain_speed(traces: Sequence[Trace]) -> dict[str, str]:
+    """Return the reasons for the speed of the last run compared with the first, by topic; empty without runs."""
     if not traces:
         return {}
     if len(traces) < 2:
-        return {"": "Ordinary decoding did not run beside it, so nothing says what a pass of it costs here."}
-    costs = account(traces[-1], traces[0])
+        return {"": "The baseline did not run as well, so the cost of its passes is unknown here."}
+    costs = break_even_analysis(traces[-1], traces[0])
     if costs is None:
         return {"": "One of the two runs was stopped, or its passes were not timed."}
     remedy = _remedy(costs)
@@ -89,29 +89,29 @@ def why(traces: Sequence[Trace]) -> dict[str, str]:
         f"{costs.draft_passes:.1f} passes of the drafter for every target pass, {costs.draft_cost:.2f} of an ordinary "
         f"pass each: {total:.2f} in all."
     )
-    accepted = "" if costs.acceptance is None else f"{costs.acceptance:.0%} of judged drafts were accepted"
+    accepted = "" if costs.acceptance is None else f"{costs.acceptance:.0%} of verified drafts were accepted"
     free = "they come with verification and cost no pass of their own."
     return {
         "In all": f"{costs.speed:.2f} times as fast as ordinary decoding; one run of each on this machine.",
         "Verification": f"a pass of the target {looks} and {price}.",
         "Drafts": drafting if costs.draft_passes else free,
-        "Tokens": f"{costs.yielded:.2f} for every target pass; {accepted or 'no draft was judged'}.",
+        "Tokens": f"{costs.tokens_per_target_pass:.2f} for every target pass; {accepted or 'no draft was verified'}.",
         "To break even": _break_even(costs),
         **({"What would help most": remedy} if remedy else {}),
     }
 
 
-def _break_even(costs: Account) -> str:
-    needs = f"at this cost a target pass has to yield {costs.needed:.2f} tokens"
+def _break_even(costs: BreakEven) -> str:
+    needs = f"at this cost a target pass has to yield {costs.break_even_tokens:.2f} tokens"
     if not costs.drafts:
         return f"{needs}."
     drafts = f"with {costs.drafts:.1f} drafts a verification"
     if costs.break_even is None:
         return f"{needs}, and {drafts} no acceptance is enough."
-    return f"{needs}; {drafts} that takes an acceptance of about {costs.break_even:.0%}, if every place had the same."
+    return f"{needs}; {drafts} that takes an acceptance of about {costs.break_even:.0%} at every draft position."
 
 
-def _remedy(costs: Account) -> str | None:
+def _remedy(costs: BreakEven) -> str | None:
     """The cost whose disappearance would bring most."""
     ways = {
         "if its drafts cost nothing": costs.with_free_drafts,

@@ -32,7 +32,10 @@ class Group:
 
     @property
     def curve(self) -> str:
-        """What its point is joined to others under: as rows say, what a label has before its comma, or the method."""
+        """Name of the curve that joins its point with others.
+
+        That of the rows, the label before its comma, or the method.
+        """
         stem, comma, _ = self.label.partition(",")
         return self.rows[0].curve or (stem if comma else self.method)
 
@@ -66,7 +69,7 @@ class Group:
 
     @property
     def by_place(self) -> tuple[tuple[int, int], ...]:
-        """Judged and accepted drafts at every place of a draft, over all rows."""
+        """Verified and accepted drafts at every draft position, over all rows."""
         rows = [zip(row.judged_by_place, row.accepted_by_place, strict=False) for row in self.rows]
         places = zip_longest(*rows, fillvalue=(0, 0))
         return tuple((sum(judged for judged, _ in each), sum(accepted for _, accepted in each)) for each in places)
@@ -84,7 +87,7 @@ Total: TypeAlias = Callable[[ResultRow], float]
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """A way to say how fast a group is: a ratio of totals over its rows."""
+    """Measure of speed of a group: a ratio of totals over its rows."""
 
     name: str
     axis: str
@@ -132,11 +135,11 @@ SPEEDS: Final[Mapping[str, Speed]] = {speed.name: speed for speed in _SPEEDS}
 
 
 def gathered(rows: Sequence[ResultRow], *, judged: bool = True) -> tuple[Group, ...]:
-    """Gather rows by method, model, label and config, in order of appearance.
+    """Group rows by method, model, label and config, in order of appearance.
 
     Raises:
-        SweepError: There are too many groups for any figure, or, where they are to be `judged`, rows whose answer is
-            not.
+        SweepError: If there are too many groups for any figure, or, with `judged`, rows without a verdict on their
+            answer.
     """
     if judged and (unjudged := sum(row.correct is None for row in rows)):
         problem = f"rows: `correct` is null in {unjudged} of {len(rows)}, so there is no accuracy"
@@ -172,10 +175,10 @@ def baseline_of(groups: Sequence[Group], name: str) -> Group:
 
 
 def speeds(groups: Sequence[Group], speed: str, baseline: str | None = None) -> tuple[float | None, ...]:
-    """Return how fast every group is; None where its rows do not say.
+    """Return the speed of every group; None if its rows do not report it.
 
     Raises:
-        SweepError: For an unknown speed, or a speed-up without a sound baseline.
+        SweepError: If the speed is unknown, or a speed-up has no valid baseline.
     """
     chosen = SPEEDS.get(speed)
     if chosen is None:
@@ -192,10 +195,10 @@ def speeds(groups: Sequence[Group], speed: str, baseline: str | None = None) -> 
 
 
 def records(groups: Sequence[Group], baseline: str | None = None) -> list[dict[str, object]]:
-    """Return what every group comes to as plain data, in every speed there is; speed-ups need a baseline.
+    """Return the results of every group as plain data, in every available measure of speed; speed-ups need a baseline.
 
     Raises:
-        SweepError: For a baseline that names no group or several, or has no cost.
+        SweepError: If the baseline names no group or several, or has no cost.
     """
     known = [name for name, speed in SPEEDS.items() if baseline is not None or not speed.relative]
     values = {name: speeds(groups, name, baseline) for name in known}

@@ -1,7 +1,8 @@
-"""What the best choice of every pass would have saved, as it is known after the run.
+"""Savings with an oracle, which makes the choice of every pass with knowledge of the whole run.
 
-For drafts and rows of a draft graph the cheaper pass leads to the same tokens, so that is exact. Elsewhere it is an
-estimate: places that enter the window later would start from the same guesses, and what is predicted next stays.
+For drafts and rows of a draft graph this is exact, because the cheaper pass leads to the same tokens. For other choices
+it is an estimate: positions that enter the window later would start from the same drafts, and predictions stay the
+same.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,32 +10,32 @@ from itertools import takewhile
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from analysis.block_stats import decisions
+from analysis.block_stats import router_decisions
 from analysis.prediction import forecasts
-from traces.replay import PENDING, outcomes
+from traces.replay import PENDING, position_updates
 from traces.schema import Fate, Step, Token, Trace
 from traces.stats import evaluated_drafts
 
 
-class Choice(NamedTuple):
-    """What a pass took and the least that would have done, in the unit of its run."""
+class OracleChoice(NamedTuple):
+    """Cost of a pass, and the least cost that would have sufficed, in the unit of the run."""
 
     step: int
     spent: int
     best: int
 
 
-class Hindsight(NamedTuple):
+class OracleSavings(NamedTuple):
     """The choices of a run."""
 
     setting: str
     unit: str
-    """What it costs: passes, drafts or rows."""
-    choices: tuple[Choice, ...]
+    """Unit of cost: passes, drafts or rows."""
+    choices: tuple[OracleChoice, ...]
 
     @property
     def spent(self) -> int:
-        """What all choices took."""
+        """Cost of all choices."""
         return sum(one.spent for one in self.choices)
 
     @property
@@ -48,24 +49,26 @@ class Hindsight(NamedTuple):
         return 1 - self.best / self.spent
 
 
-def hindsight(trace: Trace) -> Hindsight | None:
-    """The choices of a run beside the best ones; None where there were none, as in ordinary decoding."""
+def hindsight(trace: Trace) -> OracleSavings | None:
+    """Return the choices of a run and the oracle's; None if there were none, as in the baseline."""
     for setting, unit, read in _KINDS:
         choices = read(trace)
         if any(one.spent for one in choices):
-            return Hindsight(setting, unit, choices)
+            return OracleSavings(setting, unit, choices)
     return None
 
 
-def _rows(trace: Trace) -> tuple[Choice, ...]:
-    """Of a draft graph, the path that was accepted had to be there."""
+def _rows(trace: Trace) -> tuple[OracleChoice, ...]:
+    """Rows of a draft graph: only those of the accepted path were necessary."""
     graphs = [(index, step.graph) for index, step in enumerate(trace.steps) if step.graph]
-    return tuple(Choice(index, len(graph), max(1, sum(node.accepted for node in graph))) for index, graph in graphs)
+    return tuple(
+        OracleChoice(index, len(graph), max(1, sum(node.accepted for node in graph))) for index, graph in graphs
+    )
 
 
-def _routed(trace: Trace) -> tuple[Choice, ...]:
+def _routed(trace: Trace) -> tuple[OracleChoice, ...]:
     """A verification had to be there unless the tokens above the threshold were all right, and it added none."""
-    if all(one.accepted is None for one in decisions(trace.steps)):
+    if all(one.accepted is None for one in router_decisions(trace.steps)):
         return ()
     given, whole = trace.config.get("threshold"), _final(trace.steps)
     least = given if isinstance(given, int | float) else 1.0
@@ -73,44 +76,46 @@ def _routed(trace: Trace) -> tuple[Choice, ...]:
     for index, step in enumerate(trace.steps):
         judges, made = any(fate.judged for fate in step.fate), _final([step])
         spare = judges and made.items() <= sure.items() <= whole.items()
-        choices.append(Choice(index, 1, int(not spare)))
+        choices.append(OracleChoice(index, 1, int(not spare)))
         confidence = step.numbers.get("confidence", ())
-        left = {} if judges or not confidence else outcomes(step)
+        left = {} if judges or not confidence else position_updates(step)
         sure = {position: one.token for position, one in left.items() if (confidence[one.entry] or 0) > least}
     return tuple(choices)
 
 
-def _drafted(trace: Trace) -> tuple[Choice, ...]:
-    """Drafts that were rejected, or dropped behind a rejection, had not to be made."""
+def _drafted(trace: Trace) -> tuple[OracleChoice, ...]:
+    """Drafts: those that were rejected, or dropped after a rejection, were unnecessary."""
     verified = [(index, step) for index, step in enumerate(trace.steps) if evaluated_drafts(step)]
     if any(fate in PENDING for _, step in verified for fate in step.fate):
         return ()
-    return tuple(Choice(index, evaluated_drafts(step), step.fate.count(Fate.ACCEPTED)) for index, step in verified)
+    return tuple(
+        OracleChoice(index, evaluated_drafts(step), step.fate.count(Fate.ACCEPTED)) for index, step in verified
+    )
 
 
-def _windowed(trace: Trace) -> tuple[Choice, ...]:
+def _windowed(trace: Trace) -> tuple[OracleChoice, ...]:
     """A window had to reach as far as the last draft that stayed as it was until it was accepted."""
     choices, stays = [], dict[int, Token | None]()
     for index in range(len(trace.steps) - 1, -1, -1):
         step = trace.steps[index]
         if not step.draft:
             continue
-        stays |= {at: one.token for at, one in outcomes(step).items() if one.fate is Fate.ACCEPTED}
+        stays |= {at: one.token for at, one in position_updates(step).items() if one.fate is Fate.ACCEPTED}
         drafts = {at: token for at, token in zip(step.position, step.draft, strict=True) if token is not None}
         stays = {at: token for at, token in stays.items() if drafts.get(at, token) == token}
         useful = [place for place, at in enumerate(sorted(drafts), start=1) if at in stays]
-        choices.append(Choice(index, len(drafts), max(useful, default=0)))
+        choices.append(OracleChoice(index, len(drafts), max(useful, default=0)))
     return tuple(reversed(choices))
 
 
-def _thresholded(trace: Trace) -> tuple[Choice, ...]:
+def _thresholded(trace: Trace) -> tuple[OracleChoice, ...]:
     """A pass had to be there unless thresholds as low as could be had made its tokens final before."""
     foreseen = {one.step: one for one in forecasts(trace.steps)}
     choices, known = [], set[int]()
     for index, step in enumerate(trace.steps):
         made = _final([step]).keys()
         spare = bool(made) and made <= known
-        choices.append(Choice(index, 1, int(not spare)))
+        choices.append(OracleChoice(index, 1, int(not spare)))
         known |= made
         if not spare and index in foreseen:  # as far as all of the most confident became final as foreseen
             held = zip(foreseen[index].candidates, foreseen[index].held, strict=True)
@@ -120,10 +125,10 @@ def _thresholded(trace: Trace) -> tuple[Choice, ...]:
 
 def _final(steps: Sequence[Step]) -> dict[int, Token | None]:
     """Position -> the token that it had in the end."""
-    return {at: one.token for step in steps for at, one in outcomes(step).items() if one.fate.final}
+    return {at: one.token for step in steps for at, one in position_updates(step).items() if one.fate.final}
 
 
-_KINDS: Final[Sequence[tuple[str, str, Callable[[Trace], tuple[Choice, ...]]]]] = (
+_KINDS: Final[Sequence[tuple[str, str, Callable[[Trace], tuple[OracleChoice, ...]]]]] = (
     ("rows of the draft graph", "rows", _rows),
     ("whether to verify", "passes", _routed),
     ("draft length", "drafts", _drafted),

@@ -1,7 +1,7 @@
-"""What one pass over a block foresees of the passes to come, and which mechanism reveals what along a block.
+"""Prediction of later passes by one pass over a block, and which mechanism reveals which tokens.
 
-Formulas are those of PSD (arXiv 2605.15609), Fig. 5 and 6, as docs/methods/psd.md reads them; the rank sequences are
-what draft graphs are calibrated on. Everything is a pure function of the steps.
+Formulas are those of PSD (arXiv 2605.15609), Fig. 5 and 6, as interpreted in docs/methods/psd.md; draft graphs are
+calibrated on the rank sequences. Everything is a pure function of the steps.
 """
 
 from collections import defaultdict
@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Final, NamedTuple
 
 from analysis.block_stats import decode_order
-from traces.replay import PENDING, outcomes
+from traces.replay import PENDING, position_updates
 from traces.schema import Fate, Step, Token
 
 MECHANISMS: Final = {
@@ -34,7 +34,7 @@ class Forecast(NamedTuple):
     candidates: tuple[int, ...]
     """Open positions after the pass, the most confident first."""
     tokens: tuple[Token, ...]
-    """What the pass would have put there."""
+    """Tokens that the pass would have revealed."""
     decoded: tuple[int | None, ...]
     """Passes later in which each became final; None where it never did."""
     held: tuple[bool, ...]
@@ -44,7 +44,7 @@ class Forecast(NamedTuple):
 
 
 class Foresight(NamedTuple):
-    """How well the `size` most confident candidates foretell what the next `horizon` passes reveal (PSD Fig. 5)."""
+    """How well the `size` most confident candidates predict what the next `horizon` passes reveal (PSD Fig. 5)."""
 
     size: int
     horizon: int
@@ -52,7 +52,7 @@ class Foresight(NamedTuple):
     precision: float
     """Candidates revealed by then, over `size`; rises with the horizon."""
     precision_best: float
-    """The same for candidates chosen in hindsight."""
+    """Precision of candidates chosen with knowledge of the run."""
     coverage: float
     """Candidates revealed by then, over all positions revealed by then; falls with the horizon."""
     coverage_best: float
@@ -80,7 +80,7 @@ def forecasts(steps: Sequence[Step]) -> tuple[Forecast, ...]:
             continue
         left = {
             position: (-(confidence[outcome.entry] or 0.0), outcome.token)
-            for position, outcome in outcomes(step).items()
+            for position, outcome in position_updates(step).items()
             if outcome.fate in PENDING and outcome.token is not None
         }
         candidates = sorted(left, key=lambda position: (left[position][0], position))
@@ -152,7 +152,7 @@ def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contr
 
 
 def _shares(place: int, passes: int, bins: int) -> Iterator[tuple[int, float]]:
-    """The bins that a pass spans, with the share of the pass that lies in each."""
+    """Yield the bins that a pass spans, with the share of the pass in each."""
     start, end = place / passes, (place + 1) / passes
     for at in range(int(start * bins), min(bins, ceil(end * bins))):
         overlap = min(end, (at + 1) / bins) - max(start, at / bins)
@@ -171,7 +171,7 @@ def _final(steps: Sequence[Step]) -> dict[int, tuple[int, Token]]:
 
 
 def _scores(made: Sequence[Forecast], size: int, horizon: int) -> list[tuple[float, float, float, float]]:
-    """What `_SHARES` names, of every pass."""
+    """Return the values named in `_SHARES`, for every pass."""
     scores = []
     for one in made:
         known = [at for at in one.decoded if at is not None]

@@ -16,13 +16,13 @@ from typing import Annotated, Any, Final, TypeAlias
 from pydantic import Field, ValidationError, ValidatorFunctionWrapHandler, WrapValidator
 from pydantic_core import PydanticCustomError, from_json, to_json
 
-from analysis.acceptance import by_place
+from analysis.acceptance import acceptance_by_draft_position
 from traces import limits
-from traces.errors import Problem, quote
-from traces.files import unpacked
+from traces.errors import Problem, format_value
+from traces.files import gunzip
 from traces.schema import Step
 from traces.stats import cost, draft_forwards
-from traces.validation import Words, adapter, count, record
+from traces.validation import ErrorTexts, adapter, count, record
 
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARACTERS)]
 Text: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
@@ -74,7 +74,7 @@ class ResultRow:
     draft_forwards: Count = 0
     """Those of `forwards` that a smaller model made to draft."""
     curve: Text = ""
-    """What its point is joined to others under; empty for the method."""
+    """Name of the curve that joins its point with others; empty for the method."""
     model: Text = ""
     device: Text = ""
     key: Text = ""
@@ -84,7 +84,7 @@ class ResultRow:
     seed: Count | None = None
     answer: Text = ""
     judged_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
-    """Drafts judged at the first place of a draft, the second ...; see `analysis.acceptance`."""
+    """Drafts verified at each draft position; see `analysis.acceptance`."""
     accepted_by_place: Annotated[tuple[Count, ...], Field(max_length=limits.RESULT_PLACES)] = ()
     """Those of them that were accepted."""
     verifications: Count = 0
@@ -94,11 +94,11 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Results:
-    """What a file of results holds."""
+    """Contents of a results file."""
 
     rows: tuple[ResultRow, ...]
     about: tuple[Mapping[str, object], ...] = ()
-    """When and with what the rows were made, as far as the file says."""
+    """When and with what the rows were produced, as far as the file reports it."""
 
     @property
     def place(self) -> str:
@@ -117,17 +117,17 @@ class Results:
 _SUMMED: Final = re.compile(rb',"crc":"([0-9a-f]{8})"\}\s*\Z')
 _ROW_TYPE: Final = adapter(ResultRow, "ResultRow", "ignore")
 _NEEDED: Final = [each.name for each in fields(ResultRow) if each.default is each.default_factory is MISSING]
-_WORDS: Final = Words(
+_WORDS: Final = ErrorTexts(
     whole="row",
     add=f"every row needs {', '.join(_NEEDED)}",
-    correct="correct the row; docs/figures.md says what belongs in one",
+    correct="correct the row; docs/figures.md lists its fields",
     shrink="give the settings and counts of one run alone",
 )
 
 
 def row_of(steps: Sequence[Step], **about: Any) -> ResultRow:
-    """The row of a run: what its steps took and what became of its drafts, beside the fields of `about`."""
-    spent, places = cost(steps), by_place([steps])
+    """Return the row of a run: the cost of its steps, the outcome of its drafts, and the fields of `about`."""
+    spent, places = cost(steps), acceptance_by_draft_position([steps])
     counted: dict[str, Any] = {
         "forwards": spent.forwards,
         "draft_forwards": draft_forwards(steps),
@@ -148,7 +148,7 @@ def read_results(data: bytes) -> Results:
     A last line that was cut off is left out: the sweep may be under way. Raises SweepError for what cannot be read.
     """
     try:
-        text = unpacked(data, limits.JSON_BYTES)
+        text = gunzip(data, limits.JSON_BYTES)
     except ValueError as error:
         raise SweepError(f"results: {error}; compress them again") from None
     if len(text) > limits.JSON_BYTES:
@@ -177,7 +177,7 @@ def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
     """The row in a line, or what it says `about` how rows were made; messages call the line `path`, as SweepError."""
     summed = _SUMMED.search(line)
     if summed and zlib.crc32(line[: summed.start()] + b"}") != int(summed[1], 16):
-        remedy = "remove the line, and the sweep solves it anew"
+        remedy = "remove the line, and the sweep solves it again"
         raise SweepError(f"{path}.crc: {summed[1].decode()!r} is not that of the row, which is damaged; {remedy}")
     document = read_json(line, path, limits.PART_VALUES)
     if isinstance(document, dict) and isinstance(about := document.get("about"), dict):
@@ -186,7 +186,17 @@ def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
 
 
 def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a line, or a list of rows") -> object:
-    """What a JSON text, called `path`, of at most so many values says; raises SweepError with the remedy."""
+    """Parse a JSON text.
+
+    Args:
+        text: JSON, of at most `most` values.
+        path: Name of the text in messages.
+        most: Maximum number of values.
+        remedy: Remedy in messages.
+
+    Raises:
+        SweepError: If the text is invalid or too large.
+    """
     if count(text) > most:
         raise SweepError(f"{path}: holds more than {most} values; {remedy}")
     try:
@@ -195,11 +205,11 @@ def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a l
         raise SweepError(f"{path}: is no JSON ({error}); {remedy}") from None
 
 
-def written(row: ResultRow) -> bytes:
+def to_line(row: ResultRow) -> bytes:
     """The row as a line, with a checksum at its end; raises SweepError when it could not be read again."""
     text = to_json(row)
     line = text[:-1] + b',"crc":"%08x"}\n' % zlib.crc32(text)
-    read_line(line, f"row {quote(row.key)}")
+    read_line(line, f"row {format_value(row.key)}")
     return line
 
 
@@ -223,7 +233,7 @@ def _row(path: str, data: object) -> ResultRow:
 
 
 def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
-    """What no type says."""
+    """Yield problems of a row that its types cannot express."""
     parts = {"forwards_by_mode": sum(row.forwards_by_mode.values()), "draft_forwards": row.draft_forwards}
     for name, part in parts.items():
         if part > row.forwards:
@@ -231,11 +241,11 @@ def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
             yield Problem(f"{path}.{name}", problem, "count every forward pass under one mode")
     if len(row.judged_by_place) != len(row.accepted_by_place):
         problem = f"has {len(row.judged_by_place)} places where accepted_by_place has {len(row.accepted_by_place)}"
-        yield Problem(f"{path}.judged_by_place", problem, "give both for the same places")
+        yield Problem(f"{path}.judged_by_place", problem, "give both for the same draft positions")
     for place, (judged, accepted) in enumerate(zip(row.judged_by_place, row.accepted_by_place, strict=False)):
         if not accepted <= judged <= row.verifications:
             problem = f"counts {accepted} accepted of {judged} judged in {row.verifications} verifications"
-            yield Problem(f"{path}.judged_by_place[{place}]", problem, "count every draft of a pass at one place")
+            yield Problem(f"{path}.judged_by_place[{place}]", problem, "count every draft of a pass at one position")
             return
 
 

@@ -14,7 +14,7 @@ class Estimate(NamedTuple):
 
     mean: float
     deviation: float
-    """Of the sample; 0 for a single run."""
+    """Standard deviation of the sample; 0 for a single run."""
     runs: int
 
     @property
@@ -31,16 +31,16 @@ def estimate(values: Sequence[float]) -> Estimate:
     return Estimate(fmean(values), stdev(values) if len(values) > 1 else 0.0, len(values))
 
 
-def of_seeds(traces: Sequence[Trace]) -> Mapping[int, Trace]:
+def runs_by_seed(traces: Sequence[Trace]) -> Mapping[int, Trace]:
     """Seed -> the last whole run with it."""
     return {trace.seed: trace for trace in traces if trace.seed is not None and trace.summary.complete}
 
 
-def paired(
+def paired_by_seed(
     first: Sequence[Trace], second: Sequence[Trace], of: Callable[[Trace], float | None]
 ) -> Mapping[int, tuple[float, float]]:
     """Seed -> a number of both whole runs with it, where both have it."""
-    left, right = of_seeds(first), of_seeds(second)
+    left, right = runs_by_seed(first), runs_by_seed(second)
     pairs = {seed: (of(left[seed]), of(right[seed])) for seed in sorted(left.keys() & right.keys())}
     return {seed: (a, b) for seed, (a, b) in pairs.items() if a is not None and b is not None}
 

@@ -1,7 +1,7 @@
-"""What was measured here, from the files that `make measured` writes.
+"""Results shipped with the app, from the files that `make measured` writes.
 
-A file is a JSON object with `rows`, a list of flat objects that name their `method`; `title` and `environment` say what
-was measured and where.
+A file is a JSON object with `rows`, a list of flat objects that name their `method`; `title` and `environment` describe
+what was measured and on which machine.
 """
 
 import json
@@ -29,7 +29,7 @@ class Measured:
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     place: str
-    """Where it was measured, in words."""
+    """Machine of the measurement, in words."""
 
 
 def read_result(path: Path) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def read_result(path: Path) -> dict[str, Any]:
 
 
 def measured(method: str, folder: Path = FOLDER) -> list[Measured]:
-    """What all results say of a method."""
+    """Return the results of all files for a method."""
     results = {path: read_result(path) for path in sorted(folder.glob("*.json"))}
     return [
         _of(result, rows, path.stem.replace("_", " "))
@@ -83,7 +83,7 @@ def _of(result: Mapping[str, Any], rows: list[Mapping[str, Any]], title: str) ->
 
 
 def _belongs(name: str, names: Mapping[str, None]) -> bool:
-    """Whether a column is the error or a quartile of another and is written beside it."""
+    """Return whether a column is the error or a quartile of another one, next to which it is written."""
     owners = [name.removesuffix(ending) for ending in _ERRORS if name.endswith(ending)]
     owners += [name.removesuffix(ending) + _MEDIAN for ending in (_LOW, _HIGH) if name.endswith(ending)]
     return any(owner in names or f"{owner}_percent" in names for owner in owners)

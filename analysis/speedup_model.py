@@ -10,22 +10,32 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from analysis.break_even import tokens_of
-from traces.hardware import Bound, Device, Engine, HardwareError, PassCost, Size, Work, check_memory, pass_cost
+from traces.hardware import (
+    Bound,
+    Device,
+    Engine,
+    HardwareError,
+    NetworkSize,
+    PassCost,
+    PassWork,
+    check_memory,
+    pass_cost,
+)
 
 MOST_DRAFTS: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SpeedupModel:
     """A model, what drafts for it, and where both run; HardwareError for a number out of range or too little memory."""
 
     device: Device
     engine: Engine
-    target: Size
-    draft: Size | None
+    target: NetworkSize
+    draft: NetworkSize | None
     """None for drafts that no network makes."""
     acceptance: float
-    """Of a draft, once those before it were accepted."""
+    """Acceptance rate of a draft if all earlier drafts were accepted."""
     drafts: int
     """To a verification, γ."""
     batch: int = 1
@@ -50,7 +60,7 @@ class Plan:
         return tokens_of(self.acceptance, self.drafts)
 
     @property
-    def ordinary(self) -> PassCost:
+    def baseline_pass(self) -> PassCost:
         """A pass over the next token of every sequence."""
         return self._pass(self.target, 1)
 
@@ -67,15 +77,15 @@ class Plan:
     @property
     def speed_up(self) -> float:
         """Times as fast as ordinary decoding of the same batch."""
-        return self.tokens * self.ordinary.seconds / (self.verification.seconds + self.drafting)
+        return self.tokens * self.baseline_pass.seconds / (self.verification.seconds + self.drafting)
 
     @property
     def bound(self) -> Bound:
-        """What a verification spends most of its time on."""
+        """Resource on which a verification spends most of its time."""
         return self.verification.bound
 
-    def with_each(self, field: str, values: Iterable[Any]) -> list["Plan"]:
-        """The same with every value of a field that fits the memory of the device."""
+    def with_each(self, field: str, values: Iterable[Any]) -> list["SpeedupModel"]:
+        """Return copies with every value of a field that fits the memory of the device."""
         plans = []
         for value in values:
             try:
@@ -84,13 +94,13 @@ class Plan:
                 continue
         return plans
 
-    def at_best(self) -> "Plan":
-        """The same with the draft length that is fastest, the shortest of equals."""
+    def with_best_draft_length(self) -> "SpeedupModel":
+        """Return a copy with the fastest draft length, the shortest of equals."""
         return max(self.with_each("drafts", range(1, MOST_DRAFTS + 1)), key=lambda plan: plan.speed_up)
 
-    def _pass(self, size: Size, tokens: int, *, judges: bool = False) -> PassCost:
+    def _pass(self, size: NetworkSize, tokens: int, *, judges: bool = False) -> PassCost:
         steps = size.denoising_steps
-        work = Work(
+        work = PassWork(
             query_tokens=tokens * self.batch, rows=self.batch, context=self.context, judges=judges, head_passes=steps,
             noisy_tokens=steps * tokens * self.batch,
         )  # fmt: skip
@@ -106,7 +116,7 @@ class MeasuredSpeeds:
     place: str
     """The hardware."""
     acceptance: float
-    """Of a draft, once those before it were accepted; mean over draft lengths and batches."""
+    """Acceptance rate of a draft if all earlier drafts were accepted; mean over draft lengths and batches."""
     speeds: Mapping[tuple[int, int], tuple[float, float, float]]
     """Draft length and batch -> times as fast as ordinary decoding: median, lower and upper quartile."""
 

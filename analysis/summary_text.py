@@ -2,14 +2,14 @@
 
 from typing import Final
 
-from analysis.acceptance import by_place
+from analysis.acceptance import acceptance_by_draft_position
 from traces.schema import Trace, printable
 from traces.stats import cost_by_mode
 
 _PLACES: Final = 16
 
 
-def at_a_glance(trace: Trace) -> str:
+def summary_text(trace: Trace) -> str:
     """The run and its summary as aligned text. Nothing of it can steer a terminal."""
     rows = ((name, printable(value[:200]), " ..." * (len(value) > 200)) for name, value in in_rows(trace).items())
     return "\n".join(f"{name:<18}  {value}{more}" for name, value, more in rows)
@@ -45,8 +45,11 @@ def in_rows(trace: Trace) -> dict[str, str]:
 
 
 def _by_place(trace: Trace) -> dict[str, str]:
-    """Mean accepted length and the marginal rates of the first places; nothing for a run that verified no drafts."""
-    acceptance = by_place([trace.steps])
+    """Return the mean accepted length and the marginal rates of the first positions.
+
+    Empty if no drafts were verified.
+    """
+    acceptance = acceptance_by_draft_position([trace.steps])
     if acceptance is None:
         return {}
     rates = " ".join(f"{place.marginal:.2f}" for place in acceptance.places[:_PLACES])

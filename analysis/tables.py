@@ -7,7 +7,7 @@ _MOST_ROWS = 2000
 
 
 class Fact(NamedTuple):
-    """A figure with its name and what to make of it."""
+    """Number with its name and interpretation."""
 
     label: str
     figure: str
@@ -15,7 +15,7 @@ class Fact(NamedTuple):
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> dict[str, Any]:
-    """The value of a data table; `note` stands below it. Under `files`, texts by their names can be taken away."""
+    """Return the value of a data table; `note` is shown below it, and `files` maps names to texts for download."""
     cells = [[in_words(value) for value in row] for row in rows[:_MOST_ROWS]]
     more = f"The first {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else note
     return {"heads": list(heads), "rows": cells, "more": more}

@@ -9,7 +9,7 @@ from pydantic import Field, TypeAdapter
 from analysis.results import Count, SweepError, read_json
 from traces import limits
 from traces.errors import Problem
-from traces.validation import Words, adapter, record
+from traces.validation import ErrorTexts, adapter, record
 
 Row = TypeVar("Row")
 Number: TypeAlias = Annotated[float, Field(ge=0, le=limits.EXACT)]
@@ -19,34 +19,34 @@ OptionalLabel: TypeAlias = Annotated[str, Field(max_length=40)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """A batch that was decoded with drafts, beside the same decoded without."""
+    """A batch decoded with drafts, compared with the same batch decoded without."""
 
     gamma: Count
     """Drafts per verification."""
     batch: Count
     tokens_per_verification: Number
     tokens_expected: Number
-    """The same, if every draft passed with the measured rate: (1 - a^(gamma + 1)) / (1 - a)."""
+    """Expected tokens if every draft were accepted with the measured rate a: (1 - a^(gamma + 1)) / (1 - a)."""
     faster_median: Number
     faster_low_quartile: Number
     faster_high_quartile: Number
     share_draft: Number
-    """Of the time; the shares add up to 1."""
+    """Share of the time spent on drafts; the shares add up to 1."""
     share_target: Number
     share_head: Number
     share_deciding: Number
     acceptance: Number = 0.0
-    """Of judged drafts."""
+    """Acceptance rate of the verified drafts."""
     draft_cost: Number = 0.0
-    """Of a draft, in tokens of ordinary decoding; 0 in files from before it was measured."""
+    """Cost of a draft, in baseline tokens; 0 in older files."""
     verify_cost: Number = 0.0
-    """Of a verification, likewise."""
+    """Cost of a verification, in baseline tokens; 0 in older files."""
     drafter: OptionalLabel = ""
     verdict: OptionalLabel = ""
 
     @property
     def costed(self) -> bool:
-        """Whether the row says what drafts and verifications cost."""
+        """Whether the row reports the cost of drafts and verifications."""
         return self.draft_cost > 0 and self.verify_cost > 0
 
     @property
@@ -57,23 +57,23 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """What was decoded with one window, beside ordinary decoding of the same prompts."""
+    """Runs with one window size, compared with the baseline on the same prompts."""
 
     kind: Label
-    """What is decoded, such as "video"."""
+    """Kind of output, such as "video"."""
     decoder: Label
     window: Count
     nfe_ratio: Number
     """Forward passes of ordinary decoding over its own."""
     nfe_ratio_error: Number
     time_ratio: Number
-    """The same with processor seconds."""
+    """Ratio of processor seconds."""
     time_ratio_error: Number
 
 
 @dataclass(frozen=True, slots=True)
 class Measured(Generic[Row]):
-    """What a file holds: a title, and rows of one kind."""
+    """Contents of a file: a title, and rows of one kind."""
 
     title: str
     rows: tuple[Row, ...]
@@ -106,7 +106,7 @@ def _read(data: bytes, kind: TypeAdapter[Row], command: str) -> Measured[Row]:
     for k, row in enumerate(rows):
         if isinstance(row, Mapping) and row.get("window", 0) is None:
             continue  # ordinary decoding
-        one = record(kind, row, f"rows[{k}]", problems, Words("row", remedy, remedy, remedy))
+        one = record(kind, row, f"rows[{k}]", problems, ErrorTexts("row", remedy, remedy, remedy))
         if one is None:
             raise SweepError(problems[0])
         read.append(one)

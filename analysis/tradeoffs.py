@@ -1,4 +1,4 @@
-"""What methods gain in time against what they lose in quality, of one kind of result or of many, and which to take."""
+"""Speed-up against loss of quality, for one kind of output or many, and the best choice."""
 
 import re
 from collections.abc import Sequence
@@ -9,21 +9,21 @@ from traces.labels import name_for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drafting:
-    """What a drafter cost, in passes, so that another cost of it can be reckoned with."""
+    """Cost of a drafter in passes, so that another cost can be assumed."""
 
     ordinary_passes: float
-    """Of ordinary decoding, for the same tokens."""
+    """Passes of the baseline for the same tokens."""
     draft_passes: float
     cost: float
-    """Of a pass of the drafter, over an ordinary pass of the target."""
+    """Cost of a draft pass, in baseline passes of the target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tradeoff:
-    """A method under one setting, beside ordinary decoding of the same model and batch."""
+    """A method with its settings, compared with the baseline of the same model and batch size."""
 
     kind: str
-    """What is decoded: picture, video, text, continuous."""
+    """Kind of output: picture, video, text, continuous."""
     method: str
     setting: str
     """In words."""
@@ -33,11 +33,11 @@ class Tradeoff:
     """Lower quartile, or a standard error below."""
     speed_high: float | None = None
     change: float | None = None
-    """Of the quality, in percentage points over ordinary decoding's; None where it was not measured."""
+    """Change of quality from the baseline, in percentage points; None if it was not measured."""
     error: float | None = None
     """Standard error of the change."""
     quality: str = ""
-    """What quality is, and on how much it was measured."""
+    """Measure of quality and its sample size."""
     exact: bool = False
     """Whether the output follows the model's own distribution."""
     model: str = ""
@@ -45,7 +45,7 @@ class Tradeoff:
     """None where it is not said."""
     hardware: str = ""
     source: str = ""
-    """Where the numbers stand."""
+    """Source of the numbers."""
     reported: bool = False
     """By others, on their machines and models; else measured here."""
     drafting: Drafting | None = None
@@ -56,7 +56,7 @@ class Tradeoff:
 
     @property
     def name(self) -> str:
-        """What the method is called under its settings."""
+        """Name of the method with its settings."""
         return name_for(self.method, dict(self.settings))
 
     @property
@@ -85,7 +85,7 @@ class Tradeoff:
         """Whether the change is no larger than twice its standard error."""
         return self.change is not None and abs(self.change) <= 2 * (self.error or 0)
 
-    def keeps(self, most_lost: float) -> bool:
+    def is_within_loss(self, most_lost: float) -> bool:
         """Whether at most `most_lost` percentage points are lost, or what is lost is below its own standard error."""
         if self.height is None:
             return False
@@ -93,10 +93,10 @@ class Tradeoff:
 
 
 def predicted(one: Tradeoff, cost: float) -> Tradeoff:
-    """The same with drafts of another cost, reckoned from the passes that were counted; unchanged without a drafter.
+    """Return the tradeoff for another cost of drafts, computed from the counted passes; unchanged without a drafter.
 
-    With N ordinary passes, T passes of the target and D of the drafter at c ordinary passes each, decoding is
-    N / (T v + D c) times as fast. What a verifying pass costs, v, follows from the measured speed and stays.
+    With N baseline passes, T target passes and D draft passes at c baseline passes each, decoding is N / (T v + D c)
+    times as fast. The cost v of a verifying pass follows from the measured speed and is kept.
     """
     given = one.drafting
     if given is None:
@@ -109,8 +109,8 @@ def predicted(one: Tradeoff, cost: float) -> Tradeoff:
 
 
 def best(among: Sequence[Tradeoff], most_lost: float) -> Tradeoff | None:
-    """The fastest of those that lose at most so many percentage points; None where nothing is faster than ordinary."""
-    fits = [one for one in among if not one.reported and one.faster and one.keeps(most_lost)]
+    """Return the fastest tradeoff that loses at most `most_lost` percentage points; None if none beats the baseline."""
+    fits = [one for one in among if not one.reported and one.faster and one.is_within_loss(most_lost)]
     return max(fits, key=lambda one: one.speed, default=None)
 
 

@@ -21,11 +21,11 @@ import torch
 
 from benchmarks._report_format import positive
 from benchmarks.report import SHOWN, tables
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 
 BRIEF: Final[Mapping[str, str]] = SHOWN["brief"]
 """Benchmark -> options of its brief form, the longest first."""
-ALONE: Final = ("app", "calibrated", "gpu")
+ALONE: Final = ("app", "calibration_error", "gpu")
 """These measure seconds, or need all cores."""
 
 
@@ -69,4 +69,4 @@ def _measure(name: str, folder: Path, full: bool) -> tuple[int, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -26,16 +26,16 @@ from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job, open_session
 from engines.runtime.environment import environment
-from engines.runtime.run_request import Request
-from engines.settings import ConfigError, Value, as_values, make_config
+from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError, Value, config_values, make_config
 from traces.errors import Problem
 from traces.schema import Step
-from traces.validation import Words, adapter, record
+from traces.validation import ErrorTexts, adapter, record
 
 MOST_CONFIGURATIONS: Final = 1000
 ANSWER_CHARACTERS: Final = 100
 _EXAMPLES: Final = "see benchmarks/grids for examples"
-_WORDS: Final = Words("grid", _EXAMPLES, f"correct it, {_EXAMPLES}", "split the grid")
+_WORDS: Final = ErrorTexts("grid", _EXAMPLES, f"correct it, {_EXAMPLES}", "split the grid")
 
 
 class GridError(ValueError):
@@ -154,7 +154,7 @@ def _expanded(path: str, entry: Entry, shared: Mapping[str, object]) -> Iterator
             raise GridError(f"{path}.config: {error}") from None
         differences = [str(value) if axis == "preset" else f"{axis} {value}" for axis, value in chosen.items()]
         label = ", ".join([entry.label.strip(), *differences])
-        yield Configuration(label, method.name, as_values(config), entry.curve.strip())
+        yield Configuration(label, method.name, config_values(config), entry.curve.strip())
 
 
 def _expect(sound: object, field: str, value: object, remedy: str) -> None:
@@ -176,7 +176,7 @@ def try_out(grid: Grid, device: str) -> dict[str, str]:
     for one in grid.configurations:
         try:
             jobs = [
-                Request(one.method, model, problem.question, settings=one.config).job()
+                RunRequest(one.method, model, problem.question, settings=one.config).job()
                 for problem in exam(grid.model).problems[: grid.problems]
             ]
             for job in jobs:
@@ -196,7 +196,8 @@ def key(model: str, configuration: Configuration, problem: int, seed: int) -> st
 
 def weights_of(job: Job) -> dict[str, str]:
     """Model -> one hash of all its weights, for the model of a job and the one that drafts for it."""
-    cards = [job.model.card, *([job.draft.card] if job.draft else [])]
+    drafter = job.load_drafter()
+    cards = [job.model.card, *([drafter.card] if drafter else [])]
     return {card.id: digest(dict(card.weights)) for card in cards}
 
 
@@ -218,7 +219,7 @@ def solve(chunk: Chunk) -> list[ResultRow]:
     model, one = ready(chunk.model, chunk.device), chunk.configuration
     problems = exam(chunk.model).problems
     jobs = [
-        Request(one.method, model, problems[i].question, seed=chunk.seed, settings=one.config, sample=i).job()
+        RunRequest(one.method, model, problems[i].question, seed=chunk.seed, settings=one.config, sample=i).job()
         for i in chunk.problems
     ]
     run = decode(jobs, record=True)
@@ -233,15 +234,15 @@ def ready(model_id: str, device: str) -> Model:
     """A model that has decoded once, so that no row is charged with loading kernels and growing memory pools."""
     logging.disable_progress_bar()
     model = load_model(model_id, device)
-    decode([Request("blockwise", model, exam(model_id).problems[0].question, settings={"length": 8}).job()])
+    decode([RunRequest("blockwise", model, exam(model_id).problems[0].question, settings={"length": 8}).job()])
     return model
 
 
 def _row(chunk: Chunk, place: int, job: Job, tokens: Sequence[int], steps: Sequence[Step]) -> ResultRow:
     one, index, task = chunk.configuration, chunk.problems[place], job.task
     assert isinstance(task, TextTask)
-    text, judge = job.model.output(tokens).text or "", exam(chunk.model)
-    counted = next((i + 1 for i, token in enumerate(tokens) if token in task.ends), len(tokens))
+    text, judge = job.model.render_output(tokens).text or "", exam(chunk.model)
+    counted = next((i + 1 for i, token in enumerate(tokens) if token in task.eos_token_ids), len(tokens))
     seconds = sum(step.call.milliseconds.total / step.call.batch for step in steps) / 1000
     return row_of(
         steps,

@@ -17,7 +17,7 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from benchmarks._report_format import Row, off, standard_error
+from benchmarks._report_format import Row, paired_z_score, standard_error
 from engines.models.bundled.image import load_weights
 from engines.models.bundled.image_networks import CONDITIONS
 from engines.models.bundled.prompts import Prompt, parse_prompt
@@ -82,14 +82,14 @@ def as_asked(pixels: Float[Tensor, "B 3 S S"], prompts: Sequence[str]) -> Bool[T
     return read == torch.tensor([parse_prompt(prompt) for prompt in prompts])
 
 
-def marks(own: Bool[Tensor, "N 2"], ordinary: Bool[Tensor, "N 2"]) -> Row:
+def quality_scores(own: Bool[Tensor, "N 2"], ordinary: Bool[Tensor, "N 2"]) -> Row:
     """Percentages of pictures that are as asked, and how far off those of ordinary decoding, in standard errors."""
     whole = own.all(1).double().tolist()
     return {
         **{f"{slot}_percent": 100 * float(own[:, i].double().mean()) for i, slot in enumerate(Prompt._fields)},
         "as_asked_percent": 100 * statistics.fmean(whole),
         "as_asked_error": 100 * standard_error(whole),
-        "as_asked_off_errors": off(whole, ordinary.all(1).double().tolist()),
+        "as_asked_off_errors": paired_z_score(whole, ordinary.all(1).double().tolist()),
     }
 
 

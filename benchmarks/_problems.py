@@ -26,7 +26,7 @@ _STORIES: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A question, a right solution, and what `Exam.solved` compares others with."""
+    """A question, a right solution, and what `ProblemSet.solved` compares others with."""
 
     question: str
     solution: str
@@ -34,7 +34,7 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Exam:
+class ProblemSet:
     """Problems, and how their answers are judged."""
 
     problems: tuple[Problem, ...]
@@ -44,16 +44,16 @@ class Exam:
     """The answer that a text gives."""
 
 
-def exam(model: str) -> Exam:
+def exam(model: str) -> ProblemSet:
     """The exam of a model, by its id: stories for those that keep a tally, maths problems for all others."""
-    return _stories() if model.startswith("tally-") else Exam(held_out(), solved, given)
+    return _stories() if model.startswith("tally-") else ProblemSet(held_out(), is_correct, given)
 
 
 @cache
-def _stories() -> Exam:
+def _stories() -> ProblemSet:
     """Right is any text whose totals are right and whose parts agree; the answer that a text gives is its last line."""
     stories = [(story.prompt, story.tell(Random(story.prompt))) for story in held_out_stories(_STORIES)]
-    return Exam(
+    return ProblemSet(
         tuple(Problem(prompt, told, prompt) for prompt, told in stories),
         lambda text, prompt: read(prompt).is_told_by(text),
         lambda text: text.rstrip("\n").rpartition("\n")[2],
@@ -73,7 +73,7 @@ def given(text: str) -> str:
     return text.rpartition(_MARK)[2].strip() if _MARK in text else ""
 
 
-def solved(text: str, answer: str) -> bool:
+def is_correct(text: str, answer: str) -> bool:
     """Whether a text ends in the right answer: exactly that number after the last ####.
 
     The scorer of reasoning-gym, which made the problems, takes the first number that it meets there; this rule is
@@ -85,7 +85,7 @@ def solved(text: str, answer: str) -> bool:
 
 def accuracy(model: Model, runs: Sequence[Decoded], problems: Sequence[Problem]) -> Row:
     """Share of the problems that a model solved, the first of each run, with its standard error."""
-    texts = [model.output(run.tokens[0]).text or "" for run in runs]
+    texts = [model.render_output(run.tokens[0]).text or "" for run in runs]
     right = [
         float(exam(model.card.id).solved(text, problem.answer)) for text, problem in zip(texts, problems, strict=True)
     ]

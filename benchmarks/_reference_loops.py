@@ -14,7 +14,7 @@ from engines.models.bundled.prompts import parse_prompt
 from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
 from engines.protocol import Decision, Task
-from engines.sampling.random_source import SeededChance
+from engines.sampling.random_source import SeededRandom
 from engines.settings import make_config
 from traces.schema import Canvas
 
@@ -45,11 +45,11 @@ def picture(model: Any, prompt: str, seed: int) -> Tensor:
 def text(model: Any, prompt: str, config: Any) -> list[int]:
     """A text at block size 1: a pass over the last token and a mask, which becomes the likeliest token."""
     task = model.make_task(prompt, config)
-    network, ids = model._network, torch.tensor([[*task.prompt, task.mask]])
-    place, tokens = torch.arange(len(task.prompt) + task.length), list[int]()
+    network, ids = model._network, torch.tensor([[*task.prompt_ids, task.mask]])
+    place, tokens = torch.arange(len(task.prompt_ids) + task.length), list[int]()
     cache, first = SlotCache(len(network.model.layers), len(place)), 0
     while len(tokens) < task.length:
-        last = len(task.prompt) + len(tokens)
+        last = len(task.prompt_ids) + len(tokens)
         cache.advance(ids.shape[1])
         seen = place[: last + 1] <= place[first : last + 1, None]
         mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)[None, None]
@@ -97,7 +97,7 @@ class FixedLogits(DiscreteSession):
         (request,) = requests.values()
         self.calls += 1
         table = self.moved if self.calls % 2 else self.table
-        return table[: request.wanted][None, None]
+        return table[: request.num_requested][None, None]
 
 
 def verified(case: Case, session: FixedLogits, passes: int) -> float:
@@ -106,12 +106,12 @@ def verified(case: Case, session: FixedLogits, passes: int) -> float:
     config: Any = make_config(METHODS["scd"].config, settings)
     length = case.window * (_BEFORE + passes + 1)
     task = Task(Canvas(kind="text", shape=(length,)), case.vocabulary, torch.device("cpu"))
-    decoder, seconds = METHODS["scd"].decode(task, config, SeededChance(0)), 0.0
+    decoder, seconds = METHODS["scd"].decode(task, config, SeededRandom(0)), 0.0
     answer: Any = None
     for i in range(_BEFORE + passes):
         begun = time.process_time()
         request: Any = decoder.send(answer)
-        probs = session.answer({0: request}, config, lambda *_: None)[0].value
+        probs = session.forward({0: request}, config, lambda *_: None)[0].value
         decision = decoder.send(probs)
         assert isinstance(decision, Decision)
         answer = tuple(decision.readback.tolist())
@@ -120,7 +120,7 @@ def verified(case: Case, session: FixedLogits, passes: int) -> float:
 
 
 @torch.inference_mode()
-def verified_plainly(case: Case, session: FixedLogits, passes: int) -> float:
+def reference_verification(case: Case, session: FixedLogits, passes: int) -> float:
     """The same of the plain form: one softmax, one look at each draft, one redraw of every position, in float32."""
     q = session.table[: case.window].softmax(-1)
     x = q.argmax(-1)

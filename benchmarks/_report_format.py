@@ -20,7 +20,7 @@ import torch
 from cli.streams import STANDARD
 from engines.models.devices import add_option
 from engines.runtime.environment import environment
-from traces.files import write_whole
+from traces.files import write_atomic
 
 Row = Mapping[str, Any]
 
@@ -78,7 +78,7 @@ def standard_error(values: Sequence[float]) -> float:
     return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
-def off(values: Sequence[float], baseline: Sequence[float]) -> float:
+def paired_z_score(values: Sequence[float], baseline: Sequence[float]) -> float:
     """Mean difference in standard errors, prompt by prompt: prompts differ more than decoders do."""
     differences = [a - b for a, b in zip(values, baseline, strict=True)]
     error = standard_error(differences)
@@ -99,7 +99,7 @@ def at_least(name: str, measured: float, target: float, unit: str = "", reason: 
     return Claim(name=name, measured=measured, unit=unit, bound="at least", target=target, reason=reason)
 
 
-def same(name: str, errors: float, reason: str, most: float = 3.0) -> Claim:
+def within_noise_claim(name: str, errors: float, reason: str, most: float = 3.0) -> Claim:
     """The claim that a difference is no larger than chance makes it, in standard errors."""
     return at_most(name, errors, most, "standard errors", reason)
 
@@ -205,4 +205,4 @@ def finish(
         sys.stdout.write(text)
     elif path:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text.encode())
+        write_atomic(path, text.encode())

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, Final
 
-from analysis.results import ResultRow, SweepError, read_line, written
-from traces.files import write_whole
+from analysis.results import ResultRow, SweepError, read_line, to_line
+from traces.files import write_atomic
 
 ENDINGS: Final = (".jsonl", ".jsonl.gz")
 
@@ -61,7 +61,7 @@ class Rows:
             SweepError: for a row that could not be read again; then none is written.
         """
         assert self._file, "begin first"
-        data = b"".join([written(row) for row in rows])
+        data = b"".join([to_line(row) for row in rows])
         self._file.write(gzip.compress(data) if self._packed else data)  # all are compressed together in the end
         self._file.flush()
         self.rows |= {row.key: row for row in rows}
@@ -109,7 +109,7 @@ class Rows:
 
     def _replace(self, lines: Iterable[bytes]) -> None:
         data = b"".join(lines)
-        write_whole(self.path, gzip.compress(data, 9, mtime=0) if self._packed else data)
+        write_atomic(self.path, gzip.compress(data, 9, mtime=0) if self._packed else data)
 
 
 def _parsed(line: bytes, where: str) -> ResultRow | None:

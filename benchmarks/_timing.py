@@ -16,10 +16,10 @@ from engines.methods import METHODS
 from engines.models.bundled.prompts import PROMPTS
 from engines.models.catalog import MODELS
 from engines.models.sessions.block import Network
-from engines.protocol import Answer, Lap, Model, Session
+from engines.protocol import ForwardResult, Model, Session, StageCallback
 from engines.runtime import driver
 from engines.runtime.driver import Job, open_session
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from traces.labels import COUPLINGS
 from traces.schema import Step
 
@@ -45,7 +45,7 @@ def job(decoder: str, model: Model, prompt: str, sample: int, **settings: object
         settings["same_noise"] = True
     own = settings if decoder in (*METHODS, SAME) else {"coupling": decoder, **settings}
     name = decoder if decoder in METHODS else "scd"
-    return Request(name, model, prompt, settings=own, sample=sample).job()
+    return RunRequest(name, model, prompt, settings=own, sample=sample).job()
 
 
 def jobs(decoder: str, model: Model, prompts: Sequence[str], **settings: object) -> list[Job]:
@@ -53,7 +53,7 @@ def jobs(decoder: str, model: Model, prompts: Sequence[str], **settings: object)
     return [job(decoder, model, prompt, sample, **settings) for sample, prompt in enumerate(prompts)]
 
 
-def now() -> float:
+def processor_seconds() -> float:
     """Seconds: the processor's where one thread does all, which other work on the machine does not lengthen.
 
     With a GPU or several threads it is the wall clock's.
@@ -70,12 +70,12 @@ class Stopwatch:
         self.forwards, self.drafts, self.passes = 0, 0, Counter[int]()
         self._watch(session)
 
-    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
-        """See `engines.protocol.Session.answer`."""
+    def forward(self, requests: Mapping[int, Any], sampling: Any, lap: StageCallback) -> Mapping[int, ForwardResult]:
+        """Run one forward pass for the requesting sequences."""
         self.forwards += 1
         self.passes.update(requests.keys())
         self.drafts += all(request.role == "draft" for request in requests.values())
-        return self.session.answer(requests, sampling, lap)
+        return self.session.forward(requests, sampling, lap)
 
     def _watch(self, session: Any) -> None:
         """Time passes, the networks in them, and heads that denoise; also of the sessions in a session."""
@@ -91,9 +91,9 @@ class Stopwatch:
 
     def _timed(self, do: Callable[..., Any], name: str) -> Callable[..., Any]:
         def timed(*given: Any, **named: Any) -> Any:
-            begun = now()
+            begun = processor_seconds()
             made = do(*given, **named)
-            self.spent[name] += now() - begun
+            self.spent[name] += processor_seconds() - begun
             return made
 
         return timed
@@ -119,10 +119,10 @@ class Decoded:
 
 def decode(jobs: Sequence[Job], *, record: bool = False) -> Decoded:
     """Decode jobs in lockstep and time it."""
-    start, watch = now(), Stopwatch(open_session(jobs))
+    start, watch = processor_seconds(), Stopwatch(open_session(jobs))
     sequences = driver.decode(jobs, watch, record=record)
     tokens = tuple(tuple(sequence.result[0].tolist()) for sequence in sequences)
-    seconds, steps = now() - start, tuple(tuple(sequence.steps) for sequence in sequences)
+    seconds, steps = processor_seconds() - start, tuple(tuple(sequence.steps) for sequence in sequences)
     spent, bare = watch.spent, watch.spent["_network"] + watch.spent["paths"]
     each = tuple(watch.passes[i] for i in range(len(sequences)))
     return Decoded(tokens, each, watch.forwards, watch.drafts, seconds, spent["logits"], bare, steps)

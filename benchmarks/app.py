@@ -17,7 +17,7 @@ from typing import Any, Final
 from gradio_client import Client
 
 from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from demo.jobs.recordings import pairs, recordings
 from engines.__main__ import main as command_line
 from tests.support.app_process import served
@@ -245,4 +245,4 @@ def scrubbing(page: Any) -> Claim:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -17,12 +17,12 @@ import torch
 
 from benchmarks._problems import held_out
 from benchmarks._report_format import Claim, Options, Row, at_most, finish
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from draftscope.calibration import calibrate, fastest
 from draftscope.prediction import predict
 from engines.models.devices import resolve
 from engines.runtime.driver import run_batch
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 
 MOST_OFF_PERCENT: Final = 10.0
 RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def compare(devices: Iterable[Any], runs: Sequence[tuple[str, str, dict[str, Any]]]) -> list[Row]:
     """The times of every run, computed for each device and measured right after it is made: medians."""
     jobs = [
-        Request(method, model, PROMPTS.get(model) or held_out()[1].question, settings=settings, seed=1).job()
+        RunRequest(method, model, PROMPTS.get(model) or held_out()[1].question, settings=settings, seed=1).job()
         for method, model, settings in runs
     ]
     traces = [run_batch([job])[0] for job in jobs]
@@ -81,4 +81,4 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 from analysis.groups import Group, gathered, records
-from benchmarks._report_format import Claim, Options, Row, finish, same, standard_error
-from cli.streams import piped
+from benchmarks._report_format import Claim, Options, Row, finish, standard_error, within_noise_claim
+from cli.streams import exit_code_for_pipe
 from visualizers import read_results
 
 FOLDER: Final = Path(__file__).parent / "results"
@@ -97,7 +97,7 @@ def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
     if pair.target is None:
         return [speed]
     reason = f"of the difference, problem by problem, {problems} of them"
-    return [speed, same(f"{name}: accuracies apart", errors, reason, MOST_ERRORS)]
+    return [speed, within_noise_claim(f"{name}: accuracies apart", errors, reason, MOST_ERRORS)]
 
 
 def accuracy_difference(one: Group, other: Group) -> tuple[float, int]:
@@ -110,4 +110,4 @@ def accuracy_difference(one: Group, other: Group) -> tuple[float, int]:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

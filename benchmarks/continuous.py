@@ -21,15 +21,15 @@ from torch import Tensor
 from analysis.break_even import acceptance_for, tokens_of
 from benchmarks._image_quality import as_asked, features, frechet, reference
 from benchmarks._report_format import Options, Row, finish, spread
-from benchmarks._timing import now, prompts
-from cli.streams import piped
-from engines.methods import METHODS, ordinary
+from benchmarks._timing import processor_seconds, prompts
+from cli.streams import exit_code_for_pipe
+from engines.methods import METHODS, baseline
 from engines.models.bundled.catalog import PATCHES
 from engines.models.catalog import MODELS, load_model
 from engines.models.toys.toy_field import ToyField
 from engines.runtime.driver import Job, run_batch, sample_tokens
-from engines.runtime.run_request import Request
-from engines.settings import as_values, settings
+from engines.runtime.run_request import RunRequest
+from engines.settings import config_values, settings
 from traces.schema import Trace
 from traces.stats import cost_by_role, draft_forwards
 
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for k, way in enumerate(combinations(chosen.method, MODEL)):
             for gamma in [gamma for gamma in chosen.gammas if k == 0 or gamma <= FEW]:
                 jobs = [
-                    Request(chosen.method, model, prompt, seed=seed, settings={**opens, "gamma": gamma, **way}).job()
+                    RunRequest(chosen.method, model, prompt, seed=seed, settings={**opens, "gamma": gamma, **way}).job()
                     for seed, prompt in enumerate(prompts(MODEL, chosen.pictures if batch == 1 else batch))
                 ]
                 rows.append(measure(jobs, batch))
@@ -82,9 +82,9 @@ def combinations(method: str, model: str) -> list[dict[str, str]]:
 
 def measure(jobs: Sequence[Job], batch: int) -> Row:
     """Speculative runs, `batch` at a time, compared with ordinary decoding of the same batches."""
-    values = as_values(jobs[0].config)
+    values = config_values(jobs[0].config)
     gamma = int(values["gamma"])
-    method, config = ordinary("continuous-ar", values)
+    method, config = baseline("continuous-ar", values)
     batches = [jobs[i : i + batch] for i in range(0, len(jobs), batch)]
     traces = [trace for some in batches for trace in run_batch(some)]
     seconds: dict[bool, list[float]] = {True: [], False: []}
@@ -92,9 +92,9 @@ def measure(jobs: Sequence[Job], batch: int) -> Row:
     for turn, some in enumerate(batches):
         usual = [replace(one, method=method, config=config) for one in some]
         for speculative in (True, False) if turn % 2 else (False, True):
-            start = now()
+            start = processor_seconds()
             drawn[speculative].append(torch.tensor(sample_tokens(some if speculative else usual)))
-            seconds[speculative].append(now() - start)
+            seconds[speculative].append(processor_seconds() - start)
     judged = sum(trace.summary.judged for trace in traces)
     alpha = sum(trace.summary.accepted for trace in traces) / judged if judged else 1.0
     verified = [step for trace in traces for step in trace.steps if step.call.mode == "verify"]
@@ -161,4 +161,4 @@ def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

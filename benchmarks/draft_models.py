@@ -14,11 +14,11 @@ from benchmarks import _timing as _runs
 from benchmarks._problems import accuracy, held_out
 from benchmarks._report_format import Options, Row, finish
 from benchmarks._timing import Pair, decode, job, paired, prompts
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from engines.models.catalog import drafter_of, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from traces.schema import Trace
 
 GAMMAS: Final = (1, 2, 4, 8)
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def answer(method: str, number: int, settings: Mapping[str, object]) -> Job:
         likeliest = {"top_k": 1, "length": LENGTH, **settings}
-        return Request(method, text, held_out()[number].question, settings=likeliest).job()
+        return RunRequest(method, text, held_out()[number].question, settings=likeliest).job()
 
     rows = table(pictures, draw, chosen.images) + table(text, answer, chosen.problems)
     finish(chosen, "Speculative decoding", [], rows, pictures.device)
@@ -96,4 +96,4 @@ def _quality(model: Model, pairs: Sequence[Pair]) -> Row:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

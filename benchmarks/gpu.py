@@ -24,7 +24,7 @@ from transformers import JanusConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCau
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
 from benchmarks._report_format import Claim, Options, Row, finish
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from engines.models.checkpoints.images.cosmos import CosmosVideo, PlaceRotary
 from engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
 from engines.models.checkpoints.images.janus import Janus, JanusPictures
@@ -33,9 +33,9 @@ from engines.models.checkpoints.images.video_model import ClipShape, pack
 from engines.models.devices import HELP, resolve
 from engines.models.diffusion_lm import DiffusionLM, Traits
 from engines.models.errors import ModelError
-from engines.models.memory import DTYPES, usual
+from engines.models.memory import DTYPES, default_dtype
 from engines.runtime.driver import Run
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.runtime.stage_timer import Host
 from traces.schema import ModelCard
 
@@ -224,7 +224,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown := [name for name in names if name not in offered]:
         options.error(f"--families: there is no {unknown[0]!r}; use {', '.join(offered)}")
     place = resolve(chosen.device)
-    device, dtype = torch.device(place), DTYPES[chosen.dtype] if chosen.dtype else usual(place)
+    device, dtype = torch.device(place), DTYPES[chosen.dtype] if chosen.dtype else default_dtype(place)
     rows: list[Row] = []
     claims: list[Claim] = []
     for name in names:
@@ -250,7 +250,7 @@ def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, 
     for method, settings in METHODS_OF[model.families[0]]:
         length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
         few = {"steps": 4} if "steps" in settings and model.parameters < 10**6 else {}
-        job = Request(method, model, built.prompt, settings={**length, **settings, **few}).job()
+        job = RunRequest(method, model, built.prompt, settings={**length, **settings, **few}).job()
         steps = list(islice(Run(job), passes + WARM))
         calls = [step.call for step in steps[WARM:] or steps]
         yield about | {
@@ -314,4 +314,4 @@ def replayed(causal: Any, tokens: int, device: torch.device, passes: int) -> flo
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any, Final
 
 from benchmarks.report import table
-from traces.hardware import DEVICES, ENGINES, SHIPPED, SIZES, Engine, Size, Work, pass_cost
+from traces.hardware import DEVICES, ENGINES, SHIPPED, SIZES, Engine, NetworkSize, PassWork, pass_cost
 
 _PUBLISHED: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
@@ -49,7 +49,7 @@ def fitted(table: Table) -> Engine:
 
 def _pass(table: Table, engine: Engine, window: int) -> float:
     """Seconds of a pass over `window` tokens, half of the canvas being final."""
-    work = Work(query_tokens=window * table.rows, rows=table.rows, context=table.tokens / 2, judges=window > 1)
+    work = PassWork(query_tokens=window * table.rows, rows=table.rows, context=table.tokens / 2, judges=window > 1)
     return pass_cost(DEVICES[table.device], SIZES[table.size], engine, work).seconds
 
 
@@ -123,7 +123,7 @@ def _mar(name: str, engine: Engine, batch: int, drafts: int = 0) -> float:
     """Seconds of a pass that judges so many drafts, or none: with guidance, so that there are two rows a picture."""
     rows, judges = 2 * batch, drafts > 0
     noisy = _MAR_STEPS * max(drafts, 1) * rows
-    work = Work(query_tokens=_FED * rows, rows=rows, judges=judges, head_passes=_MAR_STEPS, noisy_tokens=noisy)
+    work = PassWork(query_tokens=_FED * rows, rows=rows, judges=judges, head_passes=_MAR_STEPS, noisy_tokens=noisy)
     return pass_cost(DEVICES["A100 80GB"], SIZES[name], engine, work).seconds
 
 
@@ -155,7 +155,7 @@ def timed() -> dict[str, dict[tuple[str, int], tuple[float, float]]]:
             continue
         size, column = SIZES[row["family"]], (engine, 32 if row["tokens_fed"] == 32 else 1)
         steps = size.denoising_steps
-        work = Work(
+        work = PassWork(
             query_tokens=row["tokens_fed"], judges=row["method"] == "scd", head_passes=steps, noisy_tokens=steps
         )
         computed = pass_cost(DEVICES["H100"], size, ENGINES[engine], work).seconds
@@ -184,8 +184,8 @@ def patches(row: Mapping[str, Any], engine: Engine, batch: int) -> float:
     alone = round(_PREFILL * _PATCHES)
     follows = row["method"] == "cspd-block"
 
-    def seconds(size: Size, tokens: int, *, judges: bool = False) -> float:
-        work = Work(
+    def seconds(size: NetworkSize, tokens: int, *, judges: bool = False) -> float:
+        work = PassWork(
             query_tokens=tokens * batch, rows=batch, context=_PATCHES / 2, judges=judges,
             head_passes=_PATCH_STEPS + (judges and follows), noisy_tokens=_PATCH_STEPS * tokens * batch,
         )  # fmt: skip

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks._image_quality import as_asked, features, frechet, frechet_error, marks, reference, sheet
+from benchmarks._image_quality import as_asked, features, frechet, frechet_error, quality_scores, reference, sheet
 from benchmarks._report_format import Options, Row, finish
-from benchmarks._timing import jobs, now, prompts
-from cli.streams import piped
+from benchmarks._timing import jobs, processor_seconds, prompts
+from cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import sample_tokens
 
@@ -27,10 +27,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model: Any = load_model(MODEL, chosen.device)
     captions, rows, drawn = prompts(MODEL, chosen.images), list[Row](), {}
     for parallel in PER_STEP:
-        every = jobs("continuous", model, captions, **dict(MODELS[MODEL].opens), parallel=parallel)
-        begun = now()
+        every = jobs("continuous", model, captions, **dict(MODELS[MODEL].form_defaults), parallel=parallel)
+        begun = processor_seconds()
         tokens = [sample_tokens(every[i : i + chosen.batch]) for i in range(0, len(every), chosen.batch)]
-        seconds = (now() - begun) / len(every)
+        seconds = (processor_seconds() - begun) / len(every)
         pixels = torch.cat([model.pixels(torch.tensor(some)).float().cpu() for some in tokens])
         drawn[f"{parallel} per step"] = pixels
         ordinary = drawn[f"{PER_STEP[0]} per step"]
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "pictures": len(captions),
                 "seconds": seconds,
                 "faster": float(rows[0]["seconds"]) / seconds if rows else 1.0,
-                **marks(as_asked(pixels, captions), as_asked(ordinary, captions)),
+                **quality_scores(as_asked(pixels, captions), as_asked(ordinary, captions)),
                 "frechet_like": frechet(seen, reference()),
                 "frechet_like_more": frechet(seen, reference()) - frechet(usual, reference()),
                 "frechet_like_more_error": frechet_error(seen, usual, reference()),
@@ -56,4 +56,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

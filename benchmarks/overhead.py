@@ -15,16 +15,16 @@ from typing import Any, Final
 from benchmarks import _reference_loops as _by_hand
 from benchmarks import _timing as _runs
 from benchmarks._problems import exam, held_out
-from benchmarks._reference_loops import Case, FixedLogits, verified, verified_plainly
+from benchmarks._reference_loops import Case, FixedLogits, reference_verification, verified
 from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
 from benchmarks._timing import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY, PAYS, POLICY
 from benchmarks.text import job as text_job
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from engines.models.catalog import load_model
 from engines.runtime import driver
 from engines.runtime.driver import Job
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from traces.labels import COUPLINGS
 
 MOST_OF_A_LOOP: Final = 1.1
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     finish(chosen, "What the engine costs", claims, [*rows, *together])
 
 
-def turns(one: Callable[[], object], other: Callable[[], object], repeats: int) -> list[Pair]:
+def time_alternating(one: Callable[[], object], other: Callable[[], object], repeats: int) -> list[Pair]:
     """Seconds of the one and of the other, which take turns at going first."""
 
     def clocked(do: Callable[[], object]) -> float:
@@ -87,7 +87,7 @@ def against_loops(count: int, repeats: int) -> list[Claim]:
     claims = []
     for name, runs in by_hand.items():
         passes = statistics.fmean(decode([one]).forwards for one, _ in runs)
-        pairs = [pair for one, loop in runs for pair in turns(partial(driver.decode, [one]), loop, repeats)]
+        pairs = [pair for one, loop in runs for pair in time_alternating(partial(driver.decode, [one]), loop, repeats)]
         beside = cost(pairs, passes, MOST_OF_A_LOOP - 1, "the loop")
         name = f"Ordinary decoding, {name}: time over a loop written by hand"
         claims.append(claim(name, ratios(pairs), MOST_OF_A_LOOP, cost=beside))
@@ -113,7 +113,7 @@ def verification(vocabulary: int, window: int, passes: int = 4) -> list[Row]:
     rows: list[Row] = []
     for case in (Case(coupling, vocabulary, window, **cut) for coupling in COUPLINGS for cut in CUTS):
         session = FixedLogits(case)
-        pairs = [(verified(case, session, passes), verified_plainly(case, session, passes)) for _ in range(2)]
+        pairs = [(verified(case, session, passes), reference_verification(case, session, passes)) for _ in range(2)]
         own, plain = (min(seconds) for seconds in zip(*pairs, strict=True))
         rows.append({
             "method": "scd",
@@ -148,11 +148,11 @@ def recording(count: int) -> list[Claim]:
     prompt = prompts("studio-image", 1)[0]
     cases = {f"pictures, L = {n}": job("maximal", image, prompt, 0, window=n) for n in RECORDED} | {
         "text, confidence": text_job(POLICY, words, held_out()[0]),
-        "CSpD, gamma = 2": Request("cspd-block", patch, prompt, settings={"gamma": 2}).job(),
+        "CSpD, gamma = 2": RunRequest("cspd-block", patch, prompt, settings={"gamma": 2}).job(),
     }
     claims = []
     for name, one in cases.items():
-        pairs = turns(partial(driver.decode, [one], record=True), partial(driver.decode, [one]), 2 * count)
+        pairs = time_alternating(partial(driver.decode, [one], record=True), partial(driver.decode, [one]), 2 * count)
         passes = decode([one]).forwards
         made = statistics.median(making(one) for _ in range(2 * count))
         also = f"what is not recorded, and {1e3 * made / passes:.2f} to make the steps later"
@@ -180,7 +180,7 @@ def in_lockstep(repeats: int) -> list[Row]:
         "MC-SJD, clips": jobs("maximal", clips, [f"clip {i + 1}" for i in range(LOCKSTEP)]),
         "Patches": jobs("continuous", patch, captions),
         "CSpD, whole paths": jobs("cspd-block", patch, captions),
-        "Text, speculative decoding": [Request("speculative", words, one.question).job() for one in problems],
+        "Text, speculative decoding": [RunRequest("speculative", words, one.question).job() for one in problems],
     }
     for label in (ORDINARY, POLICY, "S2D2, block 16", PAYS, "SimSD"):
         cases[f"Text, {label}"] = [text_job(label, words, problem) for problem in problems]
@@ -209,4 +209,4 @@ def claim(
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -13,11 +13,11 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._image_quality import as_asked, features, frechet, marks, reference, sheet
-from benchmarks._report_format import Claim, Options, Row, at_least, finish, same
+from benchmarks._image_quality import as_asked, features, frechet, quality_scores, reference, sheet
+from benchmarks._report_format import Claim, Options, Row, at_least, finish, within_noise_claim
 from benchmarks._timing import jobs, prompts
 from benchmarks.quality import LEAST_AS_ASKED_PERCENT
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from engines.models.bundled.catalog import PATCHES
 from engines.models.catalog import load_model
 from engines.runtime.driver import sample_tokens
@@ -85,7 +85,7 @@ def row(name: str, pixels: Tensor, captions: Sequence[str], baseline: Tensor, gu
         "model": DECODERS[name].model,
         "guidance": guidance,
         "pictures": len(captions),
-        **marks(as_asked(pixels, captions), as_asked(baseline, captions)),
+        **quality_scores(as_asked(pixels, captions), as_asked(baseline, captions)),
         "frechet_like": frechet(features(pixels), reference()),
         **({} if floor is None else {"frechet_like_real": floor}),
     }
@@ -107,7 +107,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
             )
         )
         made += [
-            same(
+            within_noise_claim(
                 f"{name}{how}: prompt agreement off ordinary decoding's",
                 abs(by_name[name]["as_asked_off_errors"]),
                 f"{by_name[name]['as_asked_percent']:.0f} against {usual['as_asked_percent']:.0f} %",
@@ -118,4 +118,4 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -17,11 +17,20 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from benchmarks._image_quality import as_asked, marks, sheet
-from benchmarks._report_format import Claim, Options, Row, at_least, finish, off, same, standard_error
+from benchmarks._image_quality import as_asked, quality_scores, sheet
+from benchmarks._report_format import (
+    Claim,
+    Options,
+    Row,
+    at_least,
+    finish,
+    paired_z_score,
+    standard_error,
+    within_noise_claim,
+)
 from benchmarks._timing import NAMES, decode, jobs, prompts
-from cli.streams import piped
-from engines.ar.probs_request import Forward
+from cli.streams import exit_code_for_pipe
+from engines.ar.probs_request import ProbsRequest
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
 from engines.models.bundled.manifest import entry_of
 from engines.models.catalog import MODELS
@@ -53,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     captions, pictures = prompts(ID, chosen.images), dict[str, Pictures]()
     for decoder in DECODERS:
         window = {} if decoder == "ar" else {"window": WINDOW}
-        pictures[decoder] = draw(jobs(decoder, model, captions, **dict(MODELS[ID].opens), **window))
+        pictures[decoder] = draw(jobs(decoder, model, captions, **dict(MODELS[ID].form_defaults), **window))
     rows = [row(decoder, pictures[decoder], pictures["ar"]) for decoder in DECODERS]
     if chosen.sheet:
         sheet(chosen.sheet, captions, {NAMES[name]: own.pixels for name, own in pictures.items()})
@@ -80,9 +89,9 @@ def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
     first = jobs[0]
     session = open_session(jobs)
     tokens = codes.to(first.model.device)
-    requests = {i: Forward(row, done=0, cached=0) for i, row in enumerate(tokens)}
+    requests = {i: ProbsRequest(row, num_final=0, num_cached=0) for i, row in enumerate(tokens)}
     whole = replace(first.config, top_k=0)  # a token at the border of top-k may fall outside it in another batch
-    answers = session.answer(requests, whole, lambda *_: None)
+    answers = session.forward(requests, whole, lambda *_: None)
     probs = torch.stack([answers[i].value[: tokens.shape[1]] for i in requests])
     bits = -probs.gather(-1, tokens[..., None]).squeeze(-1).log2().mean(-1)
     return [float(value) for value in bits]
@@ -94,10 +103,10 @@ def row(decoder: str, own: Pictures, ordinary: Pictures) -> Row:
         "method": decoder if decoder in ("ar", "gsd") else "scd",
         "decoder": NAMES[decoder],
         "pictures": len(own.bits),
-        **marks(own.right, ordinary.right),
+        **quality_scores(own.right, ordinary.right),
         "bits_per_token": statistics.fmean(own.bits),
         "bits_per_token_error": standard_error(own.bits),
-        "bits_off_errors": off(own.bits, ordinary.bits),
+        "bits_off_errors": paired_z_score(own.bits, ordinary.bits),
     }
     return {name: value for name, value in figures.items() if decoder != "ar" or not name.endswith("_off_errors")}
 
@@ -113,7 +122,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     ):
         worst = max(lossless, key=lambda row: abs(row[f"{figure}_off_errors"]))
         made.append(
-            same(
+            within_noise_claim(
                 f"SJD, MC-SJD and GS-SJD: {title} off ordinary decoding's, the worst of three",
                 abs(worst[f"{figure}_off_errors"]),
                 f"{worst['decoder']} {worst[value]:.3g} against {vanilla[value]:.3g}",
@@ -140,4 +149,4 @@ def together(rows: Sequence[Row]) -> Claim:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

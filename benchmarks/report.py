@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from analysis.results import commit_in_words
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from traces.files import ROOT
 
 Record = Mapping[str, Any]
@@ -85,12 +85,12 @@ def read(path: Path) -> Record:
 def rewrite(path: Path, marker: str, content: str) -> None:
     """Put `content` between the markers of a file; see `fill`."""
     try:
-        path.write_text(fill(path.read_text(encoding="utf-8"), marker, content), encoding="utf-8")
+        path.write_text(replace_marked_section(path.read_text(encoding="utf-8"), marker, content), encoding="utf-8")
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error
 
 
-def fill(text: str, marker: str, content: str) -> str:
+def replace_marked_section(text: str, marker: str, content: str) -> str:
     """`text` with `content` between `<!-- marker -->` and `<!-- /marker -->`.
 
     Raises:
@@ -222,4 +222,4 @@ def _quantity(number: float, unit: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -18,12 +18,12 @@ from transformers import AutoModelForCausalLM, DynamicCache
 
 from benchmarks._report_format import Claim, Options, Row, finish
 from benchmarks._timing import decode
-from benchmarks.overhead import claim, cost, ratios, turns
-from cli.streams import piped
+from benchmarks.overhead import claim, cost, ratios, time_alternating
+from cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
-from engines.models.download import folder_of
+from engines.models.download import download_dir
 from engines.models.sessions.causal import SlotCache
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 
 CACHED: Final = 150
 MOST_OF_ONE: Final = {2: None, 4: 1.25, 8: 1.55, 16: 2.1}
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     chosen = Options("smollm2", __doc__, rounds=20).read(arguments)
     own: Any = load_model("smollm2", "cpu")
-    plain = AutoModelForCausalLM.from_pretrained(folder_of("smollm2"), dtype=torch.float32).eval()
+    plain = AutoModelForCausalLM.from_pretrained(download_dir("smollm2"), dtype=torch.float32).eval()
     rows, claims = passes(own._network, plain, chosen.rounds)
     claims += ordinary(own, plain, max(chosen.rounds // 5, 1))
     finish(chosen, "smollm2", claims, rows)
@@ -63,8 +63,8 @@ def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
         for count in (1, *MOST_OF_ONE):
             once(network, cache, count)
     mine, theirs = partial(once, own, caches[0]), partial(once, plain, caches[1])
-    beside = {n: turns(partial(mine, n), partial(theirs, n), rounds) for n in (1, *MOST_OF_ONE)}
-    against = {n: turns(partial(mine, n), partial(mine, 1), rounds) for n in MOST_OF_ONE}
+    beside = {n: time_alternating(partial(mine, n), partial(theirs, n), rounds) for n in (1, *MOST_OF_ONE)}
+    against = {n: time_alternating(partial(mine, n), partial(mine, 1), rounds) for n in MOST_OF_ONE}
     rows: list[Row] = [
         {
             "method": "ar",
@@ -87,10 +87,12 @@ def ordinary(own: Any, plain: Any, rounds: int) -> list[Claim]:
     pairs, times = list[tuple[float, float]](), list[float]()
     count = 0
     for prompt in PROMPTS:
-        job = Request("ar", own, prompt, settings={"top_k": 1, "length": LENGTH}).job()
-        ids, count = list(job.task.prompt), count + decode([job]).forwards
-        pairs += turns(partial(decode, [job]), partial(by_hand, own._network, ids, job.task.ends), rounds)
-        both = turns(partial(decode, [job]), partial(generated, plain, ids), rounds)
+        job = RunRequest("ar", own, prompt, settings={"top_k": 1, "length": LENGTH}).job()
+        ids, count = list(job.task.prompt_ids), count + decode([job]).forwards
+        pairs += time_alternating(
+            partial(decode, [job]), partial(by_hand, own._network, ids, job.task.eos_token_ids), rounds
+        )
+        both = time_alternating(partial(decode, [job]), partial(generated, plain, ids), rounds)
         times += [1 / ratio for ratio in ratios(both)]
     beside = cost(pairs, count / len(PROMPTS), MOST_OF_A_LOOP - 1, "the loop")
     return [
@@ -125,4 +127,4 @@ def generated(network: Any, prompt: Sequence[int]) -> Any:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -14,14 +14,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from analysis.acceptance import by_place
+from analysis.acceptance import acceptance_by_draft_position
 from benchmarks._report_format import Claim, Options, Row, finish, spread
 from benchmarks._timing import Decoded, decode
-from cli.streams import piped
-from engines.methods.speculative import EAGLES
+from cli.streams import exit_code_for_pipe
+from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.models.catalog import has_eagle, load_model
 from engines.runtime.driver import Job
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 
 MODEL: Final = "smollm2"
 PROMPTS: Final = Path(__file__).with_name("smollm2_prompts.jsonl")
@@ -49,11 +49,13 @@ class Way(NamedTuple):
         """The run of a prompt."""
         settings: dict[str, object] = {"length": length, **sampling}
         if self.drafter == "ordinary":
-            return Request("ar", model, prompt.text, settings=settings, sample=sample).job()
+            return RunRequest("ar", model, prompt.text, settings=settings, sample=sample).job()
         if self.drafter == "Jacobi":
-            return Request("scd", model, prompt.text, settings=settings | {"window": self.gamma}, sample=sample).job()
+            return RunRequest(
+                "scd", model, prompt.text, settings=settings | {"window": self.gamma}, sample=sample
+            ).job()
         own = {"drafter": self.drafter, "gamma": self.gamma}
-        return Request("speculative", model, prompt.text, settings=settings | own, sample=sample).job()
+        return RunRequest("speculative", model, prompt.text, settings=settings | own, sample=sample).job()
 
 
 ORDINARY: Final = Way("ordinary", 0)
@@ -78,7 +80,7 @@ def read(count: int) -> list[Prompt]:
 
 def measured(model: Any, prompts: Sequence[Prompt], name: str, length: int) -> list[Row]:
     """A row for every way of decoding with one sampling."""
-    drafters = ("lookup", *(EAGLES if has_eagle(MODEL) else ()))
+    drafters = ("lookup", *(EAGLE_DRAFTERS if has_eagle(MODEL) else ()))
     ways = [ORDINARY, *(Way(each, gamma) for each in drafters for gamma in GAMMAS[each]), Way("Jacobi", WINDOW)]
     runs: dict[Way, list[Decoded]] = {way: [] for way in ways}
     decode([ORDINARY.job(model, prompts[0], 0, length, SAMPLING[name])])  # loads kernels
@@ -91,7 +93,7 @@ def measured(model: Any, prompts: Sequence[Prompt], name: str, length: int) -> l
     for drafter in drafters:
         longest = Way(drafter, max(GAMMAS[drafter]))
         jobs = [longest.job(model, prompt, i, length, SAMPLING[name]) for i, prompt in enumerate(prompts)]
-        places = by_place([decode([one], record=True).steps[0] for one in jobs])
+        places = acceptance_by_draft_position([decode([one], record=True).steps[0] for one in jobs])
         for row in rows:
             if places and row["drafter"] == drafter and row["gamma"] == longest.gamma:
                 row["acceptance_by_place"] = [place.marginal for place in places.places]
@@ -144,4 +146,4 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks import _timing as _runs
 from benchmarks._report_format import Claim, Options, Row, at_most, finish, standard_error
 from benchmarks._timing import NAMES, SAME, Pair, decode, job, paired, prompts
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def table(model: Model, prompts: Sequence[str], windows: Sequence[int], guidance: float) -> list[Row]:
     """Every decoder at one guidance, each paired with ordinary decoding. Pairs of all decoders are interleaved."""
     cells = [(coupling, window) for window in windows for coupling in (*COUPLINGS, SAME)] + [("gsd", MAIN_WINDOW)]
-    opens = dict(MODELS[model.card.id].opens) if guidance != 1 else {}
+    opens = dict(MODELS[model.card.id].form_defaults) if guidance != 1 else {}
 
     def run(decoder: str, sample: int, **settings: object) -> Job:
         return job(decoder, model, prompts[sample], sample, **{**opens, "guidance": guidance, **settings})
@@ -95,4 +95,4 @@ def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -24,7 +24,7 @@ from benchmarks._grid import Chunk, Grid, GridError, key, read_grid, solve, try_
 from benchmarks._problems import held_out
 from benchmarks._report_format import positive
 from benchmarks._rows import Rows
-from cli.streams import FULL, STANDARD, output_file, piped
+from cli.streams import FULL, STANDARD, exit_code_for_pipe, output_file
 from engines.models.devices import add_option
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment
@@ -163,4 +163,4 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

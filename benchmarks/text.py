@@ -9,11 +9,11 @@ from benchmarks import _timing as _runs
 from benchmarks._problems import Problem, accuracy, exam
 from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
 from benchmarks._timing import Pair, decode, paired
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 
 MODEL: Final = "tally-target"
 LENGTH: Final = 160
@@ -54,7 +54,7 @@ def job(label: str, model: Model, problem: Problem, **more: object) -> Job:
     """A decoder of `DECODERS` on a problem."""
     name, settings = DECODERS[label]
     settings = {**settings, "mode": "greedy", "length": LENGTH, **more}
-    return Request(name, model, problem.question, settings=settings).job()
+    return RunRequest(name, model, problem.question, settings=settings).job()
 
 
 def table(model: Model, problems: Sequence[Problem]) -> list[Row]:
@@ -100,4 +100,4 @@ def against_policy(model: Model, problems: Sequence[Problem]) -> Claim:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

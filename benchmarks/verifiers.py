@@ -17,9 +17,9 @@ from torch import Tensor
 
 from benchmarks._problems import held_out
 from benchmarks._report_format import Claim, Options, Row, finish, standard_error
-from cli.streams import piped
-from engines.diffusion_lm.block_sequence import Layout, TextTask
-from engines.diffusion_lm.block_sequence import Row as Text
+from cli.streams import exit_code_for_pipe
+from engines.diffusion_lm.block_sequence import BlockSequence as Text
+from engines.diffusion_lm.block_sequence import PassLayout, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts
 from engines.methods import simsd
 from engines.models.catalog import MODELS, drafter_of, load_model
@@ -61,13 +61,15 @@ def compare(target: Any, drafter: Any, question: str, solution: str) -> Iterator
     config = make_config(simsd.Config, {"block": BLOCK, "gamma": 0, "length": LENGTH})
     task: TextTask = target.make_task(question, config)
     text, right = Text(task, config.size), target.encode(solution)
-    sessions = {"target": target.start([task], False), "draft": drafter.start([task], False)}
-    answer = torch.tensor([*task.prompt, *right, task.ends[0]])
+    sessions = {"target": target.open_session([task], False), "draft": drafter.open_session([task], False)}
+    answer = torch.tensor([*task.prompt_ids, *right, task.eos_token_ids[0]])
     while text.block.stop <= len(answer):
         position = text.open.tolist()
         drafts = _order(text, answer, sessions["draft"])
         all_probs = {
-            label: _ask(sessions["target"], text.feed(LAYOUTS[layout](text, drafts, copied), "verify", "target"))
+            label: _ask(
+                sessions["target"], text.request_layout(LAYOUTS[layout](text, drafts, copied), "verify", "target")
+            )
             for label, (layout, copied) in VERIFIERS.items()
         }
         all_probs[EXACT] = all_probs[EXACT].diagonal().movedim(-1, 0) if len(position) > 1 else all_probs[EXACT]
@@ -89,7 +91,9 @@ def _order(text: Text, answer: Tensor, session: Any) -> Drafts:
         open_ = (held[inside] == text.task.mask).nonzero().squeeze(1)
         probs = _ask(
             session,
-            text.feed(Layout(tokens=held[None, inside], position=inside, read=open_, seen=seen), "draft", "draft"),
+            text.request_layout(
+                PassLayout(tokens=held[None, inside], position=inside, read=open_, seen=seen), "draft", "draft"
+            ),
         )
         surest = int(probs.max(-1).values.argmax())
         position.append(int(inside[open_[surest]]))
@@ -100,7 +104,7 @@ def _order(text: Text, answer: Tensor, session: Any) -> Drafts:
 
 
 def _ask(session: Any, request: Any) -> Tensor:
-    all_probs: Tensor = request.cut(session.logits({0: request})[0, :, 0].double().softmax(-1))
+    all_probs: Tensor = request.trim(session.logits({0: request})[0, :, 0].double().softmax(-1))
     return all_probs
 
 
@@ -141,4 +145,4 @@ def _claims(drafter: str, measured: dict[tuple[str, int], list[dict[str, float]]
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -20,9 +20,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from benchmarks._image_quality import Reference, features, frechet, jackknife
-from benchmarks._report_format import Claim, Options, Row, at_least, finish, same, standard_error
+from benchmarks._report_format import Claim, Options, Row, at_least, finish, standard_error, within_noise_claim
 from benchmarks._timing import NAMES, decode, job, prompts
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from engines.models.bundled.video import GIVEN, GIVEN_FRAMES, LENGTH, load
 from engines.models.catalog import load_model
 from engines.protocol import Model
@@ -224,7 +224,7 @@ def _likeness(name: str, rows: Sequence[Row]) -> Claim:
         return abs(row[f"{name}_off_ordinary"]) / max(row[f"{name}_off_ordinary_error"], 1e-12)
 
     worst = max(rows, key=errors)
-    return same(
+    return within_noise_claim(
         f"Video: distance of {name} to real clips, off ordinary decoding's, the worst at L = {WINDOWS[-1]}",
         errors(worst),
         f"{worst['decoder']}: {worst[f'{name}_distance']:.3g}, {worst[f'{name}_off_ordinary']:+.2g} off; "
@@ -233,4 +233,4 @@ def _likeness(name: str, rows: Sequence[Row]) -> Claim:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

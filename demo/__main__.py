@@ -1,7 +1,7 @@
-"""The command line: what the page shows without a model, made anew.
+"""Command line for the recordings and clip cards that the page shows without loading a model.
 
-`python -m demo record [FILE ...]` decodes runs that assets/traces/gallery.json lists, `python -m demo cards` the given
-frames of the clips that are offered to continue.
+`python -m demo record [FILE ...]` decodes the runs listed in assets/traces/gallery.json again. `python -m demo cards`
+draws the first frames of the clips that the page offers to continue.
 """
 
 import argparse
@@ -9,10 +9,10 @@ import json
 import sys
 from collections.abc import Sequence
 
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from demo.components.clip import cards_file, drawn
 from demo.jobs.recordings import FOLDER, LIST, listed, record
-from engines.models.catalog import MODELS, ships
+from engines.models.catalog import MODELS, is_bundled
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("file", nargs="*", help="names of gallery.json; all of them when left out")
     options = parser.parse_args(arguments)
     if options.action == "cards":
-        for model in (name for name, info in MODELS.items() if info.clips and ships(name)):
+        for model in (name for name, info in MODELS.items() if info.clips and is_bundled(name)):
             cards_file(model).write_text(json.dumps(drawn(model), indent=0) + "\n", encoding="utf-8")
         return 0
     entries = {entry["file"]: entry for entry in listed(FOLDER)}
@@ -37,4 +37,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

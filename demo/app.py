@@ -7,10 +7,10 @@ import gradio as gr
 import torch
 
 from demo.components.calculator import CalculatorPanel
-from demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, in_turn
+from demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, serialized
 from demo.components.theme import LOOK, watcher
 from demo.components.widgets import component, notice
-from demo.jobs.links import CHOOSE, COMPARE, LEARN, WATCH, read_address
+from demo.jobs.links import CHOOSE, COMPARE, LEARN, WATCH, parse_link
 from demo.jobs.recordings import Recording, pairs
 from demo.jobs.tour import scenes
 from demo.pages import api
@@ -18,11 +18,12 @@ from demo.pages.choose import ChoosePage
 from demo.pages.compare import IN_TURN, ComparePage
 from demo.pages.learn import LearnPage
 from demo.pages.watch import WatchPage
-from demo.server.api_errors import Page
-from demo.server.limits import KEPT_SECONDS, current
-from demo.server.sessions import Shown, Visitors
+from demo.server.api_errors import ApiBlocks
+from demo.server.limits import FILE_LIFETIME_SECONDS, server_limits
+from demo.server.sessions import CurrentTraces, Visitors
 from demo.server.startup import private_folder
-from engines.models.devices import resolve_several, split
+from engines.models.catalog import registered_folders
+from engines.models.devices import parse_devices, resolve_devices
 from engines.runtime.environment import device_name
 from engines.settings import ConfigError
 
@@ -58,8 +59,8 @@ _GO: Final = f"""(button) => {{
 }}"""
 
 
-class Opening:
-    """What happens once when the page is loaded."""
+class PageLoadHandler:
+    """Handler that runs once when the page is loaded."""
 
     def __init__(self, tabs: gr.Tabs, watch: WatchPage, compare: ComparePage, calculator: CalculatorPanel) -> None:
         self.tabs, self.watch, self.compare, self.calculator = tabs, watch, compare, calculator
@@ -75,9 +76,9 @@ class Opening:
         opened.then(None, self.go, None, js=_GO, **AT_ONCE)
 
     def open(self, values: Update) -> Update:
-        """What the address asks for; a wrong one is told, and the page is as it always is."""
+        """Open what the link asks for. An invalid link shows an error, and the page opens as usual."""
         try:
-            address = read_address(values[self.fragment] or "")
+            address = parse_link(values[self.fragment] or "")
             if address is None:
                 return {self.go: ""}
             tab = address.tab or (COMPARE if address.compare else WATCH)
@@ -96,21 +97,29 @@ class Opening:
 
 
 def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
-    """The whole page: `visitors` keeps their files, `recordings` are there before anything runs, `gone` should be.
+    """Build the whole page.
 
-    Raises ConfigError or ModelError for a device that cannot be used, or a limit that is none.
+    Args:
+        visitors: Stores the files of the users.
+        recordings: Recorded runs that are shown before anything is run.
+        gone: Listed recordings that are missing or invalid.
+
+    Raises:
+        ConfigError: If the device or a limit is invalid.
+        ModelError: If the device is missing.
     """
-    current()  # what the environment spells wrong is said before anything is served
+    server_limits()  # raises before anything is served
+    registered_folders()
     private_folder()
-    copies = (KEPT_SECONDS // 2, KEPT_SECONDS)  # of files that were downloaded or uploaded
+    copies = (FILE_LIFETIME_SECONDS // 2, FILE_LIFETIME_SECONDS)  # of files that were downloaded or uploaded
     blocks: gr.Blocks
-    with Page(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
-        device = device_name(torch.device(split(resolve_several())[0]))
+    with ApiBlocks(title="Draftscope", analytics_enabled=False, fill_width=True, delete_cache=copies) as blocks:
+        device = device_name(torch.device(parse_devices(resolve_devices())[0]))
         component("Skip to the run form", _SKIP_JS, _SKIP_CSS, elem_id="skip")
         gr.Markdown(_MASTHEAD, elem_id="masthead")
         offered = pairs(recordings)
         turned = watcher()
-        site = Site(visitors, gr.State(Shown()), gr.Textbox("", visible=False), turned)
+        site = Site(visitors, gr.State(CurrentTraces()), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Watch", id=WATCH) as watch_tab:
                 watch = WatchPage(site, offered, scenes(recordings, offered), recordings, gone)
@@ -124,18 +133,18 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         for tab in (watch_tab, compare_tab, choose_tab, learn_tab):  # before what waits for the server
             tab.select(None, js=_CHOSEN.format(tab=tab.id), **QUIET)
         compare_tab.select(compare.show, compare.inputs, compare.parts, **IN_TURN)
-        choose_tab.select(choose.draw, choose.inputs, choose.parts, **in_turn("choose"))
+        choose_tab.select(choose.draw, choose.inputs, choose.parts, **serialized("choose"))
         computed = choose.calculator
         choose_tab.select(computed.draw, computed.inputs, computed.parts, **QUIET)
         choose.connect(tabs, watch)
-        Opening(tabs, watch, compare, computed).connect(blocks)
+        PageLoadHandler(tabs, watch, compare, computed).connect(blocks)
         compare.connect_again(tabs)
         api.build(visitors)
         for event in (blocks.load, turned.turned):
             event(None, None, site.look, js=LOOK, **QUIET)
 
         def leave(request: gr.Request) -> None:
-            site.visitor(request).leave()
+            site.visitor(request).delete_files()
 
         blocks.unload(leave)
     return blocks

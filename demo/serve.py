@@ -22,20 +22,20 @@ from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddle
 
 from demo.components.theme import CSS, theme
 from demo.jobs.recordings import FOLDER
-from demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, refusal
+from demo.pages.api import ENDPOINTS, FILE_FORMAT, TOOLS, tool_call_error
 from demo.server import event_stream as live
 from demo.server import log
-from demo.server.api_errors import as_json, described, handlers, refusing
-from demo.server.limits import LIGHT, SESSIONS, UPLOAD_BYTES, current
-from demo.server.middleware import RequestFilter, UploadRoom
-from demo.server.run_queue import the_line
+from demo.server.api_errors import as_json, described, handlers, validate_tool_calls
+from demo.server.limits import MAX_LIGHT_REQUESTS, SESSIONS, UPLOAD_BYTES, server_limits
+from demo.server.middleware import RequestFilter, UploadQuota
+from demo.server.run_queue import run_queue
 from demo.server.sessions import TRACE_ADDRESS, Visitors, trace_file
 from demo.server.startup import ServerError, private_folder, read_port
-from engines.models.catalog import UNREADABLE
+from engines.models.catalog import registered_folders
 from engines.models.errors import ModelError
 from engines.paths import ASSETS
 from engines.runtime.driver import Run
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from traces.version import __version__
 
 _WARMED_UP: Final = ("ar", "scd")
@@ -49,12 +49,20 @@ _REMEDY: Final = "copy the folder assets of the repository"
 
 
 def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), **options: Any) -> str:
-    """Start serving in the background and return the address. GRADIO_SERVER_NAME and GRADIO_SERVER_PORT say where.
+    """Start serving in the background on GRADIO_SERVER_NAME and GRADIO_SERVER_PORT, and return the URL.
 
-    Traces are handed out from `folders` alone, and files that gradio keeps for visitors. Nothing is reported, recorded
-    or fetched from elsewhere. GET /healthz answers 200 once the page can be opened, GET /readyz whether all is there
-    that visitors may ask for, and GET /line how many wait for the model. The first of the folders takes visitors'
-    files; `gone` are recordings left out. Raises ServerError for a port that is none, or taken.
+    Traces are served only from `folders`, and files only from those that Gradio keeps for users. Nothing is reported,
+    recorded or fetched from elsewhere. GET /healthz answers 200 once the page can be opened, GET /readyz whether
+    everything is available that users can select, and GET /line the length of the queue.
+
+    Args:
+        blocks: The page.
+        folders: Folders of traces; the first one takes users' files.
+        gone: Recordings that are left out.
+        options: Options of Gradio.
+
+    Raises:
+        ServerError: If the port is invalid or in use.
     """
     log.begin()
     options.setdefault("server_port", read_port())
@@ -67,10 +75,10 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     tools.tool_to_endpoint = {name: f"/{tool.endpoint}" for name, tool in TOOLS.items()}
     tools.mcp_server.version = __version__
     handling = tools.mcp_server.request_handlers
-    handling[CallToolRequest] = refusing(handling[CallToolRequest], refusal)
+    handling[CallToolRequest] = validate_tool_calls(handling[CallToolRequest], tool_call_error)
     handling[ListToolsRequest] = described(handling[ListToolsRequest], TOOLS, FILE_FORMAT)
     service.get("/healthz")(lambda: {"status": "ok"})
-    service.get("/readyz", response_model=None)(lambda: readiness(folders[0], gone))
+    service.get("/readyz", response_model=None)(lambda: readyz(folders[0], gone))
     service.get("/line")(_line)
     service.api_route(TRACE_ADDRESS, methods=["GET", "HEAD"], response_model=None)(
         trace_answer(folders[0], folders[1:])
@@ -79,22 +87,24 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     # The page about the endpoints asks how busy they were, and would log that this is refused.
     service.get("/monitoring/summary")(lambda: {"functions": {}})
     service.router.routes.insert(0, service.router.routes.pop())
-    log.event("started", address=address, **asdict(current()))
-    for sentence in UNREADABLE:
+    log.event("started", address=address, **asdict(server_limits()))
+    for sentence in registered_folders():
         log.event("folder left out", why=sentence)
     Thread(target=_warm_up, daemon=True).start()
     return address
 
 
 def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, Any]) -> tuple[FastAPI, str]:
-    room = Middleware(UploadRoom, folders[0], private_folder(), current())
+    room = Middleware(UploadQuota, folders[0], private_folder(), server_limits())
     service, address, _ = blocks.launch(
         prevent_thread_lock=True,
         share=False,
         ssr_mode=False,
         run_history=False,
         enable_monitoring=False,
-        max_threads=LIGHT + (current().waiting or LIGHT) + 1,  # gradio takes as many events at once
+        max_threads=MAX_LIGHT_REQUESTS
+        + (server_limits().waiting or MAX_LIGHT_REQUESTS)
+        + 1,  # gradio takes as many events at once
         pwa=False,
         mcp_server=True,
         footer_links=["api", "settings"],
@@ -129,8 +139,8 @@ def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, gone: 
 
 
 async def _line() -> dict[str, float | None]:
-    line = the_line()
-    return {"waiting": max(0, len(line.places) - 1), "seconds": line.seconds_of(len(line.places))}
+    line = run_queue()
+    return {"waiting": max(0, len(line.places) - 1), "seconds": line.estimate_wait(len(line.places))}
 
 
 def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str], FileResponse]:
@@ -144,7 +154,7 @@ def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str
     return answer
 
 
-def readiness(folder: Path, gone: Sequence[str]) -> JSONResponse:
+def readyz(folder: Path, gone: Sequence[str]) -> JSONResponse:
     """The answer to GET /readyz: 200, or 503 with what is wrong, one line each, and no path of this machine.
 
     Visitors' files go into `folder`; `gone` are recordings that were left out of the gallery.
@@ -156,7 +166,7 @@ def readiness(folder: Path, gone: Sequence[str]) -> JSONResponse:
     except OSError as error:
         problems.append(f"visitors' files: cannot be written ({error.strerror}); make room")
     problems += [
-        f"{name}: is missing or no sound trace; record it again with: python -m demo record {name}" for name in gone
+        f"{name}: is missing or not a valid trace; record it again with: python -m demo record {name}" for name in gone
     ]
     content = {"status": "not ready" if problems else "ready", "problems": problems}
     return JSONResponse(content, 503 if problems else 200)
@@ -178,19 +188,19 @@ def _missing_weights() -> list[str]:
 
 
 def _warm_up() -> None:
-    """Load the default model and take its first, slow passes before a visitor's run is timed.
+    """Load the default model and run its first, slow passes before a user's run is timed.
 
-    Where the model cannot be had, the visitor who asks for it is told why. Then garbage is collected, which app.py puts
-    off; what is left by then stays, and is searched no more.
+    If the model cannot be loaded, the user who requests it gets the error. Then garbage is collected, which app.py
+    postpones; objects that survive are not searched again.
     """
     try:
         for method in _WARMED_UP:
-            for _ in islice(Run(Request(method).job()), _WARM_UP_PASSES):
+            for _ in islice(Run(RunRequest(method).job()), _WARM_UP_PASSES):
                 pass
     except ModelError:
         pass
     finally:
         gc.collect()
         gc.freeze()
-        gc.collect()  # counts what is left, so that what runs leave behind is collected soon
+        gc.collect()  # resets the counters, so that garbage of runs is collected soon
         gc.enable()

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import Final
 
-from cli.streams import GONE, piped
+from cli.streams import GONE, exit_code_for_pipe
 from draftscope import __version__
 from traces.files import ROOT
 
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         problem = f"there is no command {name!r}" if name else "a command is missing"
         print(f"draftscope: {problem}; use one of {', '.join(_COMMANDS)}", file=sys.stderr)
         return USAGE
-    code = piped(lambda: _run(name, rest))
+    code = exit_code_for_pipe(lambda: _run(name, rest))
     return 0 if code == GONE else code  # Whoever read the output has seen enough.
 
 

@@ -22,31 +22,31 @@ import torch
 from tqdm import tqdm
 from transformers import AutoModelForCausalLM
 
-from analysis.acceptance import by_place
-from analysis.break_even import account, best_length
+from analysis.acceptance import acceptance_by_draft_position
+from analysis.break_even import best_length, break_even_analysis
 from analysis.groups import Group, gathered
 from analysis.results import ResultRow, row_of
 from analysis.seeds import target_forwards
 from engines.__main__ import assignments
 from engines.methods import METHODS
-from engines.methods.speculative import EAGLES
+from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.models.catalog import MODELS, has_eagle
 from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalText
-from engines.models.download import folder_of
+from engines.models.download import download_dir
 from engines.models.errors import ModelError
 from engines.models.loading import source_of
 from engines.protocol import Model
 from engines.runtime.driver import Job, Run, decode
 from engines.runtime.environment import environment
-from engines.runtime.run_request import Request
-from engines.settings import ConfigError, as_values, make_config, shown
+from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError, config_values, format_value, make_config
 from traces import Trace
-from traces.files import write_whole
+from traces.files import write_atomic
 from visualizers.tables import as_latex, as_markdown
 
 USAGE, NO_MODEL = 2, 3
 _OF_MODELS: Final = ("device", "dtype", "tokenizer")
-"""Fields of a `Request` that stand among the settings."""
+"""Fields of a `RunRequest` that stand among the settings."""
 _ORDINARY: Final = "ordinary"
 _DRAFTERS: Final = {"small": "the drafter", "lookup": "lookup", "eagle": "eagle", "lookup-eagle": "lookup or eagle"}
 _COLUMNS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
@@ -60,22 +60,22 @@ _COLUMNS: Final[Mapping[str, Callable[[dict[str, Any]], str]]] = {
     ),
     "Same tokens": lambda line: "" if line["same"] is None else f"{line['same']} of {line['prompts']}",
 }
-"""Of the printed table: head -> what a line of `Bench.table` shows there."""
+"""Of the printed table: head -> what a line of `BenchResult.table` shows there."""
 
 Conversation: TypeAlias = str | Sequence[str]
 """A prompt, or what is asked turn by turn."""
-Asked: TypeAlias = str | Sequence[Mapping[str, str]]
+PromptLike: TypeAlias = str | Sequence[Mapping[str, str]]
 """A prompt, or all that was said up to the turn that is to be answered."""
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class DecodingSetup:
     """A way of decoding."""
 
     label: str
     method: str
     settings: Mapping[str, Any]
-    job: Callable[[Asked, int], Job]
+    job: Callable[[PromptLike, int], Job]
     """The run of a prompt, with its number."""
     decode: Callable[[Job], Sequence[Any]]
     """The tokens of a run that is not recorded, to be timed."""
@@ -84,7 +84,7 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class BenchResult:
     """What was measured."""
 
     rows: tuple[ResultRow, ...]
@@ -147,7 +147,7 @@ class Bench:
         """
         known = {"title": "draftscope bench", "about": self.about, "suggestions": self.suggestions}
         content = known | {"table": self.table(), "rows": [asdict(row) for row in self.rows]}
-        write_whole(Path(path), f"{json.dumps(content, indent=1)}\n".encode())
+        write_atomic(Path(path), f"{json.dumps(content, indent=1)}\n".encode())
 
 
 def bench(
@@ -158,7 +158,7 @@ def bench(
     gammas: Sequence[int] = (4,),
     repeats: int = 1,
     **settings: Any,
-) -> Bench:
+) -> BenchResult:
     """Decode prompts in every way, and say what each came to.
 
     Ordinary decoding, speculative decoding with the drafter and by lookup at every draft length of `gammas`, and
@@ -206,14 +206,14 @@ def bench(
                     rows.append(row)
                     same[way.label] += list(tokens) == list(ordinary)
                     watched.setdefault(way.label, []).extend([trace] if trace else [])
-                said.append({"role": "assistant", "content": model.output(ordinary).text or ""})
+                said.append({"role": "assistant", "content": model.render_output(ordinary).text or ""})
     created = datetime.now(UTC).isoformat(timespec="seconds")
     about = {"created": created, **asdict(environment(model.device, model.dtype))}
-    return Bench(tuple(rows), same if ways[0].settings["top_k"] == 1 else {}, _suggestions(ways, watched), about)
+    return BenchResult(tuple(rows), same if ways[0].settings["top_k"] == 1 else {}, _suggestions(ways, watched), about)
 
 
 def _measure(
-    ways: Sequence[Way], asked: Asked, number: int, repeats: int, bar: Any
+    ways: Sequence[DecodingSetup], asked: PromptLike, number: int, repeats: int, bar: Any
 ) -> dict[str, tuple[Sequence[Any], ResultRow, Trace | None]]:
     """Count a prompt in every way, then time it in turns."""
     jobs = {way.label: way.job(asked, number) for way in ways}
@@ -244,37 +244,39 @@ def _measure(
     return made
 
 
-def _ways(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict[str, Any]) -> list[Way]:
+def _ways(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict[str, Any]) -> list[DecodingSetup]:
     """All ways of decoding, ordinary decoding first; raises ConfigError for no causal language model."""
     loading = {name: given.pop(name) for name in _OF_MODELS if name in given}
     seed = given.pop("seed", 0)
     sampled = given.keys() & {"temperature", "top_k", "top_p"}
     config = make_config(METHODS["ar"].config, given if sampled else {"top_k": 1, **given})
-    settings = as_values(config)
-    model = _causal("target", Request("ar", target, text, config, local=True, **loading).job().model)
-    draft = draft or (MODELS[model.card.id].small if model.card.id in MODELS else None)
+    settings = config_values(config)
+    model = _causal("target", RunRequest("ar", target, text, config, local=True, **loading).job().model)
+    draft = draft or (MODELS[model.card.id].default_drafter if model.card.id in MODELS else None)
     small = None
     if draft:
         about: dict[str, Any] = {"tokenizer": loading.get("tokenizer"), "dtype": loading.get("dtype")}
-        small = _causal("draft", Request("speculative", model, text, draft=draft, local=True, **about).job().small)
+        small = _causal("draft", RunRequest("speculative", model, text, draft=draft, local=True, **about).job().drafter)
 
-    def ours(method: str, **own: Any) -> Callable[[Asked, int], Job]:
-        def job(asked: Asked, number: int) -> Job:
+    def ours(method: str, **own: Any) -> Callable[[PromptLike, int], Job]:
+        def job(asked: PromptLike, number: int) -> Job:
             drafts = small if own.get("drafter") == "small" else None
             about: dict[str, Any] = {"settings": settings | own, "draft": drafts, "sample": number}
             about |= {"prompt": asked} if isinstance(asked, str) else {"messages": list(asked)}
-            return Request(method, model, seed=seed, local=True, **about).job()
+            return RunRequest(method, model, seed=seed, local=True, **about).job()
 
         return job
 
     ordinary = ours("ar")
-    ways = [Way(_ORDINARY, "ar", settings, ordinary, _decoded, _watched)]
+    ways = [DecodingSetup(_ORDINARY, "ar", settings, ordinary, _decoded, _watched)]
     reads = has_eagle(model.card.id) and model.dtype == torch.float32
-    for drafter in (*(("small",) if small else ()), "lookup", *(EAGLES if reads else ())):
+    for drafter in (*(("small",) if small else ()), "lookup", *(EAGLE_DRAFTERS if reads else ())):
         for gamma in gammas:
             own = {"drafter": drafter, "gamma": gamma}
             label = f"speculative, {_DRAFTERS[drafter]}, gamma {gamma}"
-            ways.append(Way(label, "speculative", settings | own, ours("speculative", **own), _decoded, _watched))
+            ways.append(
+                DecodingSetup(label, "speculative", settings | own, ours("speculative", **own), _decoded, _watched)
+            )
     network, helper = _network(model, target), _network(small, draft)
     if network is None:
         return ways
@@ -287,7 +289,7 @@ def _ways(target: Any, draft: Any, text: str, gammas: Sequence[int], given: dict
     for label, own in options.items():
         do = partial(_generated, network, alike | own)
         watch = partial(_generated_and_counted, do, network, helper)
-        ways.append(Way(label, "generate", settings, ordinary, do, watch))
+        ways.append(DecodingSetup(label, "generate", settings, ordinary, do, watch))
     return ways
 
 
@@ -302,7 +304,7 @@ def _network(model: Model | None, given: Any) -> Any:
     """The network of transformers that has `generate`: read once more where a model has its own form of it, or None."""
     if not isinstance(model, CausalCheckpoint):
         return getattr(model, "_network", None)
-    place = folder_of(given) if given in MODELS and MODELS[given].fetched else given
+    place = download_dir(given) if given in MODELS and MODELS[given].fetched else given
     try:
         folder = source_of(str(place)).folder
         network: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=model.dtype, local_files_only=True)
@@ -324,8 +326,8 @@ def _watched(job: Job) -> tuple[Sequence[Any], Mapping[str, Any], Trace]:
 
 def _generated(network: Any, options: Mapping[str, Any], job: Job) -> Sequence[int]:
     """What `generate` answers to the prompt of a run."""
-    task, ends = job.task, list(job.task.ends)
-    ids = torch.tensor([task.prompt], device=network.device)
+    task, ends = job.task, list(job.task.eos_token_ids)
+    ids = torch.tensor([task.prompt_ids], device=network.device)
     torch.manual_seed(job.seed + job.sample)
     end: dict[str, Any] = {"eos_token_id": ends, "pad_token_id": ends[0]} if ends else {}
     out = network.generate(
@@ -336,7 +338,7 @@ def _generated(network: Any, options: Mapping[str, Any], job: Job) -> Sequence[i
         **end,
         **options,
     )
-    return cast("list[int]", out[0, len(task.prompt) :].tolist())
+    return cast("list[int]", out[0, len(task.prompt_ids) :].tolist())
 
 
 def _generated_and_counted(
@@ -369,16 +371,16 @@ def _counting(network: Any) -> Iterator[list[int]]:
         handle.remove()
 
 
-def _suggestions(ways: Sequence[Way], watched: Mapping[str, Sequence[Trace]]) -> dict[str, tuple[int, float]]:
+def _suggestions(ways: Sequence[DecodingSetup], watched: Mapping[str, Sequence[Trace]]) -> dict[str, tuple[int, float]]:
     """Drafter -> the best draft length and its speed, from the longest drafts that were measured."""
     found = {}
     drafted = sorted((way for way in ways if "drafter" in way.settings), key=lambda way: int(way.settings["gamma"]))
     longest = {way.settings["drafter"]: way for way in drafted}
     for drafter, way in longest.items():
         runs = watched[way.label]
-        accounts = [account(run, usual) for run, usual in zip(runs, watched[_ORDINARY], strict=True)]
-        costs = [one.needed / one.ordinary_yield for one in accounts if one]
-        places = by_place([run.steps for run in runs])
+        accounts = [break_even_analysis(run, usual) for run, usual in zip(runs, watched[_ORDINARY], strict=True)]
+        costs = [one.break_even_tokens / one.ordinary_yield for one in accounts if one]
+        places = acceptance_by_draft_position([run.steps for run in runs])
         accepted = [place.accepted for place in places.places] if places else []
         if costs:
             passes = sum(map(target_forwards, runs))
@@ -408,7 +410,9 @@ def read_prompts(path: str | os.PathLike[str]) -> list[Conversation]:
         given = [about["prompt"]] if "prompt" in about else about.get("turns")
         turns = given if isinstance(given, list) else []
         if not turns or not all(isinstance(turn, str) and turn.strip() for turn in turns):
-            raise ConfigError(f"{where} has {shown(entry)}; give an object with a text as 'prompt', or with 'turns'.")
+            raise ConfigError(
+                f"{where} has {format_value(entry)}; give an object with a text as 'prompt', or with 'turns'."
+            )
         prompts.append(turns if len(turns) > 1 else turns[0])
     if not prompts:
         raise ConfigError(f"prompts: {str(path)!r} holds none; give one object a line.")

@@ -10,7 +10,7 @@ from draftscope.trace import Trace, displayable
 from traces import Fate, Step, limits
 from traces.count_only import counted, summary_of
 from traces.io import parts_checked
-from traces.replay import canvas_size, replayed
+from traces.replay import canvas_size, replay_steps
 from traces.schema import Call, Canvas, Environment, Legend, Milliseconds, ModelCard, Output
 
 _HEAD: Final = frozenset({"variant", "draft_model", "config", "seed", "created", "environment", "note", "extensions"})
@@ -135,7 +135,7 @@ class TraceBuilder:
         )
         made = parts_checked(made)
         if not tokens and ids_known:
-            end = replayed(made.steps, size)
+            end = replay_steps(made.steps, size)
             kept = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
             made = replace(made, output=replace(made.output, tokens=kept))
         made = replace(made, summary=summary_of(made.steps, canvas, legend.ends, complete=complete))

@@ -18,9 +18,9 @@ from engines.models.fast_decoder import LARGE
 from engines.models.memory import free_bytes
 from engines.runtime.driver import Job, decode
 from engines.runtime.environment import environment
-from engines.runtime.run_request import Request
-from traces.files import write_whole
-from traces.hardware import SHIPPED, Device, Engine, HardwareError, Size, Work, pass_cost, works
+from engines.runtime.run_request import RunRequest
+from traces.files import write_atomic
+from traces.hardware import SHIPPED, Device, Engine, HardwareError, NetworkSize, PassWork, pass_cost, pass_works
 
 USAGE, NO_MODEL = 2, 3
 _RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
@@ -59,10 +59,10 @@ def calibrate(device: str | None = None) -> Device:
         HardwareError: where the times do not tell the terms apart.
     """
     begun = time.perf_counter()
-    jobs = [Request(method, model, settings=settings, device=device).job() for method, model, settings in _RUNS]
+    jobs = [RunRequest(method, model, settings=settings, device=device).job() for method, model, settings in _RUNS]
     did = [_work(job) for job in jobs]
     runs = list(zip(did, fastest(jobs), strict=True))
-    base, overhead, verification, byte, flop, attention, several = fitted(runs)
+    base, overhead, verification, byte, flop, attention, several = fit_terms(runs)
     place = jobs[0].model.device
     about, names = environment(place, torch.float32), ", ".join(dict.fromkeys(model for _, model, _ in _RUNS))
     threads = f"{about.threads} thread{'s' * (about.threads != 1)}"
@@ -80,11 +80,12 @@ def calibrate(device: str | None = None) -> Device:
 
 def _work(job: Job) -> Terms:
     """What the passes of a run have to do; decodes it once, which warms up."""
-    target, draft = SHIPPED[job.model.card.id], SHIPPED[job.draft.card.id] if job.draft else None
+    drafter = job.load_drafter()
+    target, draft = SHIPPED[job.model.card.id], SHIPPED[drafter.card.id] if drafter else None
     (sequence,) = decode([job], record=True)
     did = [
         _terms(draft if draft and step.call.role == "draft" else target, work)
-        for step, work in zip(sequence.steps, works(sequence.steps), strict=True)
+        for step, work in zip(sequence.steps, pass_works(sequence.steps), strict=True)
     ]
     return tuple(map(sum, zip(*did, strict=True)))
 
@@ -101,14 +102,14 @@ def fastest(jobs: Sequence[Job]) -> list[float]:
     return seconds
 
 
-def _terms(size: Size, work: Work) -> Terms:
+def _terms(size: NetworkSize, work: PassWork) -> Terms:
     """Of one pass."""
     cost, whole = (pass_cost(_UNIT, size, replace(_ALONE, attention=factor), work) for factor in (0, 1))
     attention = whole.compute - cost.compute
     return 1.0, float(size.layers), float(work.judges), cost.memory, cost.compute, attention, cost.overhead
 
 
-def fitted(runs: Sequence[tuple[Terms, float]]) -> Terms:
+def fit_terms(runs: Sequence[tuple[Terms, float]]) -> Terms:
     """Seconds of the terms, none negative, least squares of relative errors; HardwareError where times do not tell."""
     shares = np.array([[term / seconds for term in terms] for terms, seconds in runs])
     needed, count = (_BYTES, _FLOPS), shares.shape[1]
@@ -156,7 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         text = json.dumps(asdict(device), indent=1) + "\n"
         print(text if given.json else table(device), end="" if given.json else "\n")
         if given.output:
-            write_whole(given.output, text.encode())
+            write_atomic(given.output, text.encode())
     except (ValueError, ModelError, OSError) as error:
         print(f"draftscope calibrate: {error}", file=sys.stderr)
         return NO_MODEL if isinstance(error, ModelError) else USAGE

@@ -11,7 +11,18 @@ from typing import Any, Final
 from pydantic import TypeAdapter, ValidationError
 
 from traces import Trace, TraceError, hardware, read
-from traces.hardware import DEVICES, ENGINES, SHIPPED, SIZES, Device, Engine, HardwareError, Prediction, Size, named
+from traces.hardware import (
+    DEVICES,
+    ENGINES,
+    SHIPPED,
+    SIZES,
+    Device,
+    Engine,
+    HardwareError,
+    NetworkSize,
+    Prediction,
+    named,
+)
 
 USAGE: Final = 2
 
@@ -19,9 +30,9 @@ USAGE: Final = 2
 def predict(
     trace: Trace,
     device: str | os.PathLike[str] | Device,
-    target: str | float | Size | None = None,
+    target: str | float | NetworkSize | None = None,
     *,
-    draft: str | float | Size | None = None,
+    draft: str | float | NetworkSize | None = None,
     engine: str | Engine | None = None,
     batch: int = 1,
 ) -> Prediction:
@@ -32,7 +43,7 @@ def predict(
         device: A name of `traces.hardware.DEVICES`, such as "H100", a `Device`, or a file of `draftscope calibrate`,
             which ends in .json.
         target: The network that verifies: a name of `traces.hardware.SIZES` or `SHIPPED`, a number of parameters, or a
-            `Size`; by default the trace's own models, which have to be among these.
+            `NetworkSize`; by default the trace's own models, which have to be among these.
         draft: The network that drafts, likewise, for traces in which another model does.
         engine: "eager", "CUDA graphs", or an `Engine`; by default the one that the device was measured with, or
             "eager".

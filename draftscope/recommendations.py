@@ -16,7 +16,7 @@ from analysis.groups import Group, gathered
 from analysis.results import ResultRow, read_results
 from analysis.seeds import estimate
 from analysis.shipped_results import FOLDER, read_result
-from analysis.speedup_model import Plan
+from analysis.speedup_model import SpeedupModel
 from analysis.tradeoffs import Drafting, Tradeoff, best
 from engines.methods import METHODS
 from engines.models.catalog import MODELS
@@ -25,7 +25,7 @@ from traces.labels import COUPLINGS
 from visualizers import SweepError
 
 REPORTED: Final = Path(__file__).with_name("reported.json")
-_OPENS: Final = dict(MODELS["studio-image"].opens)
+_OPENS: Final = dict(MODELS["studio-image"].form_defaults)
 _COUPLINGS: Final = {name: {"coupling": value} for value, name in COUPLINGS.items()}
 _WAYS: Final[Mapping[str, Mapping[str, object]]] = {**_COUPLINGS, "SJD, same noise": {"same_noise": True}}
 """Names of decoders -> settings of SCD."""
@@ -53,7 +53,7 @@ def reported_tradeoffs() -> tuple[Tradeoff, ...]:
     )
 
 
-def reported_near(plan: Plan) -> tuple[Tradeoff, ...]:
+def reported_near(plan: SpeedupModel) -> tuple[Tradeoff, ...]:
     """What papers report of drafts that no network makes, with the target, the device and the batch of a plan."""
     return tuple(
         one
@@ -127,7 +127,7 @@ def _pictures_beside(own: Row | None, usual: Row | None) -> dict[str, Any]:
 
 def _drafted(folder: Path) -> Iterator[Tradeoff]:
     """Speculative decoding with a small model or with look-up."""
-    result = _Result(folder, "drafting")
+    result = _Result(folder, "draft_models")
     usual = {row["model"]: row for row in result.rows if row["method"] == "ar"}
     for row in result.rows:
         if "faster_median" not in row or row["model"] not in usual:
@@ -163,7 +163,7 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
         )
         chosen = {name: row[name] for name in ("gamma", "drafter", "verdict") if row.get(name)}
         setting = ", ".join(f"{name} {value}" for name, value in chosen.items())
-        settings = {**dict(MODELS[row["model"]].opens), **chosen}
+        settings = {**dict(MODELS[row["model"]].form_defaults), **chosen}
         about = {"kind": "continuous", "model": row["model"], "batch": row["batch"], "drafting": drafting}
         yield result.of(row, row["method"], settings, setting=setting, **about, **beside)
 

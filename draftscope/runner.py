@@ -8,14 +8,14 @@ import torch
 from draftscope.trace import Trace, displayable
 from engines.methods import METHODS
 from engines.methods.method import Method
-from engines.models.catalog import MODELS
+from engines.models.catalog import MODELS, registered_folders
 from engines.runtime.driver import Run
-from engines.runtime.run_request import Request, read_method
+from engines.runtime.run_request import RunRequest, read_method
 from engines.settings import ConfigError
 from engines.settings import settings as settings_of
 
 _FIELDS: Final = ("draft", "ids", "tokenizer", "chat", "messages", "system", "device", "preset", "likely")
-"""Of a `Request`, that stand among the settings of a method."""
+"""Of a `RunRequest`, that stand among the settings of a method."""
 
 
 def run(
@@ -59,7 +59,7 @@ def run(
     if target is not None and model is not None:
         raise ConfigError("target: stands beside model; give one of them.")
     model = model if target is None else target
-    request = Request(method, model, prompt, config, seed, settings=settings, local=True, **given)
+    request = RunRequest(method, model, prompt, config, seed, settings=settings, local=True, **given)
     running = Run(request.job())
     running.finish(on_step, progress=progress)
     return displayable(running.trace())
@@ -72,10 +72,11 @@ def methods() -> dict[str, str]:
 
 def models() -> dict[str, str]:
     """What models there are: id and what it needs to be loaded."""
+    registered_folders()
     return {info.id: f"{info.title}; needs {info.needs}" for info in MODELS.values()}
 
 
 def settings(method: str) -> dict[str, str]:
     """The settings of a method: name, and what it may be and does."""
     config = read_method(method).config
-    return {one.name: f"{one.allowed}, {one.default} by default. {one.knob.help}" for one in settings_of(config)}
+    return {one.name: f"{one.describe_range}, {one.default} by default. {one.knob.help}" for one in settings_of(config)}

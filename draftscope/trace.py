@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any, Final
 
 import traces
-from traces.perfetto import events
+from traces.perfetto import to_perfetto
 
 _COLUMNS: Final = ("row", "draft", "p", "q", "accept_prob", "coin")
 HEIGHT: Final = 760
@@ -34,7 +34,7 @@ class Trace(traces.Trace):
             f'style="width: 100%; height: {HEIGHT}px; border: 0"></iframe>'
         )
 
-    def columns(self) -> dict[str, list[Any]]:
+    def to_columns(self) -> dict[str, list[Any]]:
         """One row an entry of a step, as lists of equal length by name; None where a step did not record something.
 
         `milliseconds` is the time of the whole pass, which all of its entries share.
@@ -46,15 +46,15 @@ class Trace(traces.Trace):
 
     def to_perfetto(self) -> dict[str, Any]:
         """The trace in Chrome's trace format, as plain data: dumped as JSON, ui.perfetto.dev opens it."""
-        return events(self)
+        return to_perfetto(self)
 
     def to_pandas(self) -> Any:
         """`columns` as a pandas.DataFrame; raises ImportError without pandas."""
-        return _installed("to_pandas", "pandas").DataFrame(self.columns())
+        return _installed("to_pandas", "pandas").DataFrame(self.to_columns())
 
-    def arrow(self) -> Any:
+    def to_arrow(self) -> Any:
         """`columns` as a pyarrow.Table; raises ImportError without pyarrow."""
-        return _installed("arrow", "pyarrow").table(self.columns())
+        return _installed("arrow", "pyarrow").table(self.to_columns())
 
     def __eq__(self, other: object) -> bool:
         """Equal to any trace with the same fields."""

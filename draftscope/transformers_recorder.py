@@ -36,7 +36,7 @@ Best: TypeAlias = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
+class DraftPass:
     """A pass of the drafter."""
 
     fed: int
@@ -49,7 +49,7 @@ class Drafted:
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
+class TargetPass:
     """A pass of the target, with those of the drafter before it."""
 
     batch: int
@@ -59,7 +59,7 @@ class Verified:
     """Tokens that the cache held before."""
     kept: int | None
     """Logits that were asked for: one more than there are drafts. None where the model cannot leave any out."""
-    drafts: tuple[Drafted, ...]
+    drafts: tuple[DraftPass, ...]
     p: tuple[float, ...]
     """Probability of every fed token but the first, as far as logits were kept, by the logits before it."""
     q: tuple[float, ...]
@@ -71,9 +71,9 @@ class Verified:
 
     @classmethod
     def of(
-        cls, fed: Sequence[Sequence[int]], start: int, kept: int | None, logits: Tensor, drafts: Sequence[Drafted],
+        cls, fed: Sequence[Sequence[int]], start: int, kept: int | None, logits: Tensor, drafts: Sequence[DraftPass],
         spent: tuple[float, float],
-    ) -> "Verified":  # fmt: skip
+    ) -> "TargetPass":  # fmt: skip
         """What is kept of a pass: a few numbers of its logits."""
         row = tuple(fed[0]) if fed else ()
         rows = logits[0].detach()
@@ -104,7 +104,7 @@ def _best(probs: Tensor) -> tuple[Best, ...]:
 class Generation:
     """The passes of one generate, gathered while it runs."""
 
-    passes: list[Verified] = field(default_factory=list)
+    passes: list[TargetPass] = field(default_factory=list)
     complete: bool = True
     exit: int | None = None
     """Layers behind which the target left off to draft; None where something else drafts."""
@@ -142,10 +142,12 @@ class Generation:
             _add(builder, one, before - first, min(behind - first, len(tokens)), tokens)
         ids = {token for one in self.passes for token in (*one.fed, *tokens)}
         ids |= {token for one in self.passes for best in (*one.best, *one.draft_best) for token, _ in best}
-        legend = target.legend({}, ids)
+        legend = target.make_legend({}, ids)
         note = _NOTE + ("" if last else _LOST)
         complete = (self.complete or output is not None) and last
-        built = builder.trace(text=target.output(tokens).text, complete=complete, legend=replace(legend, ends=()))
+        built = builder.trace(
+            text=target.render_output(tokens).text, complete=complete, legend=replace(legend, ends=())
+        )
         return replace(built, note=note)
 
     def _first(self, behind: int) -> int:
@@ -185,7 +187,7 @@ class Generation:
         return tokens, True
 
 
-def _add(builder: TraceBuilder, one: Verified, before: int, behind: int, tokens: Sequence[int]) -> None:
+def _add(builder: TraceBuilder, one: TargetPass, before: int, behind: int, tokens: Sequence[int]) -> None:
     """Add a pass of the target and the drafts before it; `before` and `behind` count final tokens."""
     drafts = one.fed[len(one.fed) - len(one.best) + 1 :]
     for index, made in enumerate(one.drafts):
@@ -222,7 +224,7 @@ def _add(builder: TraceBuilder, one: Verified, before: int, behind: int, tokens:
     )
 
 
-class Recording:
+class GenerateRecorder:
     """A context in which every `generate` of a model is recorded; `trace()` gives the record behind it.
 
     The drafter is the assistant_model of generate, None for prompt lookup, early exit and ordinary decoding. Nothing is
@@ -251,7 +253,7 @@ class Recording:
         self._exit: int | None = None
         self._handles: list[Any] = []
         self._runs: list[Generation] = []
-        self._drafts: list[Drafted] = []
+        self._drafts: list[DraftPass] = []
         self._begun: dict[str, float] = {}
         self._last = 0.0
         self._broken = False
@@ -342,7 +344,7 @@ class Recording:
         fed = ids.tolist() if isinstance(ids, Tensor) else []
         if role == "draft":
             last = out.logits[0, -1].detach() if len(fed) == 1 else None
-            self._drafts.append(Drafted(len(fed[0]) if fed else 0, last, *spent))
+            self._drafts.append(DraftPass(len(fed[0]) if fed else 0, last, *spent))
             return
         cache = kwargs.get("past_key_values")
         if cache is None:
@@ -360,7 +362,7 @@ class Recording:
         drafts, self._drafts = self._drafts, []
         if drafts:
             run.exit, self._exit = self._exit, None
-        run.passes.append(Verified.of(fed, start, kept, out.logits, drafts, spent))
+        run.passes.append(TargetPass.of(fed, start, kept, out.logits, drafts, spent))
         run.cache = cache
 
 
@@ -370,9 +372,9 @@ def _layers(network: Any) -> int:
     return int(getattr(getattr(base, "config", None), "num_hidden_layers", 0))
 
 
-def record(target: Any, draft: Any = None, tokenizer: Any = None) -> Recording:
-    """Record what `target.generate(...)` does inside a `with`; see `Recording`."""
-    return Recording(target, draft, tokenizer)
+def record(target: Any, draft: Any = None, tokenizer: Any = None) -> GenerateRecorder:
+    """Record what `target.generate(...)` does inside a `with`; see `GenerateRecorder`."""
+    return GenerateRecorder(target, draft, tokenizer)
 
 
 def _row(output: Any) -> Sequence[int] | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from traces import Trace
-from traces.files import write_whole
+from traces.files import write_atomic
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -64,5 +64,5 @@ def view(
         raise ValueError(f"path: {target.name!r} must end in .html.")
     runs = [traces] if isinstance(traces, Trace) else list(traces)
     text = standalone(runs, title, after=section(supported(runs), runs) if figures else "")
-    write_whole(target, text.encode())
+    write_atomic(target, text.encode())
     return target

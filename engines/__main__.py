@@ -14,9 +14,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from cli.streams import STANDARD, output_file, piped
+from cli.streams import STANDARD, exit_code_for_pipe, output_file
 from engines.models.errors import ModelError
-from engines.paths import ASSETS, FOLDERS_VARIABLE
+from engines.paths import ASSETS, MODELS_VARIABLE
 from engines.runtime import listing
 from engines.settings import ConfigError, make_config
 from traces import write
@@ -28,6 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     options = _parser(whole=given[:1] != ["list"]).parse_args(given)
+    if os.environ.get(MODELS_VARIABLE):
+        from engines.models.catalog import registered_folders
+
+        registered_folders()
     try:
         return int(options.action(options))
     except (ModelError, ValueError) as error:
@@ -54,10 +58,10 @@ def list_everything(options: argparse.Namespace) -> int:
     print("\nFamilies of published checkpoints; a checkpoint that is not listed is loaded by its folder or OWNER/NAME:")
     for row in everything["families"]:
         print("  {name}: {state}; {licence}. {note}".format(**row))
-    if os.environ.get(FOLDERS_VARIABLE):
-        from engines.models.catalog import UNREADABLE
+    if os.environ.get(MODELS_VARIABLE):
+        from engines.models.catalog import registered_folders
 
-        for problem in UNREADABLE:
+        for problem in registered_folders():
             print(problem, file=sys.stderr)
     return DONE
 
@@ -66,11 +70,11 @@ def run(options: argparse.Namespace) -> int:
     """Decode, write the trace, and print its summary in a line."""
     from engines.models.catalog import terms_of
     from engines.runtime.driver import Run
-    from engines.runtime.run_request import Request
+    from engines.runtime.run_request import RunRequest
     from engines.testing.case import find
 
     _check_output(options.output)
-    request = Request(
+    request = RunRequest(
         find(options.method),
         options.model,
         sys.stdin.read().strip() if options.prompt == STANDARD else options.prompt,
@@ -85,15 +89,15 @@ def run(options: argparse.Namespace) -> int:
         dtype=options.dtype,
         likely=options.likely,
         local=True,
-    ).resolved()
+    ).resolve()
     if terms := terms_of(request.model):
         print(f"{request.model}: {terms}", file=sys.stderr)
     job = request.job()
-    if job.small is not None and job.small.parameters > job.model.parameters:
+    if job.drafter is not None and job.drafter.num_parameters > job.model.num_parameters:
         print(
-            f"--draft-model: {job.small.card.id} has {job.small.parameters:,} parameters, {job.model.card.id} "
-            f"{job.model.parameters:,}. The output is the same, but a drafter that is larger than its target cannot "
-            "save time.",
+            f"--draft-model: {job.drafter.card.id} has {job.drafter.num_parameters:,} parameters, {job.model.card.id} "
+            f"{job.model.num_parameters:,}. The output is the same, but a drafter that is larger than its target "
+            "cannot save time.",
             file=sys.stderr,
         )
     running, code = Run(job), DONE
@@ -123,7 +127,7 @@ def _writing(place: str, field: str = "-o") -> Iterator[None]:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise ConfigError(f"{field}: {place!r} cannot be written ({error.strerror}); choose another place.") from error
+        raise ConfigError(f"{field}: {place!r} cannot be written ({error.strerror}); choose another path.") from error
 
 
 def _check_output(named: str) -> None:
@@ -136,14 +140,14 @@ def _check_output(named: str) -> None:
 
 def expect(options: argparse.Namespace) -> int:
     """Print what memory a model will take on this machine."""
-    from engines.models.memory import Room
+    from engines.models.memory import MemoryBudget
     from engines.runtime import memory_estimate as estimate
 
     for name in ("length", "sequences"):
         if (value := getattr(options, name)) < 1:
             raise ConfigError(f"--{name}: {value} is not allowed; use 1 or more.")
-    room = Room(options.length, options.sequences)
-    print(estimate.expect(options.model, options.device, options.dtype, room))
+    room = MemoryBudget(options.length, options.sequences)
+    print(estimate.estimate_memory(options.model, options.device, options.dtype, room))
     return DONE
 
 
@@ -165,39 +169,39 @@ def calibrate(options: argparse.Namespace) -> int:
     from engines.diffusion_lm import graph_calibration as calibration
     from engines.methods import psd
     from engines.runtime.driver import run_batch
-    from engines.runtime.run_request import Request
+    from engines.runtime.run_request import RunRequest
 
     config = make_config(psd.Config, {"depth": 0, **assignments(options.set)})
     if config.depth:
         raise ConfigError("depth: calibration decodes by the policy alone; leave it out.")
     prompts = calibration.prompts(Path(options.prompts), options.count)
-    model = Request("psd", options.model, "", config, device=options.device, local=True).job().model
+    model = RunRequest("psd", options.model, "", config, device=options.device, local=True).job().model
     runs = []
     for first in range(0, len(prompts), options.batch):
-        jobs = [Request("psd", model, prompt, config).job() for prompt in prompts[first : first + options.batch]]
+        jobs = [RunRequest("psd", model, prompt, config).job() for prompt in prompts[first : first + options.batch]]
         runs += [trace.steps for trace in run_batch(jobs)]
         if sys.stderr.isatty():
             print(f"\r{len(runs)} of {len(prompts)} prompts", end="", file=sys.stderr, flush=True)
     policy = (config.policy, config.tau, config.size)
-    sequences = calibration.emitted(runs)
+    sequences = calibration.count_rank_sequences(runs)
     about = {"prompts": len(prompts), "length": config.length, "steps": sum(sequences.values())}
     path = calibration.path_of(model.card.id, policy)
     with _writing(str(path)):
         calibration.write(path, calibration.key(model.card, policy), about, sequences)
-    ranks = (f"{{{','.join(map(str, node))}}}" for node in calibration.choose(sequences, 3, 7).nodes)
+    ranks = (f"{{{','.join(map(str, node))}}}" for node in calibration.best_graph(sequences, 3, 7).nodes)
     print(f"{path}: {about['steps']} steps; the best 7 rows of 3 levels are {' '.join(ranks)}")
     return DONE
 
 
 def fetch(options: argparse.Namespace) -> int:
-    """Fetch published weights, with their size first and progress on a terminal; Ctrl-C leaves nothing behind."""
+    """Download published weights, with their size first and progress on a terminal; Ctrl-C leaves no files."""
     from engines.models import download as fetching
 
     name = options.model
     if fetching.is_fetched(name):
-        print(f"{name}: is in {fetching.folder_of(name)}")
+        print(f"{name}: is in {fetching.download_dir(name)}")
         return DONE
-    print(f"{name}: fetching {fetching.size_of(name)}, into {fetching.folder_of(name)}; Ctrl-C cancels.", flush=True)
+    print(f"{name}: fetching {fetching.size_of(name)}, into {fetching.download_dir(name)}; Ctrl-C cancels.", flush=True)
     show = sys.stderr.isatty()
 
     def report(there: int, size: int) -> None:
@@ -259,8 +263,8 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
 
     from engines.models import devices
     from engines.models.catalog import MODELS
-    from engines.models.memory import DTYPES, Room
-    from engines.sampling.random_source import LARGEST_SEED
+    from engines.models.memory import DTYPES, MemoryBudget
+    from engines.sampling.random_source import MAX_SEED
 
     add = action("run", run, "decode once and write the trace")
     add("method", help="a name of list, or module:name of a method of your own")
@@ -270,12 +274,12 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
     add("--prompt", metavar="TEXT", help="- is standard input; default: the model's example")
     add("--chat", action=argparse.BooleanOptionalAction, help="use a chat template; default: if the model has one")
     add("--system", metavar="TEXT", help="the system turn of the chat template")
-    add("--seed", default="0", metavar="N", help=f"from 0 to {LARGEST_SEED}; default: 0")
-    add("--preset", metavar="NAME", help="settings that go by a name; see list. --set overrules them")
+    add("--seed", default="0", metavar="N", help=f"from 0 to {MAX_SEED}; default: 0")
+    add("--preset", metavar="NAME", help="named settings; see list. --set overrides them")
     add("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting; see list")
     add("--device", help=devices.HELP_SEVERAL)
     add("--dtype", choices=sorted(DTYPES), help="of published weights; default: float32 on a CPU, else bfloat16")
-    add("--likely", type=int, metavar="K", help="tokens to record of the distributions behind each verdict")
+    add("--likely", type=int, metavar="K", help="tokens to record of the distributions of each verdict")
     add("-o", "--output", required=True, metavar="FILE", help="ends in .json or .json.gz; - is standard output")
 
     add = action("fetch", fetch, "fetch the weights of a published model into the cache")
@@ -287,7 +291,7 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
     add("--model", required=True, help="as for run")
     add("--device", help=devices.HELP_SEVERAL)
     add("--dtype", choices=sorted(DTYPES), help="as for run")
-    add("--length", type=int, default=Room().length, metavar="N", help="positions of a text, prompt included")
+    add("--length", type=int, default=MemoryBudget().length, metavar="N", help="positions of a text, prompt included")
     add("--sequences", type=int, default=1, metavar="N", help="sequences that are decoded together")
 
     add = action("check", check, "whether a method keeps its promises, on tiny models")
@@ -318,4 +322,4 @@ def _add_tools(action: Callable[..., Callable[..., Any]]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -1,10 +1,10 @@
-"""What a method, a model and the driver promise each other.
+"""Interfaces between methods, models and the driver.
 
-A method is a generator that asks for forward passes and holds no model. It yields a `ForwardRequest`, is sent the
-answer, yields a `Decision` on it, is sent the few integers of it that it needs on the host, and so on until its canvas
+A method is a generator that requests forward passes and holds no model. It yields a `ForwardRequest`, receives the
+result, yields a `Decision` on it, receives the few integers of it that it needs on the host, and so on until its canvas
 is full; it returns the tokens. Every request is answered by exactly one Decision: that pair becomes one step of the
-trace. A `Model` opens a `Session` for sequences that are decoded together, and the session answers their requests.
-Batching, timing, recording, pausing and stopping are the driver's business.
+trace. A `Model` opens a `Session` for sequences that are decoded together, and the session answers their requests. The
+driver is responsible for batching, timing, recording, pausing and stopping.
 """
 
 import math
@@ -19,32 +19,32 @@ from torch import Tensor
 from traces.schema import Canvas, Fate, Legend, Mask, ModelCard, Output
 
 Family = Literal["discrete-ar", "diffusion-lm", "continuous-ar"]
-"""What a method needs of a model: discrete-ar gives the distributions of all positions behind a prefix in one causal
-pass, diffusion-lm those of any positions of a text that is masked in part, continuous-ar the denoising paths of tokens
-that are vectors, behind a prefix in one causal pass."""
+"""What a method needs of a model. discrete-ar: the distributions of all positions after a prefix in one causal pass.
+diffusion-lm: those of any positions of a partly masked text. continuous-ar: the denoising paths of tokens that
+are vectors, after a prefix in one causal pass."""
 Role: TypeAlias = Literal["draft", "target", "self"]
 FATE_CODES: Final = {fate: code for code, fate in enumerate(Fate)}
-NO_ENTRY: Final = -1
+UNUSED_ENTRY: Final = -1
 """Fate code of a column entry that a step turned out not to have."""
 _NONE: Final = torch.empty(0, dtype=torch.long)
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is to be decoded: the canvas and what a method may know about its tokens. Models add what they need."""
+    """Decoding task: the canvas and what a method may know about its tokens. Models add what they need."""
 
     canvas: Canvas
-    vocabulary: int
+    vocab_size: int
     device: torch.device
     embedding: Float[Tensor, "V D"] | None = None
-    """Where tokens lie, for methods that compare them."""
-    prompt: tuple[int, ...] = ()
+    """Embeddings of the tokens, for methods that compare them."""
+    prompt_ids: tuple[int, ...] = ()
     """Tokens before the canvas, where they are of the same vocabulary."""
-    ends: tuple[int, ...] = ()
-    """Ids behind which nothing counts."""
-    drawing: "Renderer | None" = field(default=None, kw_only=True)
-    """Who draws this canvas where it cannot be drawn without the prompt; the model does elsewhere."""
-    rendered: str = field(default="", kw_only=True)
+    eos_token_ids: tuple[int, ...] = ()
+    """End-of-sequence ids."""
+    renderer: "Renderer | None" = field(default=None, kw_only=True)
+    """Renderer of this canvas if it depends on the prompt; by default the model."""
+    rendered_prompt: str = field(default="", kw_only=True)
     """The prompt as the model reads it, where that is a text."""
 
     @property
@@ -53,7 +53,7 @@ class Task:
         return math.prod(self.canvas.shape)
 
     @property
-    def row_length(self) -> int:
+    def row_width(self) -> int:
         """Positions per raster row; `length` for text."""
         return self.canvas.shape[-1]
 
@@ -68,60 +68,60 @@ class ForwardRequest(Protocol):
 
     @property
     def mode(self) -> str:
-        """What the pass is for, as the trace calls it."""
+        """Purpose of the pass, as recorded in the trace."""
 
-    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
+    def count_tokens(self, rows: int, prefix: int) -> tuple[int, int]:
         """Rows evaluated, and tokens fed over all of them, for a sequence of `rows` rows and `prefix` prompt tokens."""
 
-    def drawn(self) -> Mask | None:
+    def recorded_mask(self) -> Mask | None:
         """The attention mask, where there is something to see."""
 
 
 @dataclass(frozen=True, slots=True)
-class CausalForward:
-    """What requests to models that go from left to right have in common."""
+class CausalRequest:
+    """Common part of requests to models that decode from left to right."""
 
     tokens: Int[Tensor, " n"] | Float[Tensor, "n D"]
     """Final tokens, then drafts."""
-    done: int
+    num_final: int
     """How many tokens are final."""
-    cached: int
+    num_cached: int
     """How many tokens, from the left, went through the model unchanged in earlier passes."""
     role: Role = field(default="target", kw_only=True)
     mode: str = field(default="causal", kw_only=True)
 
-    def cost(self, rows: int, prefix: int) -> tuple[int, int]:
-        """See `ForwardRequest.cost`."""
-        return rows, rows * max(self.tokens.shape[0] - self.cached + (0 if self.done else prefix), 1)
+    def count_tokens(self, rows: int, prefix: int) -> tuple[int, int]:
+        """Return the rows evaluated, and the tokens fed over all of them."""
+        return rows, rows * max(self.tokens.shape[0] - self.num_cached + (0 if self.num_final else prefix), 1)
 
-    def drawn(self) -> Mask | None:
-        """See `ForwardRequest.drawn`."""
+    def recorded_mask(self) -> Mask | None:
+        """Return the attention mask to record: None."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class DraftGraph:
-    """Drafts that were looked at side by side, one row of the pass each, and what became of them."""
+    """Drafts that were evaluated in parallel, one row of the pass each, and their outcome."""
 
     parents: tuple[tuple[int, ...], ...]
-    """Rows whose tokens a row builds on, for each of K rows; they stand before it."""
+    """Rows that a row builds on, for each of K rows; they precede it."""
     positions: tuple[tuple[int, ...], ...]
     """Positions that a row fills."""
     accepted: Bool[Tensor, " K"]
-    accepted_under: Bool[Tensor, "K K"]
+    accepted_by_parent: Bool[Tensor, "K K"]
     """Whether row p let row k pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a method made of an answer. Columns have E entries, stay on the model's device, and are not written to."""
+    """Decision of a method on a result. Columns have E entries, stay on the model's device, and are not modified."""
 
     position: Int[Tensor, " E"]
     token: Int[Tensor, " E"] | Float[Tensor, "E D"]
     fate: Int[Tensor, " E"] = _NONE
-    """Codes of FATE_CODES, or NO_ENTRY; none where they are among the details."""
+    """Codes of FATE_CODES, or UNUSED_ENTRY; none where they are among the details."""
     readback: Int[Tensor, " R"] | Bool[Tensor, " R"] = field(kw_only=True)
-    """What the decoder wants to know on the host; it is sent back as a tuple of integers."""
+    """Values that the decoder needs on the host; they are sent back as a tuple of integers."""
     draft: Int[Tensor, " W"] | Float[Tensor, "W D"] | None = None
     """Columns that speak of drafts cover the first W <= E entries."""
     p: Float[Tensor, "W V"] | None = None
@@ -129,59 +129,59 @@ class Decision:
     q: Float[Tensor, "W V"] | None = None
     """Distributions the drafts were drawn from."""
     probs: Float[Tensor, "E V"] | None = None
-    """Distributions whose likeliest tokens are worth keeping beside each entry."""
-    successive: bool = False
+    """Distributions whose most likely tokens are recorded with each entry."""
+    consecutive_iterations: bool = False
     """Whether p and q belong to successive iterations, so that it matters how draws from them go together."""
     accept_prob: Float[Tensor, " W"] | None = None
-    coin: Float[Tensor, " W"] | None = None
-    numbers: Mapping[str, Tensor] = field(default_factory=dict)
+    uniform: Float[Tensor, " W"] | None = None
+    measures: Mapping[str, Tensor] = field(default_factory=dict)
     """The method's own columns [W], named in traces.measures."""
-    signals: Mapping[str, float | Tensor] = field(default_factory=dict)
+    step_measures: Mapping[str, float | Tensor] = field(default_factory=dict)
     """The method's own numbers of the step, named in traces.measures; tensors have one element."""
     row: Int[Tensor, " E"] | None = None
     """Row of the pass that an entry speaks of, where there are several."""
     graph: DraftGraph | None = None
-    walks: Float[Tensor, "W S C"] | None = None
+    denoising_paths: Float[Tensor, "W S C"] | None = None
     """How the drafts were denoised: draft and target in the plane, two numbers each, and their squared distance, at
     x_T .. x_0; where the target follows the drafts' paths also log p / q of the step that led there, 0 for x_T."""
-    details: Callable[[], Mapping[str, Any]] | None = None
+    deferred_fields: Callable[[], Mapping[str, Any]] | None = None
     """Works out fields, by name, for the record alone, when it is written."""
 
-    def complete(self) -> "Decision":
-        """The same with its details."""
-        return self if self.details is None else replace(self, details=None, **self.details())
+    def resolve(self) -> "Decision":
+        """Return the decision with its deferred fields."""
+        return self if self.deferred_fields is None else replace(self, deferred_fields=None, **self.deferred_fields())
 
 
 T = TypeVar("T")
-Part: TypeAlias = Generator[ForwardRequest | Decision, Any, T]
+SubDecoder: TypeAlias = Generator[ForwardRequest | Decision, Any, T]
 """Some passes of a method. It is sent the answer to a request, of a type that its family fixes, and to a Decision its
 `readback` as integers."""
-Decoder: TypeAlias = Part[Tensor]
+Decoder: TypeAlias = SubDecoder[Tensor]
 
 
-def ask_probs(answer: Any) -> Tensor:
-    """The answer to a request for distributions: [W, V], or [K, W, V] where several rows were asked for; float64."""
+def as_probs(answer: Any) -> Tensor:
+    """Return the result of a request for distributions: [W, V], or [K, W, V] for several rows; float64."""
     assert isinstance(answer, Tensor)
     return answer
 
 
-def ask_numbers(answer: Any) -> tuple[int, ...]:
+def as_ints(answer: Any) -> tuple[int, ...]:
     """The answer to a Decision: its `readback` on the host."""
     assert isinstance(answer, tuple)
     return answer
 
 
-Lap: TypeAlias = Callable[[Literal["forward", "logits"], Tensor], None]
+StageCallback: TypeAlias = Callable[[Literal["forward", "logits"], Tensor], None]
 """Called by a session when a stage of an answer is done, with a tensor that the stage made: the network, then what
 makes distributions of its output. The driver waits for the tensor and stops the time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What a session gives for one request."""
+class ForwardResult:
+    """Result of a session for one request."""
 
     value: Any
-    """What the decoder is sent, on the model's device: distributions [W, V] or [K, W, V], or `Paths`."""
+    """Value that the decoder receives, on the model's device: distributions [W, V] or [K, W, V], or `Paths`."""
     rows: int
     """Rows evaluated."""
     query_tokens: int
@@ -192,7 +192,7 @@ class Answer:
 class Session(Protocol):
     """Sequences that are decoded together; caches live here."""
 
-    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
+    def forward(self, requests: Mapping[int, Any], sampling: Any, lap: StageCallback) -> Mapping[int, ForwardResult]:
         """One forward pass for the sequences that ask.
 
         Args:
@@ -209,15 +209,15 @@ class Session(Protocol):
 class Renderer(Protocol):
     """Draws a canvas."""
 
-    def legend(self, canvases: Mapping[int, Sequence[Any]], mentioned: Collection[int] = ()) -> Legend:
-        """What is needed to draw a trace.
+    def make_legend(self, canvases: Mapping[int, Sequence[Any]], mentioned: Collection[int] = ()) -> Legend:
+        """Return what is needed to draw a trace.
 
         Args:
-            canvases: The tokens after each step.
-            mentioned: Further tokens that the trace speaks of.
+            canvases: Tokens by step.
+            mentioned: Further tokens that the trace mentions.
         """
 
-    def output(self, tokens: Sequence[Any]) -> Output:
+    def render_output(self, tokens: Sequence[Any]) -> Output:
         """The tokens as a person sees them."""
 
 
@@ -232,23 +232,64 @@ class Model(Renderer, Protocol):
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the network computes in."""
+        """Data type of the network's computations."""
 
     @property
-    def tokens(self) -> object:
-        """What its tokens mean. Models for which this is equal can draft for each other."""
+    def token_space(self) -> object:
+        """Meaning of the tokens. Models for which this is equal can draft for each other."""
 
     @property
-    def parameters(self) -> int:
+    def num_parameters(self) -> int:
         """Numbers that its network was trained to; 0 for a formula."""
 
     def make_task(self, prompt: str, config: Any) -> Task:
-        """What a prompt asks for.
+        """Return the decoding task of a prompt.
 
         Raises:
-            ValueError: for a prompt that the model cannot read or a setting it does not have; the message says what
-                it can.
+            ValueError: If the model cannot read the prompt or lacks a setting; the message has the remedy.
         """
 
-    def start(self, tasks: Sequence[Any], guided: bool) -> Session:
+    def open_session(self, tasks: Sequence[Any], guided: bool) -> Session:
         """Open a session, one sequence per task."""
+
+
+@runtime_checkable
+class HasChat(Protocol):
+    """A model whose prompts go through the chat template of a tokenizer."""
+
+    @property
+    def prompt(self) -> str:
+        """The prompt as text, if the model was built with one; empty otherwise."""
+
+    def with_chat(self, chat: Any) -> Model:
+        """Return the same model with other chat options (`engines.models.chat.ChatOptions`)."""
+
+
+@runtime_checkable
+class SharesPrompt(Protocol):
+    """A drafter that must be given the prompt of its target, because it has no prompt of its own."""
+
+    device: torch.device
+
+    def with_prompt_of(self, other: Any) -> Model:
+        """Return the same network with the prompt of another model."""
+
+
+@runtime_checkable
+class OpensDrafterSession(Protocol):
+    """A drafter that reads what the session of its target computes, such as hidden states."""
+
+    def open_drafter_session(self, session: Any, tasks: Sequence[Any]) -> Session:
+        """Open a session on top of the session of the target, one sequence per task."""
+
+
+@runtime_checkable
+class ReadsClips(Protocol):
+    """A model that continues video clips."""
+
+    def prompt_for(self, data: bytes) -> str:
+        """Return the prompt for a video file.
+
+        Raises:
+            ValueError: If the file cannot be read or has too few frames.
+        """

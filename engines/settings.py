@@ -1,6 +1,6 @@
-"""Settings: frozen dataclasses whose fields say what they are, so that page, command line and help are generated.
+"""Settings: frozen dataclasses whose fields describe themselves, so that page, command line and help are generated.
 
-A field is annotated `Annotated[type, Knob(...)]`. Types are int, float, bool, or a Literal of strings.
+A field is annotated `Annotated[type, SettingInfo(...)]`. Types are int, float, bool, or a Literal of strings.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class ConfigError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class SettingInfo:
     """How a setting is shown and what it may be."""
 
     label: str
@@ -30,19 +30,19 @@ class Knob:
     low: float | None = None
     high: float | None = None
     step: float | None = None
-    when: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    active_if: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     """Settings that it depends on: it matters only while each of them has one of these values."""
 
 
-def shown(value: object) -> str:
-    """A value as it may stand in a message: on one line and short, however large or deep it is."""
+def format_value(value: object) -> str:
+    """Return a value for a message: on one line and short, however large or deep it is."""
     text = _BRIEFLY.repr(value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def shown_name(name: object) -> str:
+def format_name(name: object) -> str:
     """A name that someone gave, with which a message begins: as it is where it could be one."""
-    return name if isinstance(name, str) and name.isidentifier() and len(name) <= _SHOWN else shown(name)
+    return name if isinstance(name, str) and name.isidentifier() and len(name) <= _SHOWN else format_value(name)
 
 
 def _said(value: Value) -> str:
@@ -57,11 +57,11 @@ class Setting:
     kind: Literal["int", "float", "bool", "choice"]
     default: Value
     choices: tuple[str, ...]
-    knob: Knob
+    knob: SettingInfo
 
     @property
-    def allowed(self) -> str:
-        """What the setting accepts, in words."""
+    def describe_range(self) -> str:
+        """Return what the setting accepts, in words."""
         if self.kind == "choice":
             return "one of " + ", ".join(self.choices)
         if self.kind == "bool":
@@ -70,19 +70,21 @@ class Setting:
         return f"{noun} from {self.knob.low:g} to {self.knob.high:g}"
 
     @property
-    def scope(self) -> str:
-        """When the setting matters, in words; empty for always."""
-        return " and ".join(f"{name} is {' or '.join(map(_said, values))}" for name, values in self.knob.when.items())
+    def describe_condition(self) -> str:
+        """Return when the setting has an effect, in words; empty for always."""
+        return " and ".join(
+            f"{name} is {' or '.join(map(_said, values))}" for name, values in self.knob.active_if.items()
+        )
 
-    def matters(self, values: Mapping[str, object]) -> bool:
-        """Whether the setting has an effect beside those values of other settings."""
-        return all(values[name] in allowed for name, allowed in self.knob.when.items())
+    def is_active(self, values: Mapping[str, object]) -> bool:
+        """Return whether the setting has an effect with these values of other settings."""
+        return all(values[name] in allowed for name, allowed in self.knob.active_if.items())
 
     def parse(self, value: object) -> Value:
         """Check a value, or read it from text; raises ConfigError naming setting, value and what is allowed."""
         parsed = self._read(value)
         if parsed is None:
-            raise ConfigError(f"{self.name}: {shown(value)} is not allowed; use {self.allowed}.")
+            raise ConfigError(f"{self.name}: {format_value(value)} is not allowed; use {self.describe_range}.")
         return parsed
 
     def _read(self, value: object) -> Value | None:
@@ -129,10 +131,10 @@ def make_config(config: type[C], values: Mapping[str, object]) -> C:
     known = {setting.name: setting for setting in settings(config)}
     for name in values:
         if name not in known:
-            raise ConfigError(f"{shown_name(name)}: no such setting; there are {', '.join(known)}.")
+            raise ConfigError(f"{format_name(name)}: no such setting; there are {', '.join(known)}.")
     return config(**{name: known[name].parse(value) for name, value in values.items()})
 
 
-def as_values(config: Any) -> dict[str, Value]:
+def config_values(config: Any) -> dict[str, Value]:
     """A Config as names and values."""
     return asdict(config)

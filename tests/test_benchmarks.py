@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 import torch
 from support.results import row as sweep_row
-from support.tiny_diffusion_lm import tiny
+from support.tiny_diffusion_lm import tiny_diffusion_lm
 from transformers import LlamaModel, Qwen3Config, Qwen3ForCausalLM
 
 from analysis.groups import gathered
@@ -43,7 +43,7 @@ from engines.methods import METHODS
 from engines.models.bundled.video import load
 from engines.models.catalog import MODELS, load_model
 from engines.models.toys import toy_field
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.settings import make_config
 from engines.testing.toy_models import Table
 from traces.files import ROOT
@@ -73,7 +73,7 @@ def test_decodings_are_counted_and_timed() -> None:
     assert run.forwards == 6 and run.passes == (6, 6, 6) == tuple(len(steps) for steps in run.steps)
     assert 0 < run.forward_seconds < run.seconds
     assert decode([job("ar", model, "", 1)]).tokens[0] == run.tokens[1]
-    texts = [Request("blockwise", "text-draft", "a", settings={"length": 8}, sample=i).job() for i in range(3)]
+    texts = [RunRequest("blockwise", "text-draft", "a", settings={"length": 8}, sample=i).job() for i in range(3)]
     row = in_lockstep(texts, 1, "text")
     assert row["same_tokens"] == row["batch"] == 3
     assert 0.2 < row["bare_median"] < 1
@@ -128,7 +128,7 @@ def test_the_error_of_a_distance_is_how_far_it_varies_between_sets_of_pictures()
 
 def test_a_target_that_drafts_for_itself_is_no_further_from_itself_than_its_verifier() -> None:
     measured: dict[str, list[dict[str, float]]] = defaultdict(list)
-    for label, _, numbers in verifiers.compare(tiny(), tiny(), "abcdefg", "abcdefgabcdhgfa"):
+    for label, _, numbers in verifiers.compare(tiny_diffusion_lm(), tiny_diffusion_lm(), "abcdefg", "abcdefgabcdhgfa"):
         measured[label].append(numbers)
     assert {label: len(numbers) for label, numbers in measured.items()} == dict.fromkeys(verifiers.VERIFIERS, 16)
     assert max(numbers["kl"] for numbers in measured["exact"]) < 1e-9
@@ -147,7 +147,7 @@ def test_the_text_benchmark_pairs_every_decoder_with_block_size_one(monkeypatch:
     }
     monkeypatch.setattr(text, "DECODERS", {label: text.DECODERS[label] for label in kept} | small)
     monkeypatch.setattr(text, "LENGTH", 16)
-    model = cast(Any, tiny())
+    model = cast(Any, tiny_diffusion_lm())
     problems = [Problem("abc", "", "1"), Problem("bcd", "", "2")]
     usual, *others = text.table(model, problems)
     assert [usual["decoder"], *(row["decoder"] for row in others)] == [*kept, *small]
@@ -191,8 +191,8 @@ def test_continuous_decoding_is_counted_beside_ordinary_decoding(method: str) ->
         toy_field.ToyField(name, weights, torch.device("cpu"), (3, 5)) for name, weights in toy_field.MODELS.items()
     )
     settings = {"gamma": 3, "steps": 4, "prefill": 0, "last": 50}
-    jobs = [Request(method, model, "", seed=seed, settings=settings).job() for seed in range(3)]
-    row = continuous.measure([replace(one, small=small) for one in jobs], len(jobs))
+    jobs = [RunRequest(method, model, "", seed=seed, settings=settings).job() for seed in range(3)]
+    row = continuous.measure([replace(one, drafter=small) for one in jobs], len(jobs))
     assert row["target_calls"] * row["tokens_per_verification"] == pytest.approx(15, abs=4)
     assert 0 < row["accepted_of_drafted"] <= row["acceptance"] < 1
     assert row["tokens_expected"] == pytest.approx(sum(row["acceptance"] ** i for i in range(4)))
@@ -263,7 +263,7 @@ class TestReport:
         drafted = (("text-draft", 2.0, 0.8), ("text-draft", 3.0, 1.5), ("lookup", 16.0, 9.0))
         same = {"method": "speculative", "model": "text-target"}
         rows = [{**same, **dict(zip(named, each, strict=True))} for each in drafted]
-        (line,) = report.headlines({"drafting": {"rows": rows}}).splitlines()[2:]
+        (line,) = report.headlines({"draft_models": {"rows": rows}}).splitlines()[2:]
         assert "| 3.0 |  | 1.50× (0.80 to 1.50) | same distribution |" in line  # the fastest row of the small drafter
         (headline,) = (line for line in report.HEADLINES if line.method == "PSD")
         psd = {**headline.row, "fewer_passes": 5.72, "faster_median": 0.5, "accuracy": 0.75}
@@ -283,7 +283,7 @@ class TestReport:
             ("docs/training.md", "models", report.models_table(manifest)),
         ):
             page = (ROOT / path).read_text()
-            assert page == report.fill(page, marker, content), "run: python -m benchmarks.report"
+            assert page == report.replace_marked_section(page, marker, content), "run: python -m benchmarks.report"
         assert len(table.splitlines()) == 2 + len(report.HEADLINES)
         numbers = re.findall(r"\d+\.\d+", " ".join(" ".join(row.split(" | ")[3:7]) for row in table.splitlines()[2:]))
         assert len(numbers) >= 2 * len(report.HEADLINES)

@@ -13,7 +13,7 @@ import pytest
 from support import handmade
 from support.results import row
 
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 from engines.diffusion_lm import graph_calibration as calibration
 from traces import dumps
 from traces.files import ROOT
@@ -66,11 +66,11 @@ def test_what_the_machine_lacks_is_one_line(
     error: Exception, code: int, said: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "dup2", lambda *_: None)  # what pytest reads stays open
-    assert piped(Mock(side_effect=error)) == code
+    assert exit_code_for_pipe(Mock(side_effect=error)) == code
     message = capfd.readouterr().err
     assert message.startswith(said) and message.count("\n") == 1
     with pytest.raises(ZeroDivisionError):  # other errors are not hidden
-        piped(lambda: 1 // 0)
+        exit_code_for_pipe(lambda: 1 // 0)
 
 
 @pytest.mark.slow

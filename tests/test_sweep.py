@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 from support.results import row
-from support.tiny_diffusion_lm import tiny
+from support.tiny_diffusion_lm import tiny_diffusion_lm
 
 from analysis.groups import gathered
-from analysis.results import ResultRow, SweepError, read_line, read_results, read_rows, written
+from analysis.results import ResultRow, SweepError, read_line, read_results, read_rows, to_line
 from benchmarks import _grid, sweep
 from benchmarks._grid import Chunk, GridError, expand, key, solve
-from benchmarks._problems import given, held_out, solved
+from benchmarks._problems import given, held_out, is_correct
 from benchmarks._rows import Rows
 from engines.methods import METHODS
 from engines.models.diffusion_lm import DiffusionLM
@@ -46,7 +46,7 @@ def again(label: str, block: str) -> dict[str, Any]:
 @cache
 def roomy() -> Model:
     """The tiny model, with room for whole problems."""
-    model = tiny()
+    model = tiny_diffusion_lm()
     return DiffusionLM(model._network, model._tokenizer, replace(model.kind, longest=512), model.card, model.device)
 
 
@@ -75,11 +75,11 @@ OTHER = (("12,00", "1200"), ("1,2000", "12000"), ("1,200", "1"), ("5", "-5"), ("
 
 
 def test_the_number_behind_the_last_mark_decides_by_its_value() -> None:
-    assert [pair for pair in RIGHT if not solved(*pair)] == []
-    assert [text for text in WRONG if solved(text, "15")] == []
-    assert [pair for pair in OTHER if solved(f"#### {pair[0]}", pair[1])] == []
+    assert [pair for pair in RIGHT if not is_correct(*pair)] == []
+    assert [text for text in WRONG if is_correct(text, "15")] == []
+    assert [pair for pair in OTHER if is_correct(f"#### {pair[0]}", pair[1])] == []
     assert len(held_out()) >= 200
-    assert all(solved(f"so it is\n#### {problem.answer}", problem.answer) for problem in held_out())
+    assert all(is_correct(f"so it is\n#### {problem.answer}", problem.answer) for problem in held_out())
     assert given("#### 1\n#### 2 \n") == "2"
 
 
@@ -163,11 +163,11 @@ class TestRows:
             assert (one.row_forwards, one.query_tokens) == (trace.summary.row_forwards, trace.summary.query_tokens)
             tokens = trace.output.tokens
             assert one.tokens == (tokens.index(1) + 1 if 1 in tokens else 16)
-            assert one.correct is solved(trace.output.text or "", held_out()[one.problem].answer)
+            assert one.correct is is_correct(trace.output.text or "", held_out()[one.problem].answer)
             assert (one.seed, one.batch, one.draft_forwards) == (3, 8, 0)
             assert one.seconds > 0 and one.device.startswith("cpu")
             assert one.key == key("text-target", chunk.configuration, one.problem, 3)
-            assert read_line(written(one), "line 1") == one
+            assert read_line(to_line(one), "line 1") == one
         assert min(row.tokens for row in rows) < 16, "some text must end early for this to test anything"
 
     def test_problems_of_a_batch_get_the_rows_they_get_alone_and_keys_tell_runs_apart(self) -> None:
@@ -226,7 +226,7 @@ class TestFiles:
         assert list(Rows(path).rows) == ["a", "b", "c"]
 
     def test_a_row_with_one_wrong_bit_is_not_taken(self) -> None:
-        line = written(self.row("a", answer="12"))
+        line = to_line(self.row("a", answer="12"))
         assert read_line(line, "line 1") == self.row("a", answer="12")
         end = line.index(b',"crc"')
         for at in range(end):

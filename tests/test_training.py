@@ -12,8 +12,8 @@ import torch
 from support.tiny_llama import greedy, llama
 from torch import nn
 
-from engines.continuous.denoising import along
-from engines.continuous.gaussian_bridges import bridge
+from engines.continuous.denoising import path_distributions
+from engines.continuous.gaussian_bridges import make_bridge
 from engines.models.bundled.image_networks import SIZE, Tokenizer, Transformer, TransformerSize, condition_ids
 from engines.models.bundled.patch import SIZES, PatchSize, PatchTransformer, condition_vectors
 from engines.models.bundled.prompts import PROMPTS, SCENES, THINGS, WATERS, Place
@@ -222,12 +222,12 @@ def test_the_loss_of_a_mixture_is_the_share_of_its_drafts_that_the_target_reject
     with torch.no_grad():
         by_the_targets_paths = patch.loss(mixture, token, labels, generator, target)
         own, theirs = (patch.conditions(model, token, labels, generator)[1] for model in (mixture, target))
-        drafts = bridge(mixture.head(own), patch.SAMPLING)
+        drafts = make_bridge(mixture.head(own), patch.SAMPLING)
         noise = torch.randn(len(own), patch.SAMPLING.steps + 1, 8, generator=generator, dtype=torch.float64)
         pick = torch.rand(2, len(own), generator=generator, dtype=torch.float64)
-        paths = drafts.walk(noise[:, :-1], pick[0])
+        paths = drafts.sample_path(noise[:, :-1], pick[0])
         states = torch.cat([paths.states, paths.last.draw(noise[:, -1], pick[1])[:, None]], 1)
-        judged = along(target.head.lean()(theirs, patch.SAMPLING.schedule), states, patch.SAMPLING)
+        judged = path_distributions(target.head.lean()(theirs, patch.SAMPLING.schedule), states, patch.SAMPLING)
         ratio = judged.log_density(states[:, 1:].transpose(0, 1)).sum(0) - drafts.log_density(states)
     assert abs(by_the_targets_paths - (1 - ratio.exp().clamp(max=1).mean())) < 0.05
 

@@ -178,9 +178,10 @@ def in_python(file: str, source: str) -> Iterator[Finding]:
             if re.match(pattern, first) and IGNORE not in first:
                 yield Finding(file, line, "docstring", rule, " ".join(first.split())[:110], advice)
     for node in ast.walk(tree):
-        text = node.value if isinstance(node, ast.Constant) and id(node) not in documented else None
-        if isinstance(text, str) and PROSE_STRING.search(text) and not NOT_PROSE.search(text):
-            yield from match(PROSE, prose(text), file, node.lineno, "string")
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or id(node) in documented:
+            continue
+        if PROSE_STRING.search(node.value) and not NOT_PROSE.search(node.value):
+            yield from match(PROSE, prose(node.value), file, node.lineno, "string")
     yield from in_names(file, tree)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
@@ -191,13 +192,14 @@ def in_names(file: str, tree: ast.AST) -> Iterator[Finding]:
     """Yield one finding for every banned name that a file defines."""
     seen = set()
     for node in ast.walk(tree):
-        name = ""
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             name = node.name
         elif isinstance(node, ast.arg):
             name = node.arg
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
             name = node.id if isinstance(node, ast.Name) else node.attr
+        else:
+            continue
         if name and name not in seen and NAMES.match(name):
             seen.add(name)
             yield Finding(file, node.lineno, "name", "name", name, "a noun with a unit or role: max_, num_, _path ...")

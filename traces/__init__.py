@@ -1,9 +1,9 @@
 """Traces of decoding runs: records, files, replay and statistics. Needs neither a model nor torch."""
 
-from traces.count_only import filled
+from traces.count_only import expand_counts
 from traces.errors import TraceError, TraceWarning
 from traces.io import check, dumps, loads, read, write
-from traces.replay import outcomes, state_after, states
+from traces.replay import canvas_states, position_updates, state_after
 from traces.schema import VERSION, Fate, Step, Trace
 from traces.stats import summarise
 
@@ -14,14 +14,14 @@ __all__ = [
     "Trace",
     "TraceError",
     "TraceWarning",
+    "canvas_states",
     "check",
     "dumps",
-    "filled",
+    "expand_counts",
     "loads",
-    "outcomes",
+    "position_updates",
     "read",
     "state_after",
-    "states",
     "summarise",
     "write",
 ]

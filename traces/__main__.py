@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from analysis.summary_text import at_a_glance
-from cli.streams import piped, read_named
+from analysis.summary_text import summary_text
+from cli.streams import exit_code_for_pipe, read_named
 from traces.errors import TraceError, TraceWarning
 from traces.json_schema import json_schema
-from traces.perfetto import events
+from traces.perfetto import to_perfetto
 from traces.schema import Trace
 
 _FILES: Final = "a trace, .json or .json.gz; - is standard input"
@@ -23,13 +23,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "schema":
         print(json.dumps(json_schema(), indent=2))
         return 0
-    shown = {"show": at_a_glance, "perfetto": lambda trace: json.dumps(events(trace))}.get(options.command)
+    shown = {"show": summary_text, "perfetto": lambda trace: json.dumps(to_perfetto(trace))}.get(options.command)
     sound = [_is_sound(path, shown) for path in options.files]
     return 0 if all(sound) else 1
 
 
 def _is_sound(path: str, shown: Callable[[Trace], str] | None) -> bool:
-    """Read one trace, say what is wrong with it on standard error, or print it as `shown` has it."""
+    """Read one trace; print what is wrong with it on standard error, or the result of `shown`.
+
+    Returns whether it is valid.
+    """
     try:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always", TraceWarning)
@@ -47,7 +50,7 @@ def _is_sound(path: str, shown: Callable[[Trace], str] | None) -> bool:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m traces", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    validate = commands.add_parser("validate", help="check traces; silent when all are sound, one line an error")
+    validate = commands.add_parser("validate", help="check traces; silent if all are valid, one line per error")
     validate.add_argument("files", nargs="+", metavar="FILE", help=_FILES)
     commands.add_parser("schema", help="print the JSON Schema of the format")
     show = commands.add_parser("show", help="print what ran and the summary")
@@ -58,4 +61,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -1,6 +1,6 @@
-"""Whether a well-typed trace makes sense: sizes, pictures, and steps that add up.
+"""Checks that a well-typed trace is consistent: sizes, images, and steps that add up.
 
-Checks yield problems in reading order. Steps are replayed only when every record is sound on its own.
+Checks yield problems in reading order. Steps are replayed only if every record is valid on its own.
 """
 
 import base64
@@ -14,16 +14,16 @@ from typing import Any, Final
 
 from traces import explanations as rules
 from traces import limits
-from traces.errors import Problem, outside, quote
+from traces.errors import Problem, format_value, range_problem
 from traces.measures import FREE_PREFIX, MEASURES
-from traces.replay import canvas_size, outcomes
+from traces.replay import canvas_size, position_updates
 from traces.schema import Fate, Mask, Node, Numbers, PathPair, Step, Summary, Token, Trace, is_later
 from traces.stats import summarise
 
 _AXES: Final = {"text": ("length",), "image": ("rows", "columns"), "video": ("frames", "rows", "columns")}
 _PICTURE: Final = re.compile(r"data:image/(png|webp);base64,([A-Za-z0-9+/]+={0,2})")
 _MAGIC: Final = {"png": "iVBORw0KGgo", "webp": "UklGR"}
-"""What base64 makes of the first bytes of each format."""
+"""First bytes of each format in base64."""
 _PICTURE_REMEDY: Final = "give the picture itself as data:image/png;base64,... or data:image/webp;base64,..."
 _SUMMARY_SLACK: Final = 1e-6
 _MANY: Final = f"hold more than {limits.EXTENSION_VALUES} values", "keep large data in its own file"
@@ -35,11 +35,11 @@ _SAME: Final = {Fate.KEPT: True, Fate.ACCEPTED: True, Fate.CHANGED: False}
 
 
 def part_problems(trace: Trace) -> Iterator[Problem]:
-    """What is wrong with records whose types and ranges are right, each taken alone."""
+    """Yield problems of single records whose types and ranges are correct."""
     first = [*_check_head(trace), *_check_rules(trace), *_check_canvas(trace)]
     yield from first
     if first:
-        return  # Nothing can be said of positions on a canvas of no known size.
+        return  # Positions cannot be checked on a canvas of unknown size.
     for check_part in (_check_legend, _check_steps, _check_output, _check_extensions):
         yield from check_part(trace)
 
@@ -50,7 +50,7 @@ def _check_head(trace: Trace) -> Iterator[Problem]:
     except ValueError:
         utc = False
     if not utc:
-        problem = f"{quote(trace.created)} is no ISO 8601 time in UTC"
+        problem = f"{format_value(trace.created)} is no ISO 8601 time in UTC"
         yield Problem("created", problem, "write it like 2026-01-31T12:00:00+00:00")
 
 
@@ -73,11 +73,15 @@ def _check_canvas(trace: Trace) -> Iterator[Problem]:
         yield Problem("canvas.shape", f"has {size} positions, more than {limits.POSITIONS}", "trace a smaller canvas")
         return
     if canvas.order is not None and sorted(canvas.order) != list(range(size)):
-        problem = f"is no permutation of the cells of {size} positions"
+        problem = f"is not a permutation of the cells of {size} positions"
         yield Problem("canvas.order", problem, f"list each cell from 0 to {size - 1} once")
     if canvas.block is not None:
-        yield from outside("canvas.block", canvas.block, 1, size + canvas.block_offset, "leave it out without blocks")
-    yield from outside("canvas.block_offset", canvas.block_offset, 0, (canvas.block or 1) - 1, "count within a block")
+        yield from range_problem(
+            "canvas.block", canvas.block, 1, size + canvas.block_offset, "leave it out without blocks"
+        )
+    yield from range_problem(
+        "canvas.block_offset", canvas.block_offset, 0, (canvas.block or 1) - 1, "count within a block"
+    )
 
 
 def _check_legend(trace: Trace) -> Iterator[Problem]:
@@ -93,14 +97,14 @@ def _check_legend(trace: Trace) -> Iterator[Problem]:
         if len(set(patches.ids)) != len(patches.ids):
             yield Problem("legend.patches.ids", "name a token twice", "give each token one picture")
     for index, frame in enumerate(trace.legend.frames):
-        yield from outside(f"legend.frames[{index}].step", frame.step, 0, len(trace.steps), "drop the frame")
+        yield from range_problem(f"legend.frames[{index}].step", frame.step, 0, len(trace.steps), "drop the frame")
         yield from _check_picture(f"legend.frames[{index}].image", frame.image)
 
 
 def _check_picture(field: str, url: str, kind: str | None = None) -> Iterator[Problem]:
     match = _PICTURE.fullmatch(url)
     if match is None:
-        yield Problem(field, f"{quote(url)} is no embedded picture", _PICTURE_REMEDY)
+        yield Problem(field, f"{format_value(url)} is not an embedded picture", _PICTURE_REMEDY)
         return
     if kind not in (None, match[1]) or not match[2].startswith(_MAGIC[match[1]]):
         yield Problem(field, f"is no {kind or match[1]} picture", _PICTURE_REMEDY)
@@ -182,13 +186,13 @@ def _check_positions(path: str, step: Step, size: int) -> Iterator[Problem]:
     final: set[int] = set()
     for index, (position, fate) in enumerate(zip(step.position, step.fate, strict=True)):
         row = step.row[index] if step.row is not None else 0
-        yield from outside(f"{path}.position[{index}]", position, 0, size - 1, "give a position of the canvas")
-        yield from outside(f"{path}.row[{index}]", row, 0, step.call.rows - 1, "give a row of the call")
+        yield from range_problem(f"{path}.position[{index}]", position, 0, size - 1, "give a position of the canvas")
+        yield from range_problem(f"{path}.row[{index}]", row, 0, step.call.rows - 1, "give a row of the call")
         if (row, position) in seen:
-            problem = f"{quote(position)} appears twice in one row"
+            problem = f"{format_value(position)} appears twice in one row"
             yield Problem(f"{path}.position[{index}]", problem, "give one entry per row and position")
         if fate.final and position in final:
-            problem = f"position {quote(position)} becomes final twice in one step"
+            problem = f"position {format_value(position)} becomes final twice in one step"
             yield Problem(f"{path}.fate[{index}]", problem, "let one row decide")
         seen.add((row, position))
         if fate.final:
@@ -196,7 +200,7 @@ def _check_positions(path: str, step: Step, size: int) -> Iterator[Problem]:
 
 
 def _check_verdicts(path: str, step: Step) -> Iterator[Problem]:
-    """Fates must not contradict the tokens and uniform numbers beside them."""
+    """Check that fates do not contradict the tokens and uniform draws of the same entries."""
     empty = (None,) * len(step.position)
     columns = zip(
         step.fate, step.token or empty, step.draft or empty, step.accept_prob or empty, step.coin or empty, strict=True
@@ -208,9 +212,11 @@ def _check_verdicts(path: str, step: Step) -> Iterator[Problem]:
         if accept_prob is None or coin is None or not fate.judged:
             continue
         off = coin - accept_prob if fate is Fate.ACCEPTED else accept_prob - coin
-        if off > limits.SLACK:
+        if off > limits.TOLERANCE:
             problem = f"{fate} with coin {coin:g} against {accept_prob:g}"
-            yield Problem(f"{path}.fate[{index}]", problem, "a draft is accepted when its coin falls below accept_prob")
+            yield Problem(
+                f"{path}.fate[{index}]", problem, "a draft is accepted if its uniform draw is below accept_prob"
+            )
 
 
 def _check_token(field: str, token: Token, width: int | None) -> Iterator[Problem]:
@@ -228,7 +234,7 @@ def _check_ranked(field: str, ranked: Sequence[tuple[int, float] | tuple[int, fl
     """Tokens with one or two probabilities, by the first of them."""
     before = 1.0
     for index, share in enumerate(entry[1] for entry in ranked):
-        if share > before + limits.SLACK:
+        if share > before + limits.TOLERANCE:
             problem = f"{share:g} is above the one before it"
             yield Problem(f"{field}[{index}][1]", problem, "list the likeliest token first")
         before = share
@@ -240,11 +246,11 @@ def _check_measure(path: str, name: str, column: Numbers, per: str, *, later: bo
     if measure is None:
         if not later and not name.startswith(FREE_PREFIX):
             remedy = f"use a name of docs/trace.md or begin it with {FREE_PREFIX}"
-            yield Problem(path, f"{quote(name)} is no known measure", remedy)
+            yield Problem(path, f"{format_value(name)} is not a known measure", remedy)
         return
     if measure.per != per:
         home = "numbers" if measure.per == "position" else "signals"
-        yield Problem(path, f"{quote(name)} belongs to a {measure.per}, not to a {per}", f"move it to {home}")
+        yield Problem(path, f"{format_value(name)} belongs to a {measure.per}, not to a {per}", f"move it to {home}")
         return
     least = -math.inf if measure.low is None else measure.low
     most = math.inf if measure.high is None else measure.high
@@ -252,7 +258,7 @@ def _check_measure(path: str, name: str, column: Numbers, per: str, *, later: bo
     for index, value in enumerate(column):
         if value is not None:
             at = field if per == "step" else f"{field}[{index}]"
-            yield from outside(at, value, least, most, remedy, limits.SLACK)
+            yield from range_problem(at, value, least, most, remedy, limits.TOLERANCE)
 
 
 def _check_mask(path: str, mask: Mask) -> Iterator[Problem]:
@@ -268,15 +274,15 @@ def _check_mask(path: str, mask: Mask) -> Iterator[Problem]:
 def _check_graph(path: str, graph: Sequence[Node], rows: int, size: int) -> Iterator[Problem]:
     for index, node in enumerate(graph):
         own = f"{path}[{index}]"
-        yield from outside(f"{own}.row", node.row, 0, rows - 1, "give a row of the call")
+        yield from range_problem(f"{own}.row", node.row, 0, rows - 1, "give a row of the call")
         for at, parent in enumerate(node.parents):
-            yield from outside(f"{own}.parents[{at}]", parent, 0, index - 1, "list parents before their children")
+            yield from range_problem(f"{own}.parents[{at}]", parent, 0, index - 1, "list parents before their children")
         for at, parent in enumerate(node.vouched_by):
             if parent not in node.parents:
-                problem = f"{quote(parent)} is no parent of node {index}"
+                problem = f"{format_value(parent)} is not a parent of node {index}"
                 yield Problem(f"{own}.vouched_by[{at}]", problem, "name one of its parents")
         for at, position in enumerate(node.positions):
-            yield from outside(f"{own}.positions[{at}]", position, 0, size - 1, "give a position of the canvas")
+            yield from range_problem(f"{own}.positions[{at}]", position, 0, size - 1, "give a position of the canvas")
 
 
 def _check_paths(path: str, step: Step, width: int | None, states: int | None) -> Iterator[Problem]:
@@ -288,7 +294,7 @@ def _check_paths(path: str, step: Step, width: int | None, states: int | None) -
         if pair is None:
             continue
         if step.draft is None or step.draft[index] is None:
-            yield Problem(f"{path}.paths[{index}]", "is given where no draft was judged", "write null there")
+            yield Problem(f"{path}.paths[{index}]", "is given where no draft was verified", "write null there")
         yield from _check_pair(f"{path}.paths[{index}]", pair, states)
         if pair.log_ratio:
             yield from _check_log_ratio(f"{path}.paths[{index}].log_ratio", pair, step, index)
@@ -322,12 +328,12 @@ def _check_log_ratio(field: str, pair: PathPair, step: Step, index: int) -> Iter
         yield Problem(field, problem, "give one for each denoising step")
         return
     *before, whole = accumulate(terms, initial=0.0)
-    slack = limits.SLACK * (1 + sum(map(abs, terms)))
+    slack = limits.TOLERANCE * (1 + sum(map(abs, terms)))
     for name, due in (("path_log_ratio", whole), ("path_log_ratio_highest", max(before))):
         told = step.numbers.get(name, (None,) * len(step.position))[index]
         if told is not None and not abs(told - due) <= slack:
             yield Problem(
-                field, f"comes to {due:g} where {name} is {told:g}", "give the terms of the path that was judged"
+                field, f"adds up to {due:g} where {name} is {told:g}", "give the terms of the path that was verified"
             )
 
 
@@ -341,7 +347,7 @@ def _check_output(trace: Trace) -> Iterator[Problem]:
         yield from _check_picture("output.image", output.image)
     if output.given is not None:
         remedy = "give the number of frames that were not decoded"
-        yield from outside("output.given", output.given, 0, len(output.video), remedy)
+        yield from range_problem("output.given", output.given, 0, len(output.video), remedy)
     for index, picture in enumerate(output.video):
         yield from _check_picture(f"output.video[{index}]", picture)
 
@@ -358,32 +364,32 @@ def _check_extensions(trace: Trace) -> Iterator[Problem]:
             yield Problem(path if len(path) <= limits.NAME_CHARACTERS and wrong is not _MANY else "extensions", *wrong)
             return
         if isinstance(value, Mapping):
-            waiting += [(f"{path}[{quote(name)}]", below, depth + 1) for name, below in value.items()]
+            waiting += [(f"{path}[{format_value(name)}]", below, depth + 1) for name, below in value.items()]
         elif isinstance(value, list | tuple):
             waiting += [(f"{path}[{index}]", below, depth + 1) for index, below in enumerate(value)]
 
 
 def _wrong(value: Any, depth: int) -> tuple[str, str] | None:
-    """What is wrong with one value of a JSON document, whatever it holds, and the remedy."""
+    """Return what is wrong with one value of a JSON document, and the remedy; None if nothing is."""
     if depth > limits.EXTENSION_NESTING:
         return f"nests deeper than {limits.EXTENSION_NESTING} levels", "flatten it"
     if isinstance(value, Mapping) and any(len(name) > limits.NAME_CHARACTERS for name in value):
         name = next(name for name in value if len(name) > limits.NAME_CHARACTERS)
-        return f"{quote(name)} is no name", f"use text of up to {limits.NAME_CHARACTERS} characters"
+        return f"{format_value(name)} is not a name", f"use text of up to {limits.NAME_CHARACTERS} characters"
     if isinstance(value, str) and len(value) > limits.TEXT_CHARACTERS:
         return f"has {len(value)} characters, more than {limits.TEXT_CHARACTERS}", "shorten it"
     if isinstance(value, float) and not math.isfinite(value):
         return f"{value} is not finite", "write null where a number does not apply"
-    if isinstance(value, int) and not -limits.WHOLE - 1 <= value <= limits.WHOLE:
-        return f"{quote(value)} does not fit 64 bits", "write it as text"
+    if isinstance(value, int) and not -limits.MAX_INT - 1 <= value <= limits.MAX_INT:
+        return f"{format_value(value)} does not fit 64 bits", "write it as text"
     return None
 
 
 def replay_problems(trace: Trace) -> Iterator[Problem]:
-    """Follow the steps of sound records: what is final stays, and output and summary say what the steps say."""
+    """Replay the steps of valid records: final tokens must stay, and output and summary must agree with the steps."""
     final: dict[int, Token | None] = {}
     for index, step in enumerate(trace.steps):
-        left = outcomes(step)
+        left = position_updates(step)
         for position, (_, fate, entry) in left.items():
             if position in final and fate is not Fate.EDITED:
                 problem = f"position {position} was final before and is now {fate}"
@@ -394,7 +400,7 @@ def replay_problems(trace: Trace) -> Iterator[Problem]:
         final |= {position: token for position, (token, fate, _) in left.items() if fate.final}
     for position, token in enumerate(trace.output.tokens):
         if token != final.get(position) and (position not in final or final[position] is not None):
-            problem = f"{quote(token)} is not {quote(final.get(position))}, which the steps end with"
+            problem = f"{format_value(token)} is not {format_value(final.get(position))}, which the steps end with"
             yield Problem(f"output.tokens[{position}]", problem, "give the final token, null where there is none")
     yield from _check_summary(trace, full=len(final) == canvas_size(trace.canvas))
 
@@ -411,4 +417,6 @@ def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
             continue
         if own != due and not (isinstance(own, float) and due and math.isclose(own, due, rel_tol=_SUMMARY_SLACK)):
             remedy = "recompute the summary with traces.stats.summarise"
-            yield Problem(f"summary.{field.name}", f"{quote(own)} is not {quote(due)}, which the steps give", remedy)
+            yield Problem(
+                f"summary.{field.name}", f"{format_value(own)} is not {format_value(due)}, which the steps give", remedy
+            )

@@ -1,25 +1,28 @@
-"""Traces that say less: steps with counts in place of positions, and runs without a summary; see docs/trace.md.
+"""Count-only traces: steps with counts instead of positions, and runs without a summary; see docs/trace.md.
 
-Such a step gets the entries that its signals `accepted`, `committed` and `window` imply, so that everything that reads
-steps reads it, too.
+Such a step gets the entries implied by its step measures `accepted`, `committed` and `window`, so that everything that
+reads steps can read it.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from traces.errors import TraceError, quote
-from traces.replay import Replay, canvas_size, replayed
+from traces.errors import TraceError, format_value
+from traces.replay import CanvasReplay, canvas_size, replay_steps
 from traces.schema import Canvas, Fate, Output, Step, Summary, Trace
 from traces.stats import summarise
 
 
-def filled(trace: Trace) -> Trace:
-    """The trace with entries for the steps that have counts alone; the trace itself where there is none.
+def expand_counts(trace: Trace) -> Trace:
+    """Return the trace with entries for count-only steps; the trace itself if there are none.
 
-    A step that accepted A drafts and made C tokens final (`committed`; A where it is missing) fills the first C open
-    positions: A are accepted, the others resampled where more drafts were judged (`window`) than accepted, else a bonus
-    or, without drafts, sampled. Tokens come from the output where it has them. Raises TraceError without room for all.
+    A step that accepted A drafts and made C tokens final (`committed`; A if it is missing) fills the first C open
+    positions: A are accepted, the others are resampled if more drafts were verified (`window`) than accepted, else a
+    bonus or, without drafts, sampled. Tokens come from the output if it has them.
+
+    Raises:
+        TraceError: If the canvas has too few positions.
     """
     if not any(map(counted, trace.steps)) and all(step.token or not step.position for step in trace.steps):
         return trace
@@ -29,13 +32,13 @@ def filled(trace: Trace) -> Trace:
 def summary_of(
     steps: Sequence[Step], canvas: Canvas, ends: Sequence[int] = (), *, complete: bool | None = None
 ) -> Summary:
-    """The summary that follows from steps.
+    """Return the summary of steps.
 
-    Unless said otherwise a run is complete when its canvas is full, or a text is up to the first of `ends`.
+    By default a run is complete if its canvas is full, or a text is complete up to the first id of `ends`.
     """
     size = canvas_size(canvas)
     if complete is None:
-        state = replayed(steps, size)
+        state = replay_steps(steps, size)
         stop = size
         if canvas.kind == "text":
             stop = next((i + 1 for i, token in enumerate(state.tokens) if state.final[i] and token in ends), size)
@@ -50,13 +53,13 @@ def counted(step: Step) -> int:
 
 def _filled(steps: Sequence[Step], canvas: Canvas, output: Output) -> Iterator[Step]:
     size = canvas_size(canvas)
-    replay = Replay(size)
-    still_open = (at for at in range(size) if not replay.final[at])  # looked at once, when its turn comes
+    replay = CanvasReplay(size)
+    still_open = (at for at in range(size) if not replay.final[at])  # searched once, on first use
     for index, step in enumerate(steps):
         if (count := counted(step)) > 0:
             positions = tuple(islice(still_open, count))
             if len(positions) < count:
-                problem = f"make {quote(count)} tokens final where {len(positions)} positions are open"
+                problem = f"make {format_value(count)} tokens final where {len(positions)} positions are open"
                 raise TraceError(f"steps[{index}].signals", problem, "give canvas.shape room for every token")
             accepted, window = (int(step.signals.get(name, 0)) for name in ("accepted", "window"))
             after = Fate.RESAMPLED if accepted < window else Fate.BONUS if window or accepted else Fate.SAMPLED

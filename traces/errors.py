@@ -1,4 +1,4 @@
-"""What can be wrong with a trace, said once and in one line."""
+"""Problems of a trace, each in one line."""
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -13,9 +13,9 @@ class Problem(NamedTuple):
     """One thing that is wrong."""
 
     field: str
-    """Where: a path such as `steps[3].p[2]`, or the name of the whole file."""
+    """Path of the field, such as `steps[3].p[2]`, or the name of the whole file."""
     problem: str
-    """What was found there and why it cannot be."""
+    """The value found, and why it is invalid."""
     remedy: str
 
     def __str__(self) -> str:
@@ -40,23 +40,27 @@ class TraceWarning(UserWarning):
 
 
 def raise_first(problems: Iterable[Problem]) -> None:
-    """Raise the first problem as a TraceError, with the number of those behind it; do nothing without one."""
+    """Raise the first problem as a TraceError with the number of further ones; do nothing if there is none."""
     remaining = iter(problems)
     first = next(remaining, None)
     if first is not None:
         raise TraceError(*first, more=sum(1 for _ in islice(remaining, MOST_COUNTED)))
 
 
-def outside(field: str, value: float, low: float, high: float, remedy: str, slack: float = 0) -> Iterator[Problem]:
+def range_problem(
+    field: str, value: float, low: float, high: float, remedy: str, slack: float = 0
+) -> Iterator[Problem]:
     """The problem of a number that is not within `slack` of low ... high; none where it is."""
     if low - slack <= value <= high + slack:
         return
     side, bound = ("below", low) if value < low else ("above", high)
-    yield Problem(field, f"{quote(value)} is {side} {f'{bound:g}' if isinstance(bound, float) else bound}", remedy)
+    yield Problem(
+        field, f"{format_value(value)} is {side} {f'{bound:g}' if isinstance(bound, float) else bound}", remedy
+    )
 
 
-def quote(value: object) -> str:
-    """The value as it may stand in a message: short, on one line, without control characters."""
+def format_value(value: object) -> str:
+    """Return a value for a message: short, on one line, without control characters."""
     if isinstance(value, str | bytes):  # A megabyte of text must not be escaped to be cut afterwards.
         value = value[: _QUOTE_LENGTH + 1]
     elif isinstance(value, list | tuple | dict):

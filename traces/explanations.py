@@ -1,6 +1,6 @@
-"""What the formula of a verdict may speak of, and how it is written: names in braces, signs between two of them.
+"""Formulas of verdicts: their syntax (names in braces, operators between them) and the names they may use.
 
-docs/trace.md says what they stand for. Nothing in a formula is computed: the numbers are those that the trace has.
+docs/trace.md explains the names. Formulas are not evaluated: the numbers are those in the trace.
 """
 
 import re
@@ -11,7 +11,8 @@ from traces.measures import FREE_PREFIX, MEASURES
 NUMBERS: Final = ("p", "q", "accept_prob", "coin", "peak")
 """Columns of a step, and `peak`, the probability of `best`."""
 WORDS: Final = ("draft", "token", "best")
-"""The judged draft, what the position holds now, and the likeliest token under the judging distribution."""
+"""The verified draft, the token that the position holds now, and the most likely token under the target
+distribution."""
 FATE: Final = "fate"
 """The verdict itself, in a word."""
 _PLACE: Final = re.compile(r"\{([^{}]*)\}")
@@ -33,7 +34,7 @@ def _check_place(inside: str) -> None:
         raise ValueError(f"{inside[:40]!r} has more than two names")
     for name in names:
         if not _known(name):
-            raise ValueError(f"{name[:40]!r} is no name of a formula")
+            raise ValueError(f"{name[:40]!r} is not a name of a formula")
     if len(names) == 2 and len({name in WORDS for name in names}) == 2:
         raise ValueError(f"{inside[:40]!r} compares a token with a number")
     if len(names) == 2 and FATE in names:

@@ -15,8 +15,8 @@ ROOT: Final = Path(__file__).parents[1]
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Another file to write to, of the same ending, that takes the place of `path` once all is well."""
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Yield a temporary path with the same suffix; the file replaces `path` if the block succeeds."""
     try:
         with NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=f".part{path.suffix}", delete=False) as part:
             temporary = Path(part.name)
@@ -31,14 +31,22 @@ def whole(path: Path) -> Iterator[Path]:
         raise
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes) -> None:
     """Write a file, whole or not at all."""
-    with whole(path) as part:
+    with atomic_path(path) as part:
         part.write_bytes(data)
 
 
-def unpacked(data: bytes, most: int) -> bytes:
-    """The data, unpacked if it is gzip, cut a byte behind `most`; raises ValueError for damaged gzip."""
+def gunzip(data: bytes, most: int) -> bytes:
+    """Decompress data if it is gzip.
+
+    Args:
+        data: Bytes, gzipped or not.
+        most: Maximum size; longer data is cut one byte after it.
+
+    Raises:
+        ValueError: If the gzip data is damaged.
+    """
     if not data.startswith(b"\x1f\x8b"):
         return data
     try:

@@ -1,20 +1,20 @@
-"""What a run would take on hardware that is not here. Everything in this module is computed, nothing is measured.
+"""Computed time of a run on other hardware. Everything in this module is computed, nothing is measured.
 
 A forward pass takes, in seconds,
 
     t = overhead + verification + max(bytes / (e_b * bandwidth), flops / (e_f * peak))
 
-(the sum of both instead of the larger one where an engine does not read memory while it computes)
+(the sum of both instead of the maximum for engines that do not overlap memory access and computation)
 
-    bytes         the KV cache that is read, weights that no cache holds, a diffusion head's for each of its steps
+    bytes         KV cache that is read, weights that no cache holds, a diffusion head's for each of its steps
     flops         2 * parameters * query tokens, 4 * layers * width * query tokens * keys for attention, and
                   2 * parameters of the head * noisy tokens
-    overhead      what the engine adds for every pass, layer and step of a head: kernel launches, scheduling
-    verification  what the engine adds for every pass that judges drafts
-    e_b, e_f      the shares of the data sheet's bandwidth and peak that kernels reach
+    overhead      time that the engine adds for every pass, layer and step of a head: kernel launches, scheduling
+    verification  time that the engine adds for every verifying pass
+    e_b, e_f      shares of the data sheet's bandwidth and peak that kernels reach
 
-A trace holds what is needed of every pass: role, rows, query tokens, final tokens before it, steps of denoising.
-docs/hardware.md compares the model with times that papers report, and says what it leaves out.
+A trace has the inputs for every pass: role, rows, query tokens, final tokens before it, denoising steps.
+docs/hardware.md compares the model with times that papers report, and lists what it leaves out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,22 +27,22 @@ from traces.schema import Step, Token, Trace
 from traces.stats import evaluated_drafts
 
 Bound = Literal["launches", "memory", "compute"]
-"""What the longest term of a pass is: the engine's overhead, reading weights and KV cache, or arithmetic."""
+"""The longest term of a pass: the engine's overhead, reading weights and KV cache, or arithmetic."""
 
 
 class HardwareError(ValueError):
-    """What cannot be computed; the message says what to change."""
+    """Error for a prediction that cannot be computed; the message has the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """What runs a network, as far as it adds to a pass."""
+    """Inference engine, as far as it adds time to a pass."""
 
     name: str
     overhead: float
     """Seconds for every layer of a pass."""
     verification: float
-    """Seconds for every pass that judges drafts."""
+    """Seconds added to every verifying pass."""
     source: str
     bandwidth_share: float = 0.8
     compute_share: float = 0.6
@@ -75,7 +75,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Size:
+class NetworkSize:
     """A network, as far as its cost goes."""
 
     name: str
@@ -90,7 +90,7 @@ class Size:
     """Parameters of a diffusion head, which every denoising step uses; 0 without one."""
     head_layers: int = 0
     denoising_steps: int = 0
-    """Of a token, as published; the settings of a trace say how many its own tokens take."""
+    """Denoising steps per token, as published; the settings of a trace specify those of its own tokens."""
     source: str = ""
     bytes_per_number: float = 2.0
 
@@ -125,16 +125,16 @@ class Machine:
 
     device: Device
     engine: Engine
-    target: Size
-    draft: Size | None = None
+    target: NetworkSize
+    draft: NetworkSize | None = None
     """The network that drafts, for traces in which another model does."""
     batch: int = 1
     """Sequences that are decoded together, all alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What a pass has to do."""
+class PassWork:
+    """Work of one forward pass."""
 
     query_tokens: float
     """Tokens fed, over all rows."""
@@ -182,19 +182,19 @@ class Prediction:
     ordinary: PassCost
     """One pass of ordinary decoding, in the middle of the canvas."""
     tokens: int
-    """Of one sequence."""
+    """Tokens of one sequence."""
     batch: int
     note: str = ""
-    """What is left out of these networks' time, in a sentence."""
+    """What the computed time of these networks leaves out, in a sentence."""
 
     @property
     def seconds(self) -> float:
-        """Of the whole run."""
+        """Seconds of the whole run."""
         return sum(cost.seconds for cost in self.passes)
 
     @property
     def ordinary_seconds(self) -> float:
-        """Of ordinary decoding, one token a pass."""
+        """Seconds of the baseline, one token per pass."""
         return self.tokens * self.ordinary.seconds
 
     @property
@@ -208,8 +208,8 @@ class Prediction:
         return self.tokens * self.batch / self.seconds
 
 
-def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCost:
-    """What one pass of a network costs."""
+def pass_cost(device: Device, size: NetworkSize, engine: Engine, work: PassWork) -> PassCost:
+    """Return the cost of one forward pass of a network."""
     keys = work.context + work.query_tokens / work.rows / 2  # a query sees half of its own row's queries on average
     flops = work.query_tokens * (2 * size.parameters + 4 * size.layers * size.width * keys * engine.attention)
     flops += work.noisy_tokens * 2 * size.head
@@ -225,17 +225,21 @@ def pass_cost(device: Device, size: Size, engine: Engine, work: Work) -> PassCos
     )
 
 
-def works(steps: Iterable[Step], batch: int = 1, config: Mapping[str, Any] | None = None) -> Iterator[Work]:
-    """What the pass of every step has to do, for `batch` sequences alike; HardwareError without query tokens."""
+def pass_works(steps: Iterable[Step], batch: int = 1, config: Mapping[str, Any] | None = None) -> Iterator[PassWork]:
+    """Yield the work of every step's pass, for `batch` identical sequences.
+
+    Raises:
+        HardwareError: If a step has no query tokens.
+    """
     final: set[int] = set()
     for step in steps:
         if step.call.query_tokens < 1:
-            raise HardwareError("trace: a pass says nothing of its query tokens, so its cost cannot be computed.")
+            raise HardwareError("trace: a pass does not report its query tokens, so its cost cannot be computed.")
         fates = {*step.fate}  # few, so that a wide pass costs little
         judges = step.call.role != "draft" and any(fate.judged for fate in fates)
         passes, noisy = denoised(step, config or {})
         fed, over, noisy = step.call.query_tokens * batch, step.call.rows * batch, noisy * batch
-        yield Work(
+        yield PassWork(
             query_tokens=fed, rows=over, context=len(final), judges=judges, head_passes=passes, noisy_tokens=noisy
         )
         final.difference_update(step.position)
@@ -244,11 +248,11 @@ def works(steps: Iterable[Step], batch: int = 1, config: Mapping[str, Any] | Non
 
 
 def denoised(step: Step, config: Mapping[str, Any]) -> tuple[int, int]:
-    """How often the diffusion head runs in a pass, and how many noisy tokens it is fed over all of these times.
+    """Return how often the diffusion head runs in a pass, and how many noisy tokens it is fed over all of these times.
 
-    Every token that the pass draws or judges takes the denoising steps that the settings name, and so does the one
-    behind drafts, also where it is dropped. Where drafts are judged by whole paths, the head is run once along all of
-    them and then for its own token, whose steps are counted in full. Nothing is denoised by a mixture of Gaussians.
+    Every token that the pass samples or verifies takes the denoising steps of the settings, and so does the bonus token
+    after the drafts, even if it is dropped. If whole paths are verified, the head runs once along all of them and then
+    for its own token, whose steps are counted in full. A mixture of Gaussians denoises nothing.
     """
     steps = denoising_steps(config, step.token)
     if not steps or (step.call.role == "draft" and config.get("drafter") == "mixture"):
@@ -269,12 +273,12 @@ def guided_rows(config: Mapping[str, Any]) -> int:
 
 
 def predict(trace: Trace, machine: Machine) -> Prediction:
-    """The passes of a trace on other hardware, with networks of another size. The prompt is left out.
+    """Compute the passes of a trace on other hardware, with networks of another size. The prompt is left out.
 
-    The trace says which passes there were; its own model's size and times play no part.
+    The trace specifies which passes there were; its own model's size and times play no role.
 
     Raises:
-        HardwareError: where a pass has no query tokens, a drafter is missing, or the device has too little memory.
+        HardwareError: If a pass has no query tokens, a drafter is missing, or the device has too little memory.
     """
     device, engine, target, draft, batch = machine.device, machine.engine, machine.target, machine.draft, machine.batch
     if batch < 1:
@@ -287,11 +291,11 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
 
     passes = [
         pass_cost(device, draft if step.call.role == "draft" and draft is not None else target, engine, work)
-        for step, work in zip(trace.steps, works(trace.steps, batch, trace.config), strict=True)
+        for step, work in zip(trace.steps, pass_works(trace.steps, batch, trace.config), strict=True)
     ]
     every = (token for step in trace.steps for token in step.token)
     tokens, steps = trace.summary.tokens, denoising_steps(trace.config, every)
-    one = Work(
+    one = PassWork(
         query_tokens=rows * batch, rows=rows * batch, context=tokens / 2, head_passes=steps,
         noisy_tokens=steps * rows * batch,
     )  # fmt: skip
@@ -300,17 +304,17 @@ def predict(trace: Trace, machine: Machine) -> Prediction:
     return Prediction(passes=tuple(passes), ordinary=ordinary, tokens=tokens, batch=batch, note=note)
 
 
-def _without(trace: Trace, target: Size, steps: int) -> str:
+def _without(trace: Trace, target: NetworkSize, steps: int) -> str:
     """Why the denoising steps of a token are left out, in a sentence; empty where they are not."""
     if not any(isinstance(token, tuple) for step in trace.steps for token in step.token):
         return ""
     if not steps:
-        return "This trace does not say how many denoising steps a token takes, so those of a head are left out."
+        return "This trace does not report the denoising steps of a token, so those of a head are left out."
     return "" if target.head else f"The steps of a diffusion head are left out, as {target.name} has none."
 
 
-def check_memory(device: Device, target: Size, draft: Size | None, tokens: int) -> None:
-    """Raise HardwareError where weights and a KV cache of so many tokens do not fit."""
+def check_memory(device: Device, target: NetworkSize, draft: NetworkSize | None, tokens: int) -> None:
+    """Raise HardwareError if weights and a KV cache of `tokens` tokens do not fit into the device."""
     sizes = [size for size in (target, draft) if size is not None]
     needed = sum(size.weight_bytes + size.head_bytes + tokens * size.cache_bytes for size in sizes)
     if needed > device.memory:
@@ -321,7 +325,7 @@ def check_memory(device: Device, target: Size, draft: Size | None, tokens: int) 
         )
 
 
-def size_of(parameters: float) -> Size:
+def size_of(parameters: float) -> NetworkSize:
     """A network of the usual proportions: 12 layers width^2 parameters, width = 128 layers, 4 query heads to a KV head.
 
     Raises:
@@ -330,15 +334,15 @@ def size_of(parameters: float) -> Size:
     if not 1e6 <= parameters <= 1e13:
         raise HardwareError(f"size: {parameters:g} parameters are not allowed; use 1e6 to 1e13.")
     width = round((parameters * 128 / 12) ** (1 / 3) / 128) * 128 or 128
-    return Size(
+    return NetworkSize(
         name=f"{parameters / 1e9:g}B", parameters=parameters, layers=max(1, width // 128), width=width,
         kv_width=max(width // 4, 64), source="usual proportions",
     )  # fmt: skip
 
 
-def read_size(field: str, given: str | float | Size) -> Size:
+def read_size(field: str, given: str | float | NetworkSize) -> NetworkSize:
     """A network by its name, by its number of parameters, or as it is; raises HardwareError for no such one."""
-    if isinstance(given, Size):
+    if isinstance(given, NetworkSize):
         return given
     try:
         parameters = float(given)
@@ -350,11 +354,22 @@ def read_size(field: str, given: str | float | Size) -> Size:
 def read_machine(
     device: str | Device,
     engine: str | Engine,
-    target: str | float | Size,
-    draft: str | float | Size | None = None,
+    target: str | float | NetworkSize,
+    draft: str | float | NetworkSize | None = None,
     batch: int = 1,
 ) -> Machine:
-    """A machine by names, numbers of parameters, or what they stand for; raises HardwareError for no such one."""
+    """Return a machine.
+
+    Args:
+        device: Preset name or device.
+        engine: Preset name or engine.
+        target: Preset name, number of parameters, or size of the target.
+        draft: The same for the drafter; None for methods without one.
+        batch: Sequences per pass.
+
+    Raises:
+        HardwareError: If a name is unknown or a number is invalid.
+    """
     return Machine(
         device=device if isinstance(device, Device) else named("device", DEVICES, device),
         engine=engine if isinstance(engine, Engine) else named("engine", ENGINES, engine),
@@ -364,11 +379,15 @@ def read_machine(
     )
 
 
-Preset = TypeVar("Preset", Device, Size, Engine)
+Preset = TypeVar("Preset", Device, NetworkSize, Engine)
 
 
 def named(kind: str, presets: Mapping[str, Preset], name: str) -> Preset:
-    """A preset by its name, in whatever case; raises HardwareError, which says what is nearest."""
+    """Return a preset by name, ignoring case.
+
+    Raises:
+        HardwareError: If the name is unknown; the message suggests the nearest one.
+    """
     known = {key.lower(): key for key in presets}
     if name.lower() in known:
         return presets[known[name.lower()]]
@@ -405,13 +424,13 @@ DEVICES: Final = _by_name(
 
 def _size(
     name: str, billions: float, layers: int, heads: tuple[int, int, int], source: str, head: tuple[float, int] = (0, 0)
-) -> Size:
+) -> NetworkSize:
     """`heads` are query heads, KV heads and the head dimension; `head` a diffusion head's parameters and layers.
 
     Such a head takes the 100 steps of MAR.
     """
     queries, groups, dimension = heads
-    return Size(
+    return NetworkSize(
         name=name, parameters=billions * 1e9, layers=layers, width=queries * dimension, kv_width=groups * dimension,
         head=head[0] * 1e9, head_layers=head[1], denoising_steps=100 if head[1] else 0, source=source,
     )  # fmt: skip
@@ -437,8 +456,8 @@ SIZES: Final = _by_name(
 )
 
 
-def _ours(name: str, millions: float, layers: int, width: int, head: tuple[float, int] = (0, 0)) -> Size:
-    return Size(
+def _ours(name: str, millions: float, layers: int, width: int, head: tuple[float, int] = (0, 0)) -> NetworkSize:
+    return NetworkSize(
         name=name, parameters=millions * 1e6, layers=layers, width=width, kv_width=width, head=head[0] * 1e6,
         head_layers=head[1], source="assets/models", bytes_per_number=4.0,
     )  # fmt: skip

@@ -19,12 +19,24 @@ from pydantic_core import from_json
 
 from traces import limits
 from traces.check import part_problems, replay_problems
-from traces.count_only import filled, summary_of
-from traces.errors import MOST_COUNTED, Problem, TraceError, TraceWarning, quote, raise_first
-from traces.files import unpacked, write_whole
-from traces.schema import SCHEMA, VERSION, Amount, Duration, Name, Numbers, Points, Probabilities, Step, Trace, is_later
+from traces.count_only import expand_counts, summary_of
+from traces.errors import MOST_COUNTED, Problem, TraceError, TraceWarning, format_value, raise_first
+from traces.files import gunzip, write_atomic
+from traces.schema import (
+    SCHEMA,
+    VERSION,
+    Duration,
+    MeasureValue,
+    Name,
+    Numbers,
+    Points,
+    Probabilities,
+    Step,
+    Trace,
+    is_later,
+)
 from traces.stats import summarise
-from traces.validation import Words, adapter, count, record
+from traces.validation import ErrorTexts, adapter, count, record
 
 TRACE_TYPE: Final = adapter(Trace, "TraceDocument", "forbid")
 _STEP_TYPE: Final = adapter(Step, "StepDocument", "forbid")
@@ -34,7 +46,7 @@ _ENDINGS: Final = (".json", ".json.gz")
 _EXPORT_AGAIN: Final = "export the trace again"
 _CORRECT: Final = "give what docs/trace.md says"
 _SHRINK: Final = "record fewer columns or a shorter run"
-_WORDS: Final = Words("trace", "add it; docs/trace.md lists the fields", _CORRECT, _SHRINK)
+_WORDS: Final = ErrorTexts("trace", "add it; docs/trace.md lists the fields", _CORRECT, _SHRINK)
 _LATER: Final = (
     adapter(Trace, "LaterTraceDocument", "ignore"),
     adapter(Step, "LaterStepDocument", "ignore"),
@@ -51,18 +63,20 @@ def dumps(trace: Trace) -> bytes:
     except UnicodeEncodeError as error:
         raise TraceError("trace", f"a text is not Unicode: {error.reason}", "replace its lone surrogates") from None
     except TypeError as error:
-        raise TraceError("extensions", f"hold what is no JSON: {error}", "use text, numbers, lists, objects") from None
+        raise TraceError("extensions", f"are not JSON: {error}", "use text, numbers, lists, objects") from None
     except ValueError:
         raise TraceError("trace", "a number is not finite", "record null where a number does not apply") from None
 
 
 def loads(data: bytes, *, name: str = "trace") -> Trace:
-    """The trace in `data`, JSON or gzipped JSON. `name` is what messages call the whole file.
+    """Read a trace from JSON or gzipped JSON. Fields of later versions 1.x are left out, with a `TraceWarning`.
 
-    What a later version 1.x adds is left out, with a `TraceWarning`.
+    Args:
+        data: The file's bytes.
+        name: Name of the file in messages.
 
     Raises:
-        TraceError: If it is not a trace, or not a sound one.
+        TraceError: If the data is not a valid trace.
     """
     trace = _loaded(data, name)
     if is_later(trace.version):
@@ -77,7 +91,11 @@ def check(trace: Trace) -> None:
 
 
 def parts_checked(trace: Trace) -> Trace:
-    """The trace with the entries that counts imply; raises TraceError unless its records are sound, each alone."""
+    """Return the trace with the entries implied by counts.
+
+    Raises:
+        TraceError: If a record is invalid on its own.
+    """
     return _parts(json.loads(dumps(trace)))
 
 
@@ -95,7 +113,7 @@ def _loaded(data: bytes, name: str) -> Trace:
 def _parts(document: dict[str, Any]) -> Trace:
     trace = _records(document)
     raise_first(part_problems(trace))
-    return filled(trace)
+    return expand_counts(trace)
 
 
 def write(trace: Trace, path: str | os.PathLike[str]) -> None:
@@ -112,7 +130,7 @@ def write(trace: Trace, path: str | os.PathLike[str]) -> None:
     if path.name.endswith(".gz"):
         data = gzip.compress(data, mtime=0)
     _loaded(data, path.name)  # What cannot be read is not written.
-    write_whole(path, data)
+    write_atomic(path, data)
 
 
 def read(path: str | os.PathLike[str]) -> Trace:
@@ -148,13 +166,13 @@ def _floats(value: Any) -> Any:
 
 _FLOATS: Final = frozenset(
     {float, float | None, Duration, Probabilities | None, Points, tuple[float, ...]}
-    | {Mapping[Name, Numbers], Mapping[Name, Amount]}
+    | {Mapping[Name, Numbers], Mapping[Name, MeasureValue]}
 )
 """Types of fields that hold floats alone."""
 
 
 _NO_SUMMARY: Final = _plain(summarise((), 0, complete=False))
-"""Stands in for a summary until the steps are known."""
+"""Placeholder for a summary until the steps are known."""
 
 
 def _unzipped(data: bytes, name: str) -> bytes:
@@ -162,7 +180,7 @@ def _unzipped(data: bytes, name: str) -> bytes:
     if len(data) > limits.FILE_BYTES:
         raise TraceError(name, f"has more than {limits.FILE_BYTES} bytes", "compress it to .json.gz")
     try:
-        data = unpacked(data, limits.JSON_BYTES)
+        data = gunzip(data, limits.JSON_BYTES)
     except ValueError as error:
         raise TraceError(name, str(error), "copy the file again") from None
     if len(data) > limits.JSON_BYTES:
@@ -172,7 +190,9 @@ def _unzipped(data: bytes, name: str) -> bytes:
     if not data.strip():
         raise TraceError(name, "is empty", _EXPORT_AGAIN)
     if not data.lstrip().startswith(b"{"):
-        raise TraceError(name, f"is no JSON object: it begins with {quote(data[:8])}", "give a .json or .json.gz trace")
+        raise TraceError(
+            name, f"is not a JSON object: it begins with {format_value(data[:8])}", "give a .json or .json.gz trace"
+        )
     return data
 
 
@@ -193,14 +213,14 @@ def _parse(text: bytes, name: str) -> dict[str, Any]:
 def _check_version(document: Mapping[str, Any]) -> None:
     schema, version = document.get("schema"), document.get("version")
     if schema != SCHEMA:
-        problem = "is missing" if schema is None else f"{quote(schema)} is not {SCHEMA!r}"
+        problem = "is missing" if schema is None else f"{format_value(schema)} is not {SCHEMA!r}"
         raise TraceError("schema", problem, "give a trace that Draftscope wrote")
     if not isinstance(version, str):
-        problem = "is missing" if version is None else f"{quote(version)} is not a string"
+        problem = "is missing" if version is None else f"{format_value(version)} is not a string"
         raise TraceError("version", problem, f"name the version of the format, {VERSION!r} today")
     major = VERSION.split(".")[0]
     if not re.fullmatch(rf"{major}\.\d{{1,9}}", version, re.ASCII):
-        problem = f"{quote(version)} is not {major}.x"
+        problem = f"{format_value(version)} is not {major}.x"
         raise TraceError("version", problem, "read it with the release of Draftscope that wrote it")
 
 

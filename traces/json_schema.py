@@ -14,7 +14,7 @@ SCHEMA_ID: Final = f"urn:draftscope:trace:{VERSION}"
 
 
 class _Records(GenerateJsonSchema):
-    """Says of every record what some versions of pydantic leave out for plain dataclasses."""
+    """Adds descriptions of records, which some versions of pydantic leave out for plain dataclasses."""
 
     def dataclass_schema(self, schema: DataclassSchema) -> dict[str, Any]:
         """With the docstring, and that a field of another name is refused, as the reader refuses it."""

@@ -1,4 +1,4 @@
-"""What runs are called, everywhere: on the page, in figures, tables and moving pictures."""
+"""Names of runs, used on the page, in figures, tables and animations."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -33,15 +33,15 @@ NAMES: Final[tuple[tuple[str, Mapping[str, str], str], ...]] = (
 """Method, settings and name of a run that has them; the first that fits counts, and a setting that is missing fits."""
 
 
-def name_of(trace: Trace) -> str:
+def method_name(trace: Trace) -> str:
     """The name by which the field knows what a run did; of a method that is not ours, its own."""
     return trace.variant or name_for(trace.method, trace.config)
 
 
-def title(trace: Trace) -> str:
-    """What a run is called where it stands alone: its name, its model and its seed."""
+def run_title(trace: Trace) -> str:
+    """Return the name of a run on its own: method, model and seed."""
     seed = "" if trace.seed is None else f", seed {trace.seed}"
-    return f"{name_of(trace)} on {trace.model.title or trace.model.id}{seed}"
+    return f"{method_name(trace)} on {trace.model.title or trace.model.id}{seed}"
 
 
 def name_for(method: str, config: Mapping[str, object]) -> str:
@@ -49,9 +49,9 @@ def name_for(method: str, config: Mapping[str, object]) -> str:
     return _rule(method, config)[1]
 
 
-def is_ordinary(trace: Trace) -> bool:
+def is_baseline(trace: Trace) -> bool:
     """Whether a run decoded the ordinary way: one token after the other, without drafts."""
-    return name_of(trace) == ORDINARY
+    return method_name(trace) == ORDINARY
 
 
 def _rule(method: str, config: Mapping[str, object]) -> tuple[Mapping[str, str], str]:
@@ -72,8 +72,8 @@ COUPLINGS: Final = {value: name_for("scd", {"coupling": value}) for value in ("n
 
 
 def labels(traces: Sequence[Trace]) -> tuple[str, ...]:
-    """Name every run, and say of those with one name what sets them apart: settings, model, seed; else a number."""
-    names, told = [name_of(trace) for trace in traces], [_told(trace) for trace in traces]
+    """Return distinct names of runs: those that share a name get what differs: settings, model, seed; else a number."""
+    names, told = [method_name(trace) for trace in traces], [_told(trace) for trace in traces]
     seen: dict[str, dict[str, set[str]]] = {name: {} for name in names}
     for name, values in zip(names, told, strict=True):
         for key, value in values.items():

@@ -9,7 +9,7 @@ JSON_BYTES: Final = 64 * 2**20
 VALUES: Final = 3_000_000
 """Values and brackets in the JSON text, counted before it is parsed."""
 PART_VALUES: Final = 250_000
-"""The same for one step, and for everything that is not a step."""
+"""Maximum number of values of one step, and of everything outside the steps."""
 NESTING: Final = 200
 """Brackets within brackets. The parser's own limit, named here for the message."""
 POSITIONS: Final = 2**16
@@ -37,12 +37,12 @@ PICTURE_PIXELS: Final = 2**25
 CALL_COUNT: Final = 10**9
 """Rows, query tokens or sequences of one forward pass, so that sums over all steps stay exact wherever JSON is read."""
 MILLISECONDS: Final = 10**9
-"""Of one stage of a step, over eleven days; sums of finite times beyond measure are not finite."""
-WHOLE: Final = 2**63 - 1
+"""Maximum milliseconds of one stage of a step, over eleven days, so that sums stay finite."""
+MAX_INT: Final = 2**63 - 1
 """A seed, a token's id, a whole number among the settings: they fit a signed number of 64 bits."""
 MEASURE: Final = 1e100
 """Either sign, of any of a method's own numbers: squares and sums of such numbers are finite."""
-SLACK: Final = 1e-5
+TOLERANCE: Final = 1e-5
 """By which rounded numbers may miss a bound."""
 EXACT: Final = 2**53
 """Whole numbers up to this are exact wherever JSON is read; of results, either sign."""

@@ -1,8 +1,8 @@
-"""The names a method may use for its own numbers, each with meaning and unit.
+"""Names of measures that methods may record, each with meaning and unit.
 
 A name is added here once and then means the same in every trace, figure and tooltip. Names that begin with `x_` are
-free for experiments: they are kept and shown as they are. How a token came to be is told by its fate, not by a measure:
-commits by a policy are `unmasked`, by speculation `accepted`, by rescue `fallback`.
+free for experiments: they are kept and shown unchanged. How a token was committed is recorded by its fate, not by a
+measure: by a policy `unmasked`, by speculation `accepted`, by rescue `fallback`.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Measure:
 _PER_POSITION: Final[dict[str, tuple[Any, ...]]] = {
     # Distributions of successive iterations at one position (SCD section 3): q is the old one, p the new one.
     "age": ("Age", "iterations the position has been in the window", "iterations", 0, STEPS),
-    "initial": ("Initial guess", "1 when the judged draft did not come from the model", "", 0, 1),
+    "initial": ("Initial draft", "1 if the verified draft was not sampled from the model", "", 0, 1),
     "tv": ("Total variation", "distance of the new distribution from the draft's distribution", "", 0, 1),
     "collision_independent": ("Collision, independent", "sum of p q: two separate draws agree", "", 0, 1),
     "collision_maximal": ("Collision, maximal", "1 - TV: agreement under maximal coupling", "", 0, 1),
@@ -38,17 +38,17 @@ _PER_POSITION: Final[dict[str, tuple[Any, ...]]] = {
     "confidence": ("Confidence", "probability by which the policy ranks the token", "", 0, 1),
     "margin": ("Margin", "likeliest token's probability minus the next one's", "", 0, 1),
     "entropy_share": ("Relative entropy", "entropy over the entropy of a uniform distribution", "", 0, 1),
-    # Judging a draft by another distribution than its own (S2D2 B, SimSD D; q drafts, p judges).
+    # Verification by a distribution other than the drafting one (S2D2 B, SimSD D; q drafts, p verifies).
     "ratio": ("Ratio", "p / q of the draft, before it is cut to 1 or tempered", "", 0),
     "residual_mass": ("Residual mass", "what a rejection is resampled from: sum of (p - q)+", "", 0, 1),
-    # A verdict over a group of tokens that stand in for one another (GSD): min(1, group_p / group_q).
-    "group_p": ("p of the group", "p, added up over the tokens that stand in for the draft", "", 0),
+    # A verdict over a group of interchangeable tokens (GSD): min(1, group_p / group_q).
+    "group_p": ("p of the group", "sum of p over the tokens of the draft's group", "", 0),
     "group_q": ("q of the group", "q, added up over the same tokens", "", 0),
     "group_size": ("Group size", "tokens in the sums, the draft included", "tokens", 1),
     "estimate": ("Estimated acceptance", "the router's guess that the draft will pass", "", 0, 1),
-    "kl": ("KL divergence", "of the judging distribution from the drafting distribution", "nats", 0),
+    "kl": ("KL divergence", "of the verifying distribution from the drafting distribution", "nats", 0),
     "cross_entropy": ("Cross entropy", "- log p of the draft", "nats", 0),
-    "agrees": ("Agreement", "1 when the draft is the judge's likeliest token", "", 0, 1),
+    "agrees": ("Agreement", "1 if the draft is the target's most likely token", "", 0, 1),
     "p_exact": ("p, exact", "p under a verifier that sees exactly the drafts before", "", 0, 1),
     # Draft order and draft graphs (PSD C, SimSD D).
     "rank": ("Rank", "place in the policy's ranking of open positions", "", 0),
@@ -68,10 +68,10 @@ _PER_POSITION: Final[dict[str, tuple[Any, ...]]] = {
     "noise_norm": ("Noise norm", "length of the token's noise in standard deviations", "", 0),
     "noise_norm_target": ("Noise norm, target", "distance from the target's mean in its standard deviations", "", 0),
     "last_std": ("Last std", "standard deviation of the last denoising step", "", 0),
-    "last_std_draft": ("Last std, draft", "the same of the draft's last step", "", 0),
+    "last_std_draft": ("Last std, draft", "standard deviation of the draft's last step", "", 0),
     "last_mean_distance": ("Distance of means", "between the means of the draft's and the target's last step", "", 0),
-    "last_place": ("Place of the draft", "along the line from the draft's mean, at 0, towards the target's"),
-    "last_place_token": ("Place of the token", "the same of the token that the position holds"),
+    "last_place": ("Projection of the draft", "along the line from the draft's mean, at 0, towards the target's"),
+    "last_place_token": ("Projection of the token", "as for the draft, of the token that the position holds"),
     "tries": ("Tries", "draws until the residual was hit", "draws", 0),
     "capped": ("Capped", "1 when the tries ran out and a fallback was drawn", "", 0, 1),
     "guidance": ("Guidance", "scale of classifier-free guidance at the token"),
@@ -79,7 +79,7 @@ _PER_POSITION: Final[dict[str, tuple[Any, ...]]] = {
 }
 _PER_STEP: Final[dict[str, tuple[Any, ...]]] = {
     "accepted": ("Accepted", "drafts accepted in the step", "tokens", 0),
-    "window": ("Window", "drafts judged in the step", "tokens", 0),
+    "window": ("Window", "drafts verified in the step", "tokens", 0),
     "block": ("Block", "block being decoded, from 0", "", 0),
     "open": ("Open", "open positions of the block before the step", "tokens", 0),
     "confident": ("Confident", "open positions above the confidence threshold", "tokens", 0),

@@ -17,7 +17,7 @@ _UNTIMED: Final = 1000.0
 """Microseconds of a pass in a trace without times."""
 
 
-def events(trace: Trace) -> dict[str, Any]:
+def to_perfetto(trace: Trace) -> dict[str, Any]:
     """The trace as plain data of the JSON object format. Where no pass was timed, each takes a millisecond."""
     timed = any(step.call.milliseconds.total for step in trace.steps)
     roles = {step.call.role for step in trace.steps}

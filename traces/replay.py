@@ -1,4 +1,4 @@
-"""What the canvas held after each step, rebuilt from the steps."""
+"""Canvas after each step, rebuilt from the steps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ PENDING: Final = frozenset({Fate.DRAFTED, Fate.KEPT, Fate.CHANGED})
 
 
 class Outcome(NamedTuple):
-    """What a step left at a position."""
+    """Result of a step at a position."""
 
     token: Token | None
     """None where the position is open again, or its id is unknown."""
@@ -23,7 +23,7 @@ class Outcome(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class State:
+class CanvasState:
     """The canvas after `step` forward passes, one entry per position in decoding order."""
 
     step: int
@@ -41,11 +41,11 @@ def canvas_size(canvas: Canvas) -> int:
     return prod(canvas.shape)
 
 
-def outcomes(step: Step) -> dict[int, Outcome]:
-    """What the step left at every position it speaks of.
+def position_updates(step: Step) -> dict[int, Outcome]:
+    """Return the result of a step at every position it covers.
 
-    Where several rows speak of one position, a final token outweighs a draft and a draft an open position; among equals
-    the last entry counts.
+    If several rows cover one position, a final token takes precedence over a draft, and a draft over an open position;
+    among equals the last entry counts.
     """
     left: dict[int, Outcome] = {}
     tokens = step.token or (None,) * len(step.position)
@@ -56,25 +56,25 @@ def outcomes(step: Step) -> dict[int, Outcome]:
     return left
 
 
-def states(trace: Trace) -> Iterator[State]:
+def canvas_states(trace: Trace) -> Iterator[CanvasState]:
     """The canvas before any step, then after each step: `len(trace.steps) + 1` states."""
-    replay = Replay(canvas_size(trace.canvas))
+    replay = CanvasReplay(canvas_size(trace.canvas))
     yield replay.state()
     for step in trace.steps:
         replay.apply(step)
         yield replay.state()
 
 
-def state_after(trace: Trace, step: int) -> State:
+def state_after(trace: Trace, step: int) -> CanvasState:
     """The canvas after the first `step` forward passes; raises ValueError if the trace has fewer."""
     if not 0 <= step <= len(trace.steps):
         raise ValueError(f"step: {step} is not between 0 and {len(trace.steps)}, the number of steps of the trace")
-    return replayed(islice(trace.steps, step), canvas_size(trace.canvas))
+    return replay_steps(islice(trace.steps, step), canvas_size(trace.canvas))
 
 
-def replayed(steps: Sequence[Step] | Iterator[Step], positions: int) -> State:
+def replay_steps(steps: Sequence[Step] | Iterator[Step], positions: int) -> CanvasState:
     """The canvas of `positions` positions after all the given steps."""
-    replay = Replay(positions)
+    replay = CanvasReplay(positions)
     for step in steps:
         replay.apply(step)
     return replay.state()
@@ -84,8 +84,8 @@ def _weight(fate: Fate) -> int:
     return 2 if fate.final else 1 if fate in PENDING else 0
 
 
-class Replay:
-    """A canvas that steps are applied to in place: the one reading of what steps leave behind, live or recorded."""
+class CanvasReplay:
+    """Canvas to which steps are applied in place, for live and recorded runs."""
 
     def __init__(self, positions: int) -> None:
         self._step = 0
@@ -97,12 +97,12 @@ class Replay:
     def apply(self, step: Step) -> None:
         """Take one more step."""
         self._step += 1
-        for position, (token, fate, _) in outcomes(step).items():
+        for position, (token, fate, _) in position_updates(step).items():
             self._tokens[position] = token
             self._fates[position] = fate
             self.final[position] = fate.final
 
-    def state(self) -> State:
+    def state(self) -> CanvasState:
         """The canvas as it is now."""
         tokens, fates, final = tuple(self._tokens), tuple(self._fates), tuple(self.final)
-        return State(step=self._step, tokens=tokens, fates=fates, final=final, decoded=sum(final))
+        return CanvasState(step=self._step, tokens=tokens, fates=fates, final=final, decoded=sum(final))

@@ -1,10 +1,10 @@
-"""The trace: one frozen record of a decoding run, complete enough to replay and draw it without a model.
+"""Trace format: a frozen record of a decoding run, complete enough to replay and draw it without a model.
 
 A run is a list of steps, one `Step` per forward pass, so `len(trace.steps)` is the number of function evaluations
-(NFE). A step is columnar: entry i of every column speaks of `position[i]`. Positions count from 0 in decoding order and
-index the canvas; the prompt has none. Probabilities are natural, not logarithms, unless a name says so. The records are
-plain data: `traces.io` checks them, `traces.replay` and `traces.stats` read them. The ranges that annotations name hold
-for whatever is read or written.
+(NFE). A step is columnar: entry i of every column belongs to `position[i]`. Positions count from 0 in decoding order
+and index the canvas; the prompt has none. Probabilities are linear, not logarithms, unless a name says so. The records
+are plain data: `traces.io` checks them, `traces.replay` and `traces.stats` read them. The ranges in annotations hold
+for everything that is read or written.
 """
 
 from collections.abc import Mapping
@@ -22,27 +22,27 @@ VERSION: Final = "1.3"
 Name: TypeAlias = Annotated[str, Field(max_length=limits.NAME_CHARACTERS)]
 Text: TypeAlias = Annotated[str, Field(max_length=limits.TEXT_CHARACTERS)]
 Sha256: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-Whole: TypeAlias = Annotated[int, Field(ge=-limits.WHOLE - 1, le=limits.WHOLE)]
-Id: TypeAlias = Annotated[int, Field(ge=0, le=limits.WHOLE)]
+Int64: TypeAlias = Annotated[int, Field(ge=-limits.MAX_INT - 1, le=limits.MAX_INT)]
+Id: TypeAlias = Annotated[int, Field(ge=0, le=limits.MAX_INT)]
 """A token of the vocabulary."""
 Token: TypeAlias = Id | tuple[float, ...]
 """A vocabulary id, or the coordinates of a continuous token."""
-Scalar: TypeAlias = bool | Whole | float | Text | None
-Probability: TypeAlias = Annotated[float, Field(ge=-limits.SLACK, le=1 + limits.SLACK)]
+Scalar: TypeAlias = bool | Int64 | float | Text | None
+Probability: TypeAlias = Annotated[float, Field(ge=-limits.TOLERANCE, le=1 + limits.TOLERANCE)]
 Probabilities: TypeAlias = tuple[Probability | None, ...]
-Amount: TypeAlias = Annotated[float, Field(ge=-limits.MEASURE, le=limits.MEASURE)]
+MeasureValue: TypeAlias = Annotated[float, Field(ge=-limits.MEASURE, le=limits.MEASURE)]
 """One of a method's own numbers."""
-Numbers: TypeAlias = tuple[Amount | None, ...]
+Numbers: TypeAlias = tuple[MeasureValue | None, ...]
 """A column of numbers; None where the number does not apply."""
 Duration: TypeAlias = Annotated[float, Field(ge=0, le=limits.MILLISECONDS)]
 """In milliseconds."""
-Several: TypeAlias = Annotated[int, Field(ge=1, le=limits.CALL_COUNT)]
+PositiveCount: TypeAlias = Annotated[int, Field(ge=1, le=limits.CALL_COUNT)]
 Pixels: TypeAlias = Annotated[int, Field(ge=1, le=limits.PICTURE_PIXELS)]
 Points: TypeAlias = tuple[tuple[float, float], ...]
 
 
 class Fate(StrEnum):
-    """What a step did at a position."""
+    """Outcome of a step at a position."""
 
     DRAFTED = "drafted"
     KEPT = "kept"
@@ -65,12 +65,12 @@ class Fate(StrEnum):
 
     @property
     def judged(self) -> bool:
-        """Whether a draft was put to the test here and the verdict counts towards acceptance."""
+        """Whether a draft was verified here and its verdict counts towards the acceptance rate."""
         return self in (Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED)
 
     @property
     def evaluated(self) -> bool:
-        """Whether the pass evaluated a draft here: one that it judged, dropped unjudged or left pending."""
+        """Whether the pass evaluated a draft here: one that it verified, dropped unverified or left pending."""
         return self.judged or self in (Fate.DISCARDED, Fate.KEPT, Fate.CHANGED)
 
     @property
@@ -87,21 +87,21 @@ FATES: Final[Mapping[Fate, str]] = {
     Fate.DISCARDED: "the draft was dropped unjudged, after a rejection before it",
     Fate.SAMPLED: "drawn from the model's own distribution, no draft involved",
     Fate.PREFILLED: "decoded the ordinary way before speculation starts",
-    Fate.ACCEPTED: "the draft was judged and is final",
-    Fate.RESAMPLED: "the draft was rejected and a corrected draw took its place",
-    Fate.BONUS: "drawn for free behind a fully accepted run of drafts",
+    Fate.ACCEPTED: "the draft was verified and is final",
+    Fate.RESAMPLED: "the draft was rejected and replaced by a sample from the residual",
+    Fate.BONUS: "extra token of the target after all drafts were accepted",
     Fate.UNMASKED: "revealed by the decoding policy",
     Fate.FALLBACK: "committed by the rule for a step that accepts nothing",
     Fate.EDITED: "a final token was replaced by a repaired one",
 }
-"""What each fate means, in the order of a legend."""
+"""Meaning of each fate, in the order of a legend."""
 
 _FINAL: Final = frozenset(Fate) - {Fate.DRAFTED, Fate.KEPT, Fate.CHANGED, Fate.REJECTED, Fate.DISCARDED}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Milliseconds:
-    """Where the time of a step went. The stages follow one another; their sum is the step's time."""
+    """Time of a step by stage. The stages follow one another; their sum is the step's time."""
 
     prepare: Duration = 0.0
     """Building the model's input: drafts, masks, cache bookkeeping."""
@@ -125,19 +125,22 @@ class Call:
     role: Literal["draft", "target", "self"]
     """`self` is a model that verifies its own drafts."""
     mode: Name
-    """What was asked for: causal, diffusion, verify, commit, edit ..."""
-    rows: Several = 1
-    """Rows evaluated for this sequence: 2 with classifier-free guidance, K for K drafts judged at once."""
+    """Purpose of the pass: causal, diffusion, verify, commit, edit ..."""
+    rows: PositiveCount = 1
+    """Rows evaluated for this sequence: 2 with classifier-free guidance, K for K drafts verified at once."""
     query_tokens: Annotated[int, Field(ge=0, le=limits.CALL_COUNT)]
     """Tokens fed, over all rows; cached ones are not counted."""
-    batch: Several = 1
+    batch: PositiveCount = 1
     """Sequences that shared the pass. The milliseconds are those of the whole pass."""
     milliseconds: Milliseconds = field(default_factory=Milliseconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mask:
-    """An attention mask. `runs[i]` says how many keys query i may not, may, may not ... see, from the left."""
+    """Attention mask in run-length form.
+
+    `runs[i]` alternates how many keys query i may not and may attend to, from the left.
+    """
 
     queries: tuple[Name, ...]
     keys: tuple[Name, ...]
@@ -160,16 +163,16 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathPair:
-    """How draft and target denoised one judged token: states x_T ... x_0, seen in one plane, the same in every trace.
+    """Denoising of draft and target for one verified token: states x_T ... x_0, projected to one plane for all traces.
 
-    The plane depends on D, the length of tokens, alone. A point is the state's components along u, which is all ones
-    over sqrt(D), and along v, which is the signs + - + ... less their mean, at length 1 (all zeros where D is 1).
+    The plane depends only on D, the length of tokens. A point is the state's components along u, which is all ones over
+    sqrt(D), and along v, which is the signs + - + ... less their mean, normalised to length 1 (all zeros if D is 1).
     """
 
     draft: Points
     """The draft model's states."""
     target: Points
-    """Those of the model that judges. The last one is what it would have drawn itself."""
+    """Points of the target. The last one is what it would have sampled itself."""
     distance_squared: tuple[float, ...]
     """Squared distance of the two, of all components, at each of the states."""
     log_ratio: tuple[float, ...] = ()
@@ -179,18 +182,18 @@ class PathPair:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What one forward pass led to. Columns that are present have one entry per entry of `position`."""
+    """Result of one forward pass. Columns that are present have one entry per entry of `position`."""
 
     call: Call
     position: tuple[int, ...] = ()
     token: tuple[Token, ...] = ()
-    """What the position holds after the step; the draft it lost where the fate (rejected, discarded) leaves it open.
+    """Token of the position after the step; the lost draft if the fate (rejected, discarded) leaves it open.
 
-    Missing where the ids are unknown.
+    Missing if the ids are unknown.
     """
     fate: tuple[Fate, ...] = ()
     row: tuple[int, ...] | None = None
-    """Row of the call the entry belongs to, where several drafts are judged at once."""
+    """Row of the pass that the entry belongs to, if several drafts are verified at once."""
     draft: tuple[Token | None, ...] | None = None
     """The draft that was verified or replaced."""
     p: Probabilities | None = None
@@ -204,16 +207,16 @@ class Step:
     top: tuple[tuple[tuple[Id, Probability], ...], ...] | None = None
     """Likeliest tokens with their probabilities, best first."""
     likely: tuple[tuple[tuple[Id, Probability, Probability], ...] | None, ...] | None = None
-    """Where a draft was judged: id, p and q of the tokens that are likeliest under p, under q and in the residual
-    max(0, p - q), k of each, of the draft and of what replaced it; each once, by falling p. From 1.2 on."""
+    """For verified drafts: id, p and q of the most likely tokens under p, under q and in the residual max(0, p - q),
+    k of each, of the draft and of its replacement; each once, by falling p. Since 1.2."""
     numbers: Mapping[Name, Numbers] = field(default_factory=dict)
     """The method's own numbers per position, named in `traces.measures`."""
-    signals: Mapping[Name, Amount] = field(default_factory=dict)
+    signals: Mapping[Name, MeasureValue] = field(default_factory=dict)
     """The method's own numbers per step, named in `traces.measures`."""
     mask: Mask | None = None
     graph: tuple[Node, ...] | None = None
     paths: tuple[PathPair | None, ...] | None = None
-    """For continuous tokens that were judged: how draft and target came by them."""
+    """For verified continuous tokens: denoising paths of draft and target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,18 +233,18 @@ class Rule:
     says: Name = ""
     """The rule in a plain sentence."""
     redrawn: Literal["residual", "judge", "likeliest"] | None = None
-    """What takes a rejected draft's place: a draw from max(0, p - q), one from p, or the likeliest token under p."""
+    """Replacement of a rejected draft: a sample from max(0, p - q), one from p, or the most likely token under p."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """How positions lie in space."""
+    """Arrangement of positions in space."""
 
     kind: Literal["text", "image", "video"]
     shape: tuple[Annotated[int, Field(ge=1, le=limits.POSITIONS)], ...]
     """Text (length,), image (rows, columns), video (frames, rows, columns)."""
     order: tuple[int, ...] | None = None
-    """Cell of each position, cells counted in raster order; None when position i lies in cell i."""
+    """Cell of each position, cells counted in raster order; None if position i is in cell i."""
     block: int | None = None
     """Positions per block, for models that decode block by block."""
     block_offset: int = 0
@@ -287,7 +290,7 @@ class Legend:
     vocabulary: Mapping[Id, Name] | None = None
     """Text of the ids that occur."""
     ends: tuple[int, ...] = ()
-    """Ids behind which nothing counts: the summary's tokens go up to the first of them, which is included."""
+    """End-of-sequence ids: the summary's tokens go up to the first of them, which is included."""
     tiles: Tiles | None = None
     frames: tuple[Frame, ...] = ()
     patches: Patches | None = None
@@ -302,14 +305,14 @@ class ModelCard:
     weights: Mapping[Name, Sha256] = field(default_factory=dict)
     """File name -> sha256. Where a name ends in "(samples)", of a part of a large file: docs/models.md."""
     files: Mapping[Name, Sha256] = field(default_factory=dict)
-    """What else was read to make the model, such as its config and its tokenizer: file name -> sha256. From 1.2 on."""
+    """Other files that define the model, such as its config and its tokenizer: file name -> sha256. Since 1.2."""
     licence: Name = ""
-    """What its weights may be used for, where that is known of its family. From 1.2 on."""
+    """Licence of the weights, if it is known for the model's family. Since 1.2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """Where the run happened."""
+    """Software and hardware of the run."""
 
     device: Name = ""
     dtype: Name = ""
@@ -318,12 +321,12 @@ class Environment:
     libraries: Mapping[Name, Text] = field(default_factory=dict)
     commit: Name = ""
     """Commit of this project, with "+dirty" when files had changed; empty when unknown."""
-    threads: Annotated[int, Field(ge=1, le=limits.WHOLE)] | None = None
+    threads: Annotated[int, Field(ge=1, le=limits.MAX_INT)] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
-    """What the run produced."""
+    """Result of the run."""
 
     tokens: tuple[Token | None, ...] = ()
     """Final token of every position; None where a run stopped early. Empty where the ids are unknown."""
@@ -349,7 +352,7 @@ class Summary:
     judged: int
     accepted: int
     acceptance: float | None
-    """accepted / judged, where judged drafts are those up to and including the first rejection of a step."""
+    """accepted / verified, where verified drafts are those up to and including the first rejection of a step."""
     drafts: int | None = None
     """Drafts that the judging passes evaluated, each counted once a pass: accepted / drafts is the share of this work
     that ended in a token. From 1.1 on; null in older files."""
@@ -371,13 +374,13 @@ class Trace:
     """The published variant of the method whose settings the run has, by the name it is known by; empty for none."""
     model: ModelCard
     draft_model: ModelCard | None = None
-    """Who drafted for `model`, where a method lets another model, or the same one, draft."""
+    """Drafter of the run, if the method has one; it may be the target itself."""
     prompt: Text
     rendered: Text = ""
     """The prompt as the model read it, where that is another text: in a chat template. From 1.2 on."""
     config: Mapping[Name, Scalar]
-    seed: Whole | None = None
-    """None where a run draws nothing, or did not say what it began with."""
+    seed: Int64 | None = None
+    """None if a run makes no random draws, or its seed is unknown."""
     created: Name
     """UTC, ISO 8601."""
     environment: Environment = field(default_factory=Environment)

@@ -11,12 +11,12 @@ from math import fsum, sqrt
 from statistics import fmean, median, pvariance
 from typing import NamedTuple
 
-from traces.replay import PENDING, outcomes, replayed
+from traces.replay import PENDING, position_updates, replay_steps
 from traces.schema import Fate, Milliseconds, Step, Summary, Token, Trace
 
 
 class Cost(NamedTuple):
-    """What some forward passes cost together."""
+    """Total cost of some forward passes."""
 
     forwards: int
     row_forwards: int
@@ -36,7 +36,7 @@ class Stage(NamedTuple):
     median_milliseconds: float
     """Per step; a slow first step does not move it."""
     share: float
-    """Of the time of all stages."""
+    """Share of the time of all stages."""
 
 
 class Tally(NamedTuple):
@@ -47,7 +47,7 @@ class Tally(NamedTuple):
 
     @property
     def acceptance(self) -> float | None:
-        """Share of judged drafts that were accepted; None where nothing was judged."""
+        """Acceptance rate of the verified drafts; None if none was verified."""
         return self.accepted / self.judged if self.judged else None
 
     @property
@@ -87,11 +87,11 @@ class AgeStatistics:
     count: int
     mean: float
     variance: float
-    """Of the population."""
+    """Variance of the population."""
 
 
 class Comparison(NamedTuple):
-    """One run beside a baseline. A ratio above 1 is in the run's favour; None where it cannot be formed."""
+    """A run compared with a baseline. A ratio above 1 is in the run's favour; None if it cannot be computed."""
 
     trace: Trace
     forwards_ratio: float | None
@@ -103,16 +103,22 @@ class Comparison(NamedTuple):
 
 
 def summarise(steps: Sequence[Step], positions: int, complete: bool, ends: Sequence[int] = ()) -> Summary:
-    """The summary of a run over `positions` positions; `complete` unless it was stopped early.
+    """Summarise a run.
 
-    Final tokens behind the first of `ends` do not count. Times are those of the passes, also where several sequences
-    shared them.
+    Args:
+        steps: Steps of the run.
+        positions: Positions of the canvas.
+        complete: False if the run was stopped early.
+        ends: End-of-sequence ids; final tokens after the first of them do not count.
+
+    Returns:
+        The summary. Times are those of the passes, even if several sequences shared them.
     """
     total = cost(steps)
-    state = replayed(steps, positions)
+    state = replay_steps(steps, positions)
     last = next((i for i, token in enumerate(state.tokens) if state.final[i] and token in ends), positions)
     tokens = sum(state.final[: last + 1])
-    drafts = tally(fate for step in steps for fate in step.fate)
+    drafts = count_verdicts(fate for step in steps for fate in step.fate)
     return Summary(
         complete=complete,
         tokens=tokens,
@@ -130,20 +136,20 @@ def summarise(steps: Sequence[Step], positions: int, complete: bool, ends: Seque
 
 
 def evaluated_drafts(step: Step) -> int:
-    """How many drafts a pass that judged drafts evaluated; those it dropped or left pending count too."""
+    """Return how many drafts a verifying pass evaluated; those it dropped or left pending count as well."""
     if not any(fate.judged for fate in step.fate):
         return 0
     return sum(fate.evaluated for fate in step.fate)
 
 
 def cost(steps: Sequence[Step]) -> Cost:
-    """What the steps cost together."""
+    """Return the total cost of steps."""
     rows, fed = (sum(getattr(step.call, name) for step in steps) for name in ("rows", "query_tokens"))
     return Cost(len(steps), rows, fed, Milliseconds(**{name: fsum(_stage(steps, name)) for name in _STAGES}))
 
 
 def draft_forwards(steps: Sequence[Step]) -> int:
-    """Forward passes of another model than the one that judges; the rest are target passes."""
+    """Return the number of draft passes; all others are target passes."""
     return sum(step.call.role == "draft" for step in steps)
 
 
@@ -169,7 +175,7 @@ def latency_breakdown(steps: Sequence[Step]) -> tuple[Stage, ...]:
     )
 
 
-def tally(fates: Iterable[Fate]) -> Tally:
+def count_verdicts(fates: Iterable[Fate]) -> Tally:
     """How many of these fates are verdicts, and how many of them accept."""
     judged = [fate for fate in fates if fate.judged]
     return Tally(judged=len(judged), accepted=judged.count(Fate.ACCEPTED))
@@ -182,10 +188,10 @@ def acceptance_by_position(steps: Sequence[Step], positions: int) -> tuple[Tally
         for position, fate in zip(step.position, step.fate, strict=True):
             if fate.judged:
                 verdicts[position].append(fate)
-    return tuple(tally(fates) for fates in verdicts)
+    return tuple(count_verdicts(fates) for fates in verdicts)
 
 
-def race(steps: Sequence[Step]) -> Race:
+def progress_curve(steps: Sequence[Step]) -> Race:
     """Tokens decoded against forward passes and milliseconds."""
     decoded: set[int] = set()
     tokens = [0]
@@ -251,7 +257,7 @@ def measured(steps: Sequence[Step], *names: str) -> tuple[tuple[float, ...], ...
 
 
 def compare(traces: Sequence[Trace], baseline: Trace | None = None) -> tuple[Comparison, ...]:
-    """Each run beside `baseline`, by default the first of `traces`. Ratios are per decoded token."""
+    """Compare each run with `baseline`, by default the first of `traces`. Ratios are per decoded token."""
     if not traces:
         return ()
     base, costs = (baseline or traces[0]).summary, ("forwards", "seconds", "query_tokens")
@@ -275,17 +281,17 @@ def _windows(steps: Sequence[Step]) -> list[dict[int, Token]]:
     windows: list[dict[int, Token]] = []
     for step in steps:
         for position, flag in zip(step.position, step.numbers.get("initial", ()), strict=False):
-            if flag:  # the draft just judged leaves the windows that hold it: it was only a draft
+            if flag:  # the verified draft leaves the windows that contain it: it was only a draft
                 for window in reversed(windows):
                     if window.pop(position, None) is None:
                         break
-        left = outcomes(step).items()
+        left = position_updates(step).items()
         windows.append({at: token for at, (token, fate, _) in left if fate in PENDING and token is not None})
     return windows
 
 
 def _measured(steps: Sequence[Step], *names: str) -> Iterator[tuple[int, tuple[float, ...]]]:
-    """Position and named measures of every entry that has them all and judged no initial draft."""
+    """Yield position and named measures of every entry that has them all and verified no initial draft."""
     for step in steps:
         if any(name not in step.numbers for name in names):
             continue

@@ -7,19 +7,19 @@ from pydantic_core import ErrorDetails, to_json
 from typing_extensions import TypeAliasType
 
 from traces import limits
-from traces.errors import Problem, quote
+from traces.errors import Problem, format_value
 
 Record = TypeVar("Record")
 _UNKNOWN: Final = "unexpected_keyword_argument"
-"""What pydantic calls a field that a record has not."""
+"""Pydantic's name for a field that a record does not have."""
 _OUT_OF_RANGE: Final = ("greater_than_equal", "less_than_equal", "string_too_long")
 
 
-class Words(NamedTuple):
-    """What messages say about one kind of file."""
+class ErrorTexts(NamedTuple):
+    """Texts of error messages for one kind of file."""
 
     whole: str
-    """What the file is called where no field is at fault."""
+    """Name of the file in messages that concern no field."""
     add: str
     """Remedy for a field that is missing."""
     correct: str
@@ -37,9 +37,11 @@ def adapter(kind: type[Record], name: str, unknown: Literal["forbid", "ignore"])
     return TypeAdapter(cast(type[Record], alias), config=config)
 
 
-def record(kind: TypeAdapter[Record], part: object, path: str, problems: list[Problem], words: Words) -> Record | None:
+def record(
+    kind: TypeAdapter[Record], part: object, path: str, problems: list[Problem], words: ErrorTexts
+) -> Record | None:
     """The part as a record; None, and what is wrong with it in `problems`, where it is not one."""
-    # Strict types are right for JSON text (a list is a tuple, a word a fate), hence the way through bytes.
+    # Strict types fit JSON text (a list is a tuple, a word a fate), hence the detour through bytes.
     text = to_json(part, inf_nan_mode="constants")
     if count(text) > limits.PART_VALUES:
         problems.append(Problem(path or words.whole, f"holds more than {limits.PART_VALUES} values", words.shrink))
@@ -50,7 +52,7 @@ def record(kind: TypeAdapter[Record], part: object, path: str, problems: list[Pr
         by_field: dict[str, Problem] = {}
         for detail in error.errors(include_url=False, include_context=False):
             problem = _problem(detail, part, path, words)
-            # A value that may be of two types has an error for each; that it is out of range says more than its type.
+            # A value of a union type has an error for each type; a range error is more helpful than a type error.
             if problem.field not in by_field or detail["type"] in _OUT_OF_RANGE:
                 by_field[problem.field] = problem
         problems += by_field.values()
@@ -62,15 +64,15 @@ def count(text: bytes) -> int:
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
-def _problem(detail: ErrorDetails, part: object, path: str, words: Words) -> Problem:
-    kind, message, value = detail["type"], detail["msg"], quote(detail["input"])
+def _problem(detail: ErrorDetails, part: object, path: str, words: ErrorTexts) -> Problem:
+    kind, message, value = detail["type"], detail["msg"], format_value(detail["input"])
     *above, last = detail["loc"] or ("",)
     for item in above:
         path, part = _below(path, part, item)
     if kind == "missing":
         return Problem(_joined(path, last), "is missing", words.add)
     if kind == _UNKNOWN:
-        return Problem(_joined(path, last), "is no field of this record", "remove it, or correct its name")
+        return Problem(_joined(path, last), "is not a field of this record", "remove it, or correct its name")
     path, _ = _below(path, part, last)
     if message.startswith("Input should"):
         return Problem(path or words.whole, f"{value}{message.removeprefix('Input')}", words.correct)
@@ -78,7 +80,7 @@ def _problem(detail: ErrorDetails, part: object, path: str, words: Words) -> Pro
 
 
 def _below(path: str, part: object, item: str | int) -> tuple[str, object]:
-    """One item further down; the names of the types that were tried are no part of the path."""
+    """Return path and part one level further down; names of the types that were tried are not part of the path."""
     if isinstance(item, int) and isinstance(part, list) and item < len(part):
         return f"{path}[{item}]", part[item]
     if isinstance(item, str) and isinstance(part, dict) and item in part:
@@ -87,5 +89,5 @@ def _below(path: str, part: object, item: str | int) -> tuple[str, object]:
 
 
 def _joined(path: str, item: str | int) -> str:
-    name = item if isinstance(item, str) and item.isidentifier() and len(item) <= 40 else quote(item)
+    name = item if isinstance(item, str) and item.isidentifier() and len(item) <= 40 else format_value(item)
     return f"{path}.{name}" if path else f"{name}"

@@ -3,7 +3,7 @@
 from math import prod
 
 from traces.schema import Canvas, Fate, Trace
-from traces.stats import Tally, tally
+from traces.stats import Tally, count_verdicts
 
 
 def frame_count(canvas: Canvas) -> int:
@@ -12,7 +12,7 @@ def frame_count(canvas: Canvas) -> int:
 
 
 def frame_size(canvas: Canvas) -> int:
-    """Positions of one latent frame; all positions where the canvas is no video."""
+    """Return the positions of one latent frame; all positions if the canvas is not a video."""
     return prod(canvas.shape[1:] if canvas.kind == "video" else canvas.shape)
 
 
@@ -31,7 +31,10 @@ def frame_ends(canvas: Canvas) -> tuple[int, ...]:
 
 
 def frame_names(trace: Trace) -> tuple[str, ...]:
-    """What to call every latent frame: the frames of the clip that it stands for, from 1, where the trace tells."""
+    """Return names of all latent frames.
+
+    The frames of the clip that each covers, from 1, if the trace specifies them.
+    """
     latent, start = frame_count(trace.canvas), trace.output.given or 0
     each, rest = divmod(len(trace.output.video) - start, latent)
     if each == 0 or rest or trace.canvas.kind != "video":  # the clip is not shared out evenly
@@ -42,10 +45,10 @@ def frame_names(trace: Trace) -> tuple[str, ...]:
 
 
 def kept_by_change(trace: Trace) -> tuple[Tally, Tally]:
-    """Judged drafts where the token is that of the latent frame before, and where it is another.
+    """Count verified drafts whose token equals that of the previous latent frame, and those whose token differs.
 
-    Compared are the final tokens of the same place in successive latent frames; the first latent frame has none before
-    it in the trace and is left out, as are positions that were never final.
+    The final tokens of the same cell in successive latent frames are compared; the first latent frame has no
+    predecessor in the trace and is left out, as are positions that were never final.
     """
     size = frame_size(trace.canvas)
     token = {cell_of(trace.canvas, position): value for position, value in enumerate(trace.output.tokens)}
@@ -55,4 +58,4 @@ def kept_by_change(trace: Trace) -> tuple[Tally, Tally]:
             cell = cell_of(trace.canvas, position)
             if fate.judged and cell >= size and None not in (token[cell], token[cell - size]):
                 verdicts[token[cell] == token[cell - size]].append(fate)
-    return tally(verdicts[True]), tally(verdicts[False])
+    return count_verdicts(verdicts[True]), count_verdicts(verdicts[False])

@@ -19,7 +19,7 @@ from engines.models.bundled.language import END, MASK, PAD
 from engines.models.checkpoint_files import sha256
 from engines.models.diffusion_lm import DiffusionLM, Traits
 from engines.runtime.driver import sample_tokens
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from traces.schema import ModelCard
 from training.trainer import MODELS, Run, device, record
 
@@ -201,9 +201,9 @@ def answers(
     mask = token_id(tokenizer, MASK)
     traits = Traits(mask, (token_id(tokenizer, END),), kind.shift, kind.full)
     judged = DiffusionLM(model, tokenizer, traits, ModelCard(id="in training"), device())
-    jobs = [Request("blockwise", judged, prompt, settings=settings).job() for prompt in prompts]
+    jobs = [RunRequest("blockwise", judged, prompt, settings=settings).job() for prompt in prompts]
     rows = [row for i in range(0, len(jobs), 64) for row in sample_tokens(jobs[i : i + 64])]
-    return [judged.output([None if token == mask else token for token in row]).text or "" for row in rows]
+    return [judged.render_output([None if token == mask else token for token in row]).text or "" for row in rows]
 
 
 def export(

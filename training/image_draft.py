@@ -16,9 +16,9 @@ from transformers.cache_utils import Cache
 from engines.models.bundled.image import load_weights
 from engines.models.bundled.image_networks import CODES, DRAFTER, GRID, Transformer, condition_ids
 from engines.models.bundled.prompts import PROMPTS
-from engines.models.sessions.causal import SlotLayer, Slots
+from engines.models.sessions.causal import CacheSlots, SlotLayer
 from engines.paths import cache_dir
-from traces.files import whole
+from traces.files import atomic_path
 from training.image_ar import drop_conditions, inputs
 from training.trainer import SCENES_LICENCE, Preset, Run, batches, device, export, muon, parse
 
@@ -45,7 +45,7 @@ def conditions(split: str, generator: torch.Generator) -> Tensor:
 def draw(target: Transformer, labels: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """Codes [B, 144] drawn from the target without guidance, and the logits [B, 144, K] they were drawn from."""
     length = GRID**2
-    slots = Slots(len(labels), target.prefix + length)
+    slots = CacheSlots(len(labels), target.prefix + length)
     cache = Cache(layers=[SlotLayer(slots) for _ in target.backbone.layers])
     ids = condition_ids(labels.to(device()))
     codes = torch.empty(len(labels), length, dtype=torch.long, device=device())
@@ -74,7 +74,7 @@ def draws(target: Transformer, digest: str, split: str, seed: int) -> Draws:
             number = 1_000_003 * seed + 1_000 * list(SPLITS).index(split) + i
             label = conditions(split, torch.Generator().manual_seed(number))
             drawn, scores = draw(target, label, torch.Generator(device()).manual_seed(number))
-            with whole(path) as part:
+            with atomic_path(path) as part:
                 torch.save((drawn, label, scores), part)
             print(f"drew batch {i + 1} of {SPLITS[split]}, {split}", flush=True)
         parts.append(torch.load(path, mmap=True, weights_only=True))

@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
-from engines.continuous.denoising import TIMESTEPS, ContinuousSampling, respaced, walk
-from engines.continuous.gaussian_bridges import bridge
+from engines.continuous.denoising import TIMESTEPS, ContinuousSampling, denoise, respaced_cosine_schedule
+from engines.continuous.gaussian_bridges import make_bridge
 from engines.continuous.gaussians import Gaussians
 from engines.models.bundled.catalog import PATCHES
 from engines.models.bundled.image_networks import CODES, DRAFTER, Tokenizer, Transformer
@@ -51,7 +51,7 @@ FROM_DATA: Final = 0.6
 """Share of the budget in which a mixture learns from data; then it learns from paths that its target draws."""
 SAMPLING: Final = ContinuousSampling(last=dict(PATCHES)["last"])
 TOKENIZER: Final = "patch-tokenizer"
-SCHEDULE: Final = respaced(TIMESTEPS)
+SCHEDULE: Final = respaced_cosine_schedule(TIMESTEPS)
 
 
 def noisy_tokens(mean: Tensor, generator: torch.Generator) -> Tensor:
@@ -159,7 +159,7 @@ def drawn_paths(target: PatchNetwork, condition: Tensor, generator: torch.Genera
     assert isinstance(target.head, ResidualHead)
     shape = (len(condition), SAMPLING.steps + 1, WIDTH)
     noise = torch.randn(shape, generator=generator, device=condition.device, dtype=torch.float64)
-    paths = walk(target.head.lean()(condition, SAMPLING.schedule), noise[:, :-1], SAMPLING, None)
+    paths = denoise(target.head.lean()(condition, SAMPLING.schedule), noise[:, :-1], SAMPLING, None)
     states = torch.cat([paths.states, paths.last.draw(noise[:, -1], noise[:, -1, 0])[:, None]], 1)
     return states, paths.whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
 
@@ -180,7 +180,7 @@ def loss(
         with torch.no_grad():
             theirs = conditions(teacher, token, labels, generator)[1]
         states, log_density = drawn_paths(teacher, theirs, generator)
-        ratio = bridge(distribution, SAMPLING).log_density(states) - log_density
+        ratio = make_bridge(distribution, SAMPLING).log_density(states) - log_density
         return 1 - ratio.clamp(max=0).exp().mean().float()
     return diffusion_loss(*estimated(model, token, labels, generator, teacher))
 

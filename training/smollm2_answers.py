@@ -24,13 +24,13 @@ from transformers.cache_utils import Cache
 
 from engines.methods.ar import Config
 from engines.models.catalog import load_model
-from engines.models.download import folder_of
+from engines.models.download import download_dir
 from engines.models.eagle import EagleSize
-from engines.models.fast_decoder import HalfLinear, Lean, Linear, packs
-from engines.models.sessions.causal import SlotLayer, Slots
+from engines.models.fast_decoder import FastDecoder, HalfLinear, Linear, packs
+from engines.models.sessions.causal import CacheSlots, SlotLayer
 from engines.paths import cache_dir
 from engines.protocol import Task
-from traces.files import whole
+from traces.files import atomic_path
 
 MODEL: Final = "smollm2"
 FOLDER: Final = cache_dir() / f"{MODEL}-answers"
@@ -104,7 +104,7 @@ class Writer:
         `taps` are the layers behind which hidden states are kept.
         """
         head, linear = network.lm_head.weight, HalfLinear if packs(HalfLinear) else Linear
-        self._model, self._head, self._ends = Lean(network.model, linear), linear(head), torch.tensor(ends)
+        self._model, self._head, self._ends = FastDecoder(network.model, linear), linear(head), torch.tensor(ends)
         self._layers, self._taps = network.config.num_hidden_layers, taps
 
     @torch.inference_mode()
@@ -126,7 +126,7 @@ class Writer:
         """
         count, width = len(asked), max(map(len, asked))
         room, before = width + longest, torch.tensor([width - len(ids) for ids in asked])
-        slots = Slots(count, room)
+        slots = CacheSlots(count, room)
         layers = [SlotLayer(slots) for _ in range(self._layers)]
         cache, texts, states = Cache(layers=layers), torch.zeros(count, room, dtype=torch.long), list[Tensor]()
         for row, ids in enumerate(asked):
@@ -158,7 +158,9 @@ class Writer:
             ended = torch.isin(token, self._ends) & (stops[live] == room)
             stops[live] = torch.where(ended, end, stops[live])
 
-    def _pass(self, texts: Tensor, before: Tensor, cache: Cache, slots: Slots) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _pass(
+        self, texts: Tensor, before: Tensor, cache: Cache, slots: CacheSlots
+    ) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Hidden states of the slots that a pass writes, the last [B, T, W] and those of the taps."""
         place = torch.arange(slots.end)
         fed = place[slots.contiguous]
@@ -175,7 +177,7 @@ def store(file: Path, made: Sequence[tuple[Tensor, Tensor]], prompts: Sequence[i
     lengths = torch.tensor([len(text) for text, _ in made])
     shard = {"ids": ids.int(), "states": states, "lengths": lengths, "prompts": torch.tensor(prompts), "drawn": drawn}
     file.parent.mkdir(parents=True, exist_ok=True)
-    with whole(file) as part:
+    with atomic_path(file) as part:
         save_file(shard, part)
     print(f"{file.name}: {len(ids) - sum(prompts)} tokens of answers, {len(ids)} in all", flush=True)
 
@@ -183,7 +185,7 @@ def store(file: Path, made: Sequence[tuple[Tensor, Tensor]], prompts: Sequence[i
 def write_shards(held: bool, count: int) -> None:
     """Write those of the first shards that are missing."""
     model: Any = load_model(MODEL, "cpu")
-    network = AutoModelForCausalLM.from_pretrained(folder_of(MODEL), dtype=torch.float32).eval()
+    network = AutoModelForCausalLM.from_pretrained(download_dir(MODEL), dtype=torch.float32).eval()
     writer = Writer(network, model.ends, EagleSize().taps)
     texts, waiting = prompts(held), list[list[Task]]()
     for number in range(count):
@@ -198,7 +200,7 @@ def write_shards(held: bool, count: int) -> None:
         if file.exists():
             continue
         drawn = torch.rand(ROWS, generator=generator) < 0.5
-        asked = [task.prompt for task in tasks]
+        asked = [task.prompt_ids for task in tasks]
         made = writer.write(asked, drawn, LONGEST, _FEWEST, generator)
         store(file, made, [len(prompt) for prompt in asked], drawn)
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from engines.models.download import folder_of
+from engines.models.download import download_dir
 from engines.models.eagle import Eagle, EagleSize
 from training.smollm2_answers import FOLDER, MODEL
 from training.trainer import Preset, Run, device, export, muon, parse
@@ -227,7 +227,7 @@ def train(run: Run, network: Eagle, embedding: Tensor, held: Answers, seed: int)
 def main() -> None:
     """Train, measure and export."""
     options, preset = parse(__doc__ or "", PRESETS)
-    target: Any = AutoModelForCausalLM.from_pretrained(folder_of(MODEL), dtype=torch.float32).eval()
+    target: Any = AutoModelForCausalLM.from_pretrained(download_dir(MODEL), dtype=torch.float32).eval()
     network = Eagle(target.config, EagleSize())
     inherit(network, target)
     network.ids.copy_(Answers.of("train").frequent(len(network.ids), target.config.vocab_size))

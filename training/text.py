@@ -24,7 +24,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
-from benchmarks._problems import PATH, held_out, solved
+from benchmarks._problems import PATH, held_out, is_correct
 from engines.models.bundled.language import END, MASK, PAD
 from engines.paths import cache_dir
 from training.block_diffusion import BLOCK, Noise, Recipe, answers, export, network, token_id, train
@@ -145,7 +145,7 @@ def make() -> None:
     counts = [[len(tokenizer.encode(text).ids) for text in (prompt_of(one), one.solution)] for one in others]
     kept = [problem for problem, count in zip(others, counts, strict=True) if fits(*count)][:HELD_OUT]
     for problem in kept:
-        if not solved(problem.solution, problem.answer):
+        if not is_correct(problem.solution, problem.answer):
             raise ValueError(f"the solution of {problem} does not end in its answer")
     PATH.write_text(json.dumps([asdict(problem) for problem in kept], indent=0) + "\n", encoding="utf-8")
     rows, lengths = encode(training, tokenizer)
@@ -185,7 +185,7 @@ def measure(model: Qwen3ForCausalLM, kind: Recipe, tokenizer: Tokenizer) -> dict
     for size in (1, 4, 8, 16, 32):
         settings = {"block": str(size), "rule": "greedy", "length": 64}
         texts = answers(model, kind, tokenizer, [problem.question for problem in problems], settings)
-        right = [solved(text, problem.answer) for text, problem in zip(texts, problems, strict=True)]
+        right = [is_correct(text, problem.answer) for text, problem in zip(texts, problems, strict=True)]
         shares[f"solved_percent_block_{size}"] = round(100 * sum(right) / len(right), 1)
     return {"problems": len(problems), **shares}
 

@@ -19,7 +19,7 @@ from engines.models.bundled.image import load_weights
 from engines.models.bundled.manifest import MANIFEST, READS
 from engines.models.checkpoint_files import sha256
 from engines.paths import cache_dir
-from traces.files import ROOT, whole
+from traces.files import ROOT, atomic_path
 
 MODELS: Final = ROOT / "assets" / "models"
 SCENES_LICENCE: Final = (
@@ -146,7 +146,7 @@ class Run:
             "seconds": self.seconds,
             "log": self.log,
         }
-        with whole(self.path) as part:
+        with atomic_path(self.path) as part:
             torch.save(state, part)
 
     def _scale(self) -> float:

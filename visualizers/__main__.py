@@ -17,9 +17,9 @@ from typing import Any, Final, NoReturn, get_args
 import plotly.graph_objects as go
 
 from analysis.groups import SPEEDS
-from cli.streams import STANDARD, bytes_of, output_file, piped, read_named
+from cli.streams import STANDARD, bytes_of, exit_code_for_pipe, output_file, read_named
 from traces.errors import TraceError
-from traces.files import write_whole
+from traces.files import write_atomic
 from traces.hardware import DEVICES, ENGINES, HardwareError, Machine, read_machine
 from traces.hardware import SIZES as NETWORKS
 from traces.labels import labels
@@ -35,10 +35,10 @@ from visualizers import (
     supported,
     themed,
 )
-from visualizers.animation import ENDINGS, Look, MovingError, write_clip, write_moving
+from visualizers.animation import ENDINGS, AnimationOptions, MovingError, write_clip, write_moving
 from visualizers.animation.look import Clock
 from visualizers.export import FORMATS, BrowserMissing, write_image
-from visualizers.export_zip import PRESETS, BundleError, Options, write_zip
+from visualizers.export_zip import PRESETS, BundleError, ZipOptions, write_zip
 from visualizers.figure import FigureText
 from visualizers.figure_page import page_of, section
 from visualizers.player_page import standalone
@@ -47,7 +47,17 @@ ZIP: Final = "zip"
 KINDS: Final = ("html", *FORMATS, *ENDINGS, ZIP)
 BROKEN_TRACE, WRONG_USAGE, NO_BROWSER = 1, 2, 3
 MACHINE: Final = ("device", "engine", "target", "draft", "batch")
-MOVING: Final = (*MACHINE, "clock", "every", "slow", "hold", "fps", "width", "name", "clip")
+MOVING: Final = (
+    *MACHINE,
+    "clock",
+    "passes_per_frame",
+    "slowdown",
+    "last_frame_seconds",
+    "fps",
+    "width",
+    "name",
+    "clip",
+)
 """Options of moving pictures alone."""
 RESULTS: Final[Mapping[str, Mapping[str, FigureText]]] = {"sweep": SWEEP_FIGURES, "timings": TIMING_FIGURES}
 """Option that names results -> figures of them."""
@@ -125,8 +135,8 @@ def _kind(options: argparse.Namespace) -> str:
     for where, names, kinds in (("moving pictures", MOVING, ENDINGS), ("a .zip file", ("preset", "no_traces"), (ZIP,))):
         if kind not in kinds and (given := _given(options, names)):
             name, value = next(iter(given.items()))
-            option = f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}"
-            raise _UsageError(f"{option}: belongs to {where}; leave it out or choose .{', .'.join(kinds)}")
+            shown = _option(name) if value is True else f"{_option(name)} {value}"
+            raise _UsageError(f"{shown}: belongs to {where}; leave it out or choose .{', .'.join(kinds)}")
     if kind in ENDINGS and (given := _given(options, ("figure", "step"))):
         name = min(given)
         raise _UsageError(f"--{name}: .{kind} shows whole runs in motion; leave --{name} out")
@@ -138,6 +148,11 @@ def _given(options: argparse.Namespace, names: Sequence[str]) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
+def _option(name: str) -> str:
+    """Return the option of the command line that sets an attribute."""
+    return f"--{name.replace('_', '-')}"
+
+
 def _draw_traces(options: argparse.Namespace, kind: str) -> None:
     name = options.figure[0] if options.figure else None
     for source, figures in RESULTS.items():
@@ -147,18 +162,18 @@ def _draw_traces(options: argparse.Namespace, kind: str) -> None:
     if kind in ENDINGS:
         _write_moving(options, traces)
     elif kind == ZIP:
-        pack = Options(width=options.preset or "screen", theme=options.theme, traces=not options.no_traces)
+        pack = ZipOptions(width=options.preset or "screen", theme=options.theme, traces=not options.no_traces)
         write_zip(traces, path, figures=options.figure, step=options.step, options=pack)
     elif name is not None:
         figure = FIGURES[name]
-        if options.step is not None and not figure.stepped:
+        if options.step is not None and not figure.takes_step:
             raise _UsageError(f"--step {options.step}: figure {name} shows the whole run; leave --step out")
         drawn = figure.draw(traces, step=options.step)
         _save(figure, drawn, options, kind, width=figure.width(traces))
     elif kind == "html":
         every = section(supported(traces), traces, step=options.step)
         page = standalone(traces, f"Draftscope: {'; '.join(labels(traces))}", after=every)
-        write_whole(path, page.encode())
+        write_atomic(path, page.encode())
     else:
         names = ", ".join(figure.name for figure in supported(traces)) or "none; --list says what they need"
         raise _UsageError(f".{kind} holds one figure: choose it with --figure; these traces support {names}")
@@ -167,16 +182,18 @@ def _draw_traces(options: argparse.Namespace, kind: str) -> None:
 def _write_moving(options: argparse.Namespace, traces: Sequence[Trace]) -> None:
     given = _given(options, MOVING)
     clock = given.get("clock", "passes")
-    for name, others in (("every", ("passes",)), ("slow", ("milliseconds", "computed"))):
+    for name, others in (("passes_per_frame", ("passes",)), ("slowdown", ("milliseconds", "computed"))):
         if name in given and clock not in others:
-            raise _UsageError(f"--{name} {given[name]:g}: belongs to --clock {others[0]}; leave it out or choose that")
+            raise _UsageError(
+                f"{_option(name)} {given[name]:g}: belongs to --clock {others[0]}; leave it out or choose that"
+            )
     given |= _machine(given)
     names, clip = tuple(given.pop("name", ())), given.pop("clip", False)
-    if clip and (idle := given.keys() & {"clock", "every", "slow", "hold"}):
-        raise _UsageError(f"--{min(idle)}: a clip alone has none; leave it or --clip out")
+    if clip and (idle := given.keys() & {"clock", "passes_per_frame", "slowdown", "last_frame_seconds"}):
+        raise _UsageError(f"{_option(min(idle))}: does not apply to a clip alone; leave it or --clip out")
     if clip and len(traces) != 1:
         raise _UsageError(f"--clip: {len(traces)} traces; give the one whose clip it is")
-    look, path = Look(theme=options.theme, names=names, **given), Path(options.output)
+    look, path = AnimationOptions(theme=options.theme, names=names, **given), Path(options.output)
     if clip:
         write_clip(traces[0], path, look, report=_report)
     else:
@@ -228,7 +245,7 @@ def _draw_results(options: argparse.Namespace, kind: str) -> None:
 
 def _save(figure: FigureText, drawn: go.Figure, options: argparse.Namespace, kind: str, **size: int) -> None:
     if kind == "html":
-        write_whole(options.output, page_of([(figure, drawn)]).encode())
+        write_atomic(options.output, page_of([(figure, drawn)]).encode())
     else:
         write_image(themed(drawn, options.theme), options.output, **size)
 
@@ -252,8 +269,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--preset", choices=PRESETS, metavar="NAME", help=f"how wide figures in a .zip are: {', '.join(PRESETS)}")
     add("--no-traces", action="store_true", default=None, help="leave the traces out of a .zip")
     add("--list", action="store_true", help="list the figures and leave")
-    # No defaults here, so that it is known which were given; those of `Look` apply.
-    usual = Look()
+    # No defaults here, so that it is known which were given; those of `AnimationOptions` apply.
+    usual = AnimationOptions()
     add = parser.add_argument_group("moving pictures: .gif, .mp4 and .webp").add_argument
     add("--clock", choices=get_args(Clock), help="whether a frame is a forward pass of every run (default) or a time")
     add("--device", metavar="NAME", help=f"of the computed clock, one of {', '.join(DEVICES)}")
@@ -261,9 +278,27 @@ def _parser() -> argparse.ArgumentParser:
     add("--draft", metavar="SIZE", help="of the computed clock, the drafter, likewise")
     add("--engine", metavar="NAME", help=f"of the computed clock, one of {', '.join(ENGINES)}; CUDA graphs if left out")
     add("--batch", type=int, metavar="N", help="of the computed clock, sequences decoded together")
-    add("--every", type=int, metavar="N", help=f"passes from one frame to the next, {usual.every} if left out")
-    add("--slow", type=float, metavar="N", help=f"times slower than measured, {usual.slow:g} if left out")
-    add("--hold", type=float, metavar="SECONDS", help=f"of the last frame, {usual.hold:g} if left out")
+    add(
+        "--passes-per-frame",
+        "--every",
+        type=int,
+        metavar="N",
+        help=f"passes from one frame to the next, {usual.passes_per_frame} if left out",
+    )
+    add(
+        "--slowdown",
+        "--slow",
+        type=float,
+        metavar="N",
+        help=f"times slower than measured, {usual.slowdown:g} if left out",
+    )
+    add(
+        "--last-frame-seconds",
+        "--hold",
+        type=float,
+        metavar="SECONDS",
+        help=f"of the last frame, {usual.last_frame_seconds:g} if left out",
+    )
     add("--fps", type=float, metavar="N", help=f"frames a second, {usual.fps:g} if left out")
     add("--width", type=int, metavar="PIXELS", help=f"of a frame, {usual.width} if left out")
     add("--name", action="append", metavar="TEXT", help="title of a run; once for each, in their order")
@@ -272,4 +307,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -13,7 +13,7 @@ from choreographer.browsers.chromium import Chromium
 from choreographer.errors import BrowserClosedError, BrowserDepsError, BrowserFailedError
 from kaleido.errors import ChromeNotFoundError
 
-from traces.files import write_whole
+from traces.files import write_atomic
 from visualizers.figure import WIDTH
 
 FORMATS: Final = ("pdf", "svg", "png")
@@ -34,7 +34,7 @@ class BrowserMissing(RuntimeError):
     """There is no browser that could print the figure."""
 
 
-class Print(NamedTuple):
+class ImageJob(NamedTuple):
     """A figure to print."""
 
     figure: go.Figure
@@ -54,11 +54,11 @@ def write_image(figure: go.Figure, path: Path, *, width: int = WIDTH) -> None:
         OSError: The file cannot be written.
     """
     kind = path.suffix.removeprefix(".").lower()
-    (data,) = printed([Print(figure, kind, width, PNG_SCALE if kind == "png" else 1)])
-    write_whole(path, data)
+    (data,) = render_images([ImageJob(figure, kind, width, PNG_SCALE if kind == "png" else 1)])
+    write_atomic(path, data)
 
 
-def printed(wanted: Sequence[Print], report: Callable[[int], None] = lambda done: None) -> list[bytes]:
+def render_images(wanted: Sequence[ImageJob], report: Callable[[int], None] = lambda done: None) -> list[bytes]:
     """Print figures, all by one browser: it takes longer to start than to print; `report` hears how many are done.
 
     Raises:
@@ -76,7 +76,7 @@ def printed(wanted: Sequence[Print], report: Callable[[int], None] = lambda done
         raise BrowserMissing(f"{kinds} files are printed by a browser and it did not start: {_REMEDY}") from None
 
 
-async def _printed(wanted: Sequence[Print], report: Callable[[int], None]) -> list[bytes]:
+async def _printed(wanted: Sequence[ImageJob], report: Callable[[int], None]) -> list[bytes]:
     files = []
     async with AsyncExitStack() as stack:
         async with asyncio.timeout(_START_SECONDS):

@@ -67,15 +67,15 @@ class FigureText:
 class Figure(FigureText):
     """A figure of traces: what it needs. It is drawn from those that can be, after a step if it shows one moment."""
 
-    needs: Callable[[Trace], bool]
+    accepts: Callable[[Trace], bool]
     """Whether a trace can be drawn; the others are left out."""
-    needed: str
+    requirement: str
     """The same in words."""
-    at_most: Literal["panels", "groups", "one group", "runs"] | None = None
+    limit: Literal["panels", "groups", "one group", "runs"] | None = None
     """What there may not be too many of, see `MOST`."""
     refuses: Callable[[Traces], str | None] = lambda _: None
     """A further reason why the traces cannot be drawn."""
-    stepped: bool = False
+    takes_step: bool = False
     """Whether the figure shows one moment of the run, so that `step` matters."""
     whole: bool = False
     """Whether it shows the whole run if no step is given, instead of a step that it chooses."""
@@ -91,13 +91,13 @@ class Figure(FigureText):
         """Return None, or the reason why these traces cannot be drawn."""
         if not traces:
             return "no trace given"
-        drawn = [trace for trace in traces if self.needs(trace)]
+        drawn = [trace for trace in traces if self.accepts(trace)]
         if not drawn:
             these = "this trace does" if len(traces) == 1 else f"these {len(traces)} traces do"
-            return f"needs {self.needed}, which {these} not have"
-        if self.at_most:
-            most, things = MOST[self.at_most]
-            count = len(grouped(drawn) if "group" in self.at_most else drawn)
+            return f"needs {self.requirement}, which {these} not have"
+        if self.limit:
+            most, things = MOST[self.limit]
+            count = len(group_runs(drawn) if "group" in self.limit else drawn)
             if count > most:
                 return f"draws up to {most} {things}, {count} given"
         return self.refuses(drawn)
@@ -111,11 +111,11 @@ class Figure(FigureText):
         if reason := self.supports(traces):
             raise FigureError(f"figure {self.name}: {reason}")
         last = max(len(trace.steps) for trace in traces)
-        if step is not None and self.stepped and not 0 <= step <= last:
+        if step is not None and self.takes_step and not 0 <= step <= last:
             raise FigureError(f"step {step}: choose a step from 0 to {last}")
         try:
-            drawn = [trace for trace in traces if self.needs(trace)]
-            figure = self.drawing(drawn, step) if self.stepped else self.drawing(drawn)
+            drawn = [trace for trace in traces if self.accepts(trace)]
+            figure = self.drawing(drawn, step) if self.takes_step else self.drawing(drawn)
         except PictureError as error:
             raise FigureError(f"figure {self.name}: {error}") from None
         heading = figure.layout.title.text or self.title
@@ -157,7 +157,7 @@ class FileFigure(DataFigure):
 def subtitle(traces: Traces) -> str:
     """Say which runs a figure shows, ready for plotly."""
     if len(traces) == 1:
-        return plain(naming.title(traces[0]))
+        return plain(naming.run_title(traces[0]))
     models = ", ".join(dict.fromkeys(trace.model.title or trace.model.id for trace in traces))
     return plain(f"{len(traces)} runs of {models}")
 
@@ -167,7 +167,7 @@ def labels(traces: Traces) -> tuple[str, ...]:
     return tuple(map(plain, naming.labels(traces)))
 
 
-def grouped(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...]]:
+def group_runs(traces: Traces, *, apart: str = "") -> Mapping[str, tuple[Trace, ...]]:
     """Group runs that differ in nothing but seed, prompt and the setting `apart`, by label in order of appearance."""
     groups: dict[tuple[object, ...], list[Trace]] = {}
     for trace in traces:
@@ -185,7 +185,7 @@ def with_count(name: str, runs: Traces) -> str:
     return name if len(runs) == 1 else f"{name}, {len(runs)} runs"
 
 
-def pass_to_show(sizes: Mapping[int, int], step: int | None) -> int | None:
+def select_pass(sizes: Mapping[int, int], step: int | None) -> int | None:
     """Return the pass to show of those that have a size: the last up to `step`, else the first of the largest."""
     if step is None:
         return max(sizes, key=lambda number: sizes[number], default=None)

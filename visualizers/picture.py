@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from PIL import Image
 
-from traces.replay import State, state_after
+from traces.replay import CanvasState, state_after
 from traces.schema import Canvas, Tiles, Trace
 
 TEXT_COLUMNS: Final = 32
@@ -47,7 +47,7 @@ def cells(canvas: Canvas) -> list[tuple[int, int]]:
     return [(cell // columns % rows, cell // (rows * columns) * columns + cell % columns) for cell in order]
 
 
-def compose(tiles: Tiles, canvas: Canvas, state: State, *, opaque: bool = False) -> Image.Image:
+def render_canvas(tiles: Tiles, canvas: Canvas, state: CanvasState, *, opaque: bool = False) -> Image.Image:
     """Lay the tiles of the tokens a state holds; drafts are see-through unless `opaque`, open positions grey."""
     rows, columns = grid(canvas)
     atlas = picture_of(tiles.png)
@@ -66,7 +66,7 @@ def compose(tiles: Tiles, canvas: Canvas, state: State, *, opaque: bool = False)
     return picture
 
 
-def recorded_picture(trace: Trace, state: State) -> str | None:
+def recorded_picture(trace: Trace, state: CanvasState) -> str | None:
     """Return the last picture that was recorded up to a state, the whole run's at its end, as a data: URL."""
     if state.step == len(trace.steps) and trace.output.image:
         return trace.output.image
@@ -78,7 +78,7 @@ def final_picture(trace: Trace) -> str | None:
     if trace.canvas.kind != "image" or not trace.summary.complete:
         return None
     if trace.legend.tiles is not None:
-        return data_url(compose(trace.legend.tiles, trace.canvas, state_after(trace, len(trace.steps))))
+        return data_url(render_canvas(trace.legend.tiles, trace.canvas, state_after(trace, len(trace.steps))))
     return trace.output.image
 
 

@@ -90,11 +90,11 @@ def axes(figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Any = No
     return figure.update_layout(height=height, **{"showlegend": True, **layout})
 
 
-def guide(figure: go.Figure, y: float, **place: Any) -> None:
+def add_level_line(figure: go.Figure, y: float, **place: Any) -> None:
     """Draw a level line, such as that of ordinary decoding."""
     figure.add_hline(y=y, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, **place)
 
 
-def thinned(items: Sequence[object], most: int) -> slice:
+def thin_ticks(items: Sequence[object], most: int) -> slice:
     """Return the slice that leaves at most `most` evenly spread items."""
     return slice(None, None, max(1, -(-len(items) // most)))

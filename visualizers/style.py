@@ -87,7 +87,7 @@ DIVERGING: Final = [(0.0, BLUE), (0.5, PALE), (1.0, ORANGE)]
 """The colour scale of differences: too rare is dark blue, too likely light orange, and nothing is white."""
 
 
-def levels(colors: Sequence[str]) -> list[tuple[float, str]]:
+def discrete_colorscale(colors: Sequence[str]) -> list[tuple[float, str]]:
     """Return a scale of flat steps, the i-th colour for values between i - 1/2 and i + 1/2."""
     count = len(colors)
     return [(edge / count, color) for i, color in enumerate(colors) for edge in (i, i + 1)]

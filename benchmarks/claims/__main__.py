@@ -14,7 +14,7 @@ from typing import Any, Final
 from benchmarks._report_format import Options, finish
 from benchmarks.claims import papers
 from benchmarks.claims.claim import Conclusion, Effect, against
-from cli.streams import piped
+from cli.streams import exit_code_for_pipe
 
 SEEDS: Final = 64
 _FILE: Final = Path(__file__).with_name("conclusions.toml")
@@ -50,4 +50,4 @@ def conclusions(paper: str, seeds: int) -> list[Conclusion]:
 
 
 if __name__ == "__main__":
-    sys.exit(piped(main))
+    sys.exit(exit_code_for_pipe(main))

@@ -12,7 +12,7 @@ from analysis.seeds import Estimate, estimate
 from benchmarks._problems import exam
 from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from traces.schema import Trace
 
 RESULTS: Final = Path(__file__).parents[1] / "results"
@@ -86,7 +86,7 @@ def runs(method: str, model_id: str, prompts: Iterable[str | None], **settings: 
     """Prompts decoded by a bundled model, each with another seed; None is the model's example."""
     model = load_model(model_id)
     asked = enumerate(prompts)
-    return run_batch([Request(method, model, prompt, seed=seed, settings=settings).job() for seed, prompt in asked])
+    return run_batch([RunRequest(method, model, prompt, seed=seed, settings=settings).job() for seed, prompt in asked])
 
 
 def texts(method: str, count: int, model_id: str = "text-target", **settings: object) -> list[Trace]:

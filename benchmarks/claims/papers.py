@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import correlation, fmean
 from typing import Final
 
-from analysis.block_stats import decisions, decode_order, local_ar_ness
+from analysis.block_stats import decode_order, local_ar_ness, router_decisions
 from analysis.prediction import contributions
 from analysis.seeds import Estimate
 from benchmarks._timing import prompts
@@ -125,7 +125,7 @@ def _closeness(count: int) -> Effect:
 
 def _estimators(runs: Sequence[Trace]) -> list[Effect]:
     """Differences of mean absolute errors of the accepted prefix, problem by problem."""
-    made = [[each for each in decisions(trace.steps) if each.accepted is not None] for trace in runs]
+    made = [[each for each in router_decisions(trace.steps) if each.accepted is not None] for trace in runs]
 
     def errors(name: str) -> list[float]:
         return [fmean(abs(each.estimates[name] - (each.accepted or 0)) for each in some) for some in made if some]

@@ -1,4 +1,4 @@
-"""A field for the folder of a checkpoint: where whoever sees the page started the program, and nowhere else."""
+"""Field to add a checkpoint by its folder. Only for users on the machine that runs the server."""
 
 import ipaddress
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from demo.components.widgets import notice
 from demo.server.limits import ON_SPACE
 from engines.methods import METHODS
 from engines.methods.method import Method
-from engines.models.catalog import MODELS, add_folder
+from engines.models.catalog import MODELS, register_folder
 from engines.models.errors import ModelError
 from engines.models.model_info import ModelInfo
 
@@ -31,15 +31,15 @@ def _loopback(name: str) -> bool:
         return False
 
 
-def from_here(request: gr.Request) -> bool:
-    """Whether somebody on this machine asks, and nobody through a proxy that the environment does not tell of."""
+def is_local_request(request: gr.Request) -> bool:
+    """Return whether a request comes from this machine, and not through an undeclared proxy."""
     headers, client = request.headers, request.client
     through = any(name in headers for name in ("x-forwarded-for", "forwarded", "x-real-ip"))
     return not through and client is not None and _loopback(str(client.host))
 
 
 class FolderPanel:
-    """The field, and what becomes of it."""
+    """Field for a folder, and the result of adding it."""
 
     def __init__(self, problem: gr.HTML) -> None:
         """Lay it out."""
@@ -65,12 +65,12 @@ class FolderPanel:
 
     def open(self, values: Mapping[Any, Any], request: gr.Request) -> Update:
         """Offer a folder; its weights are read when it is run."""
-        if not from_here(request):
-            why = "Only who sits before this machine may name a folder; whoever runs the server has DRAFTSCOPE_MODELS."
+        if not is_local_request(request):
+            why = "Folders can only be added from the machine that runs the server. Operators: set DRAFTSCOPE_MODELS."
             return {self.problem: notice("error", why, "This folder cannot be offered.")}
         method = METHODS[values[self.method]]
         try:
-            info = MODELS[add_folder(str(values[self.folder] or ""))]
+            info = MODELS[register_folder(str(values[self.folder] or ""))]
         except (ValueError, ModelError) as error:
             return {self.problem: notice("error", str(error), "This folder cannot be offered.")}
         fits = method.family in info.families

@@ -1,4 +1,4 @@
-"""Bias of published variants: every way of judging drafts, live, on a distribution that is known."""
+"""Bias of published variants: every verification rule, sampled live on a known distribution."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,14 +12,22 @@ from demo.components.context import Site, Update
 from demo.components.figure import Panel
 from demo.components.run_buttons import StartStop
 from demo.components.widgets import data_table, formulas, notice, notice_box, table
-from demo.server.limits import Deadline, current
-from engines.continuous.toy_mixture_2d import MODES, Plane, counted, distribution, edges, sample, total_variation
-from engines.sampling.random_source import SeededChance
+from demo.server.limits import Deadline, server_limits
+from engines.continuous.toy_mixture_2d import (
+    MODES,
+    ToyMixtureConfig,
+    count_cells,
+    distribution,
+    edges,
+    sample,
+    total_variation,
+)
+from engines.sampling.random_source import SeededRandom
 from engines.settings import settings
 from visualizers.figures.bias import Bias, Density, bias_figure
 
 TOKENS: Final = 40_000
-"""Of every mode."""
+"""Tokens sampled for each mode."""
 _AT_ONCE: Final = 8_000
 _TEXT: Final = Path(__file__).with_name("bias.md")
 _HEADS: Final = ("Mode", "Drafts kept", "TV to target", "TV to draft", "Tries per rejection", "Out of tries")
@@ -32,7 +40,7 @@ class BiasPanel:
         self.site = site
         formulas(_TEXT.read_text(encoding="utf-8"))
         with gr.Row():
-            self.controls = controls.build(settings(Plane))
+            self.controls = controls.build(settings(ToyMixtureConfig))
         with gr.Row():
             self.buttons = StartStop(site, "run-bias", "stop-bias", "Draw tokens")
         self.progress = notice_box(elem_id="bias-progress")
@@ -43,11 +51,11 @@ class BiasPanel:
 
     def draw(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Draw tokens of every mode, then show them."""
-        plane = controls.read_config(Plane, self.controls.values(values))
+        plane = controls.read_config(ToyMixtureConfig, self.controls.values(values))
         yield {self.progress: notice("info", "The distributions of target and draft are integrated.", "One moment.")}
-        stopped = Deadline(current().run_seconds, self.site.visitor(request).stopped)
+        stopped = Deadline(server_limits().run_seconds, self.site.visitor(request).stopped)
         total = len(MODES) * TOKENS
-        for drawn in conduct(plane, stopped):
+        for drawn in sample_modes(plane, stopped):
             if isinstance(drawn, int):
                 progress = notice("info", f"{drawn:,} of {total:,} tokens are drawn.", "Drawing.", drawn / total)
                 yield {self.progress: progress}
@@ -59,21 +67,28 @@ class BiasPanel:
         yield {self.progress: notice("info", "What is shown below, if anything, is from before.", stopped.reason)}
 
 
-def conduct(plane: Plane, stopped: Callable[[], bool] = lambda: False) -> Iterator[int | tuple[Bias, dict[str, Any]]]:
-    """Draw tokens under every mode; yields how many are drawn now and then, and at last a figure's data and a table.
+def sample_modes(
+    plane: ToyMixtureConfig, stopped: Callable[[], bool] = lambda: False
+) -> Iterator[int | tuple[Bias, dict[str, Any]]]:
+    """Sample tokens under every mode.
 
-    It ends early, before the next 8,000 tokens, once `stopped` says so.
+    Args:
+        plane: Distributions of target and draft.
+        stopped: Checked every 8,000 tokens; returns True to stop early.
+
+    Yields:
+        The number of tokens sampled so far; finally the data of the figure and a table.
     """
     target, draft = (distribution(head, plane.sampling) for head in (plane.target, plane.draft))
     cells, lines = {"draft": draft}, list[tuple[Any, ...]]()
-    chance, off = SeededChance(0), "" if plane.align else "not "
+    chance, off = SeededRandom(0), "" if plane.align else "not "
     for k, mode in enumerate(MODES):
         counts, sums = torch.zeros_like(target), torch.zeros(3, dtype=torch.float64)
         for first in range(0, TOKENS, _AT_ONCE):
             if stopped():
                 return
             drawn = sample(mode, plane, torch.arange(first, first + _AT_ONCE), chance)
-            counts = counts + counted(drawn.token)
+            counts = counts + count_cells(drawn.token)
             sums += torch.stack([part.sum().double() for part in (drawn.kept, drawn.tries, drawn.capped)])
             yield k * TOKENS + first + _AT_ONCE
         cells[mode] = counts / TOKENS

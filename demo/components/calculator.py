@@ -1,4 +1,4 @@
-"""What drafts would gain on other hardware: a form, one large answer, and the curves behind it. All computed."""
+"""Speed-up calculator for other hardware: a form, one large answer and its curves. All values are computed."""
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
@@ -7,11 +7,11 @@ from typing import Any, Final
 import gradio as gr
 
 from analysis.shipped_results import drafted
-from analysis.speedup_model import MOST_DRAFTS, Plan
+from analysis.speedup_model import MOST_DRAFTS, SpeedupModel
 from demo.components.context import AT_ONCE, LATEST, Site, Update
 from demo.components.figure import Panel
 from demo.components.widgets import chosen_index, component, data_table, notice, notice_box, table
-from demo.jobs.links import fragment_of_plan
+from demo.jobs.links import calculator_link
 from draftscope.recommendations import reported_near
 from engines.settings import ConfigError
 from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
@@ -27,7 +27,7 @@ _BOUNDS: Final = {
     "compute": "arithmetic, so every draft costs its share",
 }
 _DRAFTER: Final = SIZES["Llama 3.2 1B"]
-_FIRST: Final = Plan(
+_FIRST: Final = SpeedupModel(
     device=DEVICES["H100"],
     engine=ENGINES["CUDA graphs"],
     target=SIZES["Llama 3.1 8B"],
@@ -35,7 +35,7 @@ _FIRST: Final = Plan(
     acceptance=0.8,
     drafts=4,
 )
-"""What the form opens with."""
+"""Initial values of the form."""
 
 
 class CalculatorPanel:
@@ -100,7 +100,7 @@ class CalculatorPanel:
         return {**changed, **self.draw({**values, **changed}, request)}
 
     def draw(self, values: Update, request: gr.Request) -> Update:
-        """Answer and draw, or say what cannot be computed and leave the last answer."""
+        """Compute and draw the answer, or show the problem and keep the last answer."""
         given = {name: values[control] for name, control in self.fields.items()}
         try:
             plan = _plan(given)
@@ -108,15 +108,15 @@ class CalculatorPanel:
             return {self.problem: notice("error", str(error), "This cannot be computed.")}
         figure = calculator_figure.draw(Calculation(plan, self.measured.get(values[self.pair]), reported_near(plan)))
         shown = self.panel.show(calculator_figure, figure, values[self.site.look], request)
-        link = "" if plan == _FIRST else fragment_of_plan(given)
+        link = "" if plan == _FIRST else calculator_link(given)
         words = {self.answer: told(plan), self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan)}
         return {**words, self.link: link, **shown}
 
     def opened(self, given: Mapping[str, str]) -> Update:
-        """What the fields hold where an address names some of them.
+        """Return the updates that fill the form from a link.
 
         Raises:
-            ConfigError: for a field that there is not, or a value that it cannot have.
+            ConfigError: If a field is unknown or its value is invalid.
         """
         if unknown := given.keys() - self.fields.keys():
             raise ConfigError(f"plan: there is no field {min(unknown)!r:.60}; use {', '.join(self.fields)}.")
@@ -133,7 +133,7 @@ def _choice(label: str, names: Iterable[str], value: str, **more: Any) -> gr.Dro
     return gr.Dropdown(list(names), value=value, label=label, min_width=200, **more)
 
 
-def _plan(given: Mapping[str, Any]) -> Plan:
+def _plan(given: Mapping[str, Any]) -> SpeedupModel:
     """The plan of what the fields hold.
 
     Raises:
@@ -144,7 +144,7 @@ def _plan(given: Mapping[str, Any]) -> Plan:
         try:
             return float(given[field])
         except (TypeError, ValueError):
-            told = "is empty" if given[field] in (None, "") else f"{given[field]!r:.40} is no number"
+            told = "is empty" if given[field] in (None, "") else f"{given[field]!r:.40} is not a number"
             raise HardwareError(f"{field}: {told}; give a whole number.") from None
 
     def whole(field: str) -> int:
@@ -152,7 +152,7 @@ def _plan(given: Mapping[str, Any]) -> Plan:
         return int(value) if isfinite(value) else -1  # out of every range
 
     draft = str(given["draft"])
-    return Plan(
+    return SpeedupModel(
         device=named("device", DEVICES, str(given["device"])),
         engine=named("engine", ENGINES, str(given["engine"])),
         target=read_size("target", str(given["target"])),
@@ -164,19 +164,19 @@ def _plan(given: Mapping[str, Any]) -> Plan:
     )
 
 
-def rows(plan: Plan) -> dict[str, Any]:
+def rows(plan: SpeedupModel) -> dict[str, Any]:
     """The value of the table: a line for every draft length that fits the device."""
     heads = ("Draft length γ", "Tokens per verification", "Verification, ms", "Drafts, ms", "Times as fast")
     plans = plan.with_each("drafts", DRAFTS)
     numbers = [(one.tokens, 1e3 * one.verification.seconds, 1e3 * one.drafting, one.speed_up) for one in plans]
     lines = [[one.drafts, *map("{:.4g}".format, row)] for one, row in zip(plans, numbers, strict=True)]
-    note = f"Computed, not measured. A pass of ordinary decoding takes {_time(plan.ordinary.seconds)}."
+    note = f"Computed, not measured. A pass of ordinary decoding takes {_time(plan.baseline_pass.seconds)}."
     return table(heads, lines, note) | {"files": table_files("calculator", heads, lines), "link": True}
 
 
-def told(plan: Plan) -> str:
+def told(plan: SpeedupModel) -> str:
     """The answer in words, as Markdown."""
-    best, verification = plan.at_best(), plan.verification
+    best, verification = plan.with_best_draft_length(), plan.verification
     drafts = "Drafts cost nothing" if plan.draft is None else f"Its {plan.drafts} drafts take {_time(plan.drafting)}"
     if best.speed_up <= 1:
         advice = "No draft length is faster than ordinary decoding"
@@ -188,7 +188,7 @@ def told(plan: Plan) -> str:
         f"# {plan.speed_up:.1f}×\n\n"
         "as fast as ordinary decoding, **computed** from data sheets, not measured. "
         f"A verification yields **{plan.tokens:.2f} tokens**, each "
-        f"{_time(plan.ordinary.seconds)} of ordinary decoding, and takes {_time(verification.seconds)}. {drafts}. "
+        f"{_time(plan.baseline_pass.seconds)} of ordinary decoding, and takes {_time(verification.seconds)}. {drafts}. "
         f"A verification spends most of its time on {_BOUNDS[verification.bound]}. {advice}."
     )
 
@@ -261,7 +261,7 @@ small { font-size: 12px; }
 """
 
 
-def curves_of(plan: Plan) -> dict[str, Any]:
+def curves_of(plan: SpeedupModel) -> dict[str, Any]:
     """The value of the curves, in the order of `DEVICES`: names, numbers, and both in words."""
     curves = device_curves(plan)
     most = max((speed for each in curves for speed in each.speeds.values()), default=1.0)

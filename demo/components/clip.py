@@ -11,7 +11,7 @@ import numpy as np
 from PIL import Image
 
 from demo.components.context import QUIET, Update
-from demo.components.widgets import Card, card_wall, notice, values_of
+from demo.components.widgets import Card, card_grid, notice, values_of
 from engines.models.catalog import MODELS, load_model
 from engines.models.checkpoints.images.video_model import ClipModel
 from engines.models.errors import ModelError
@@ -26,7 +26,7 @@ _EDGE: Final = 96
 
 
 class ClipPanel:
-    """Cards and an upload; whichever is used writes the prompt."""
+    """Cards and an upload field; either one writes the prompt."""
 
     def __init__(self, prompt: gr.Textbox, problem: gr.HTML, model_id: str) -> None:
         """Lay it out; it is hidden where the model continues no clips."""
@@ -34,7 +34,7 @@ class ClipPanel:
         continues = MODELS[model_id].clips
         with gr.Column(visible=continues, elem_id="clips") as self.group:
             gr.Markdown("Held-out clips:")
-            self.cards = card_wall(_cards(model_id) if continues else (), elem_id="clip-cards")
+            self.cards = card_grid(_cards(model_id) if continues else (), elem_id="clip-cards")
             self.upload = gr.UploadButton(
                 "Or a clip of your own: GIF or MP4",
                 file_types=list(ENDINGS),
@@ -96,7 +96,7 @@ def _cards(model_id: str) -> Sequence[Card]:
 
 
 def cards_file(model_id: str) -> Path:
-    """Where the cards of a model that ships lie, so that the page need not wait for it: `python -m demo cards`."""
+    """Return the path of the card images of a bundled model, written by `python -m demo cards`."""
     return ASSETS / "clips" / f"{model_id}.json"
 
 
@@ -105,7 +105,7 @@ def drawn(model_id: str) -> Sequence[Card]:
     try:
         model = _loaded(model_id)
     except ModelError:
-        return []  # a run says what is missing
+        return []  # a run reports what is missing
     return [Card(words, prompt, image=moving(model, prompt)) for prompt, words in model.examples(OFFERED)]
 
 

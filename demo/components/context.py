@@ -1,4 +1,4 @@
-"""What the pages share."""
+"""State and event options shared by the pages."""
 
 import json
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ Update = dict[Any, Any]
 """Component -> new value."""
 
 PRIVATE: Final[dict[str, Any]] = {"api_visibility": "private"}
-"""For events that are the page's own business, which is all but two."""
+"""Options of events that are not part of the public API, which are all but two."""
 QUIET: Final[dict[str, Any]] = {"show_progress": "hidden", "show_progress_on": (), **PRIVATE}
 LATEST: Final[dict[str, Any]] = {"trigger_mode": "always_last", **QUIET}
 """For what shows a form as it is now: without it, gradio drops a change made while another is being drawn."""
 AT_ONCE: Final[dict[str, Any]] = {"queue": False, **QUIET}
-"""For what needs no model and may not wait behind one."""
+"""Options of events that need no model and must not wait for one."""
 AT_ONCE_LATEST: Final[dict[str, Any]] = AT_ONCE | LATEST
 
 
@@ -44,7 +44,7 @@ def by_script(update: Update) -> str:
     return f"() => {json.dumps([*update.values()])}"
 
 
-def in_turn(name: str) -> dict[str, Any]:
+def serialized(name: str) -> dict[str, Any]:
     """For events that may not overtake one another, such as drawing what was opened last."""
     return {"concurrency_id": name, **QUIET}
 
@@ -60,9 +60,9 @@ class Site:
 
     visitors: Visitors
     shown: gr.State
-    """The traces the visitor looks at: a `Shown`."""
+    """The traces the visitor looks at: a `CurrentTraces`."""
     look: gr.Textbox
-    """Of the page, `DARK` and `NARROW` where they hold; figures are drawn to match, anew when it changes."""
+    """Layout of the page, `DARK` and `NARROW` if they apply. Figures match it and are redrawn when it changes."""
     turned: gr.HTML | None = None
     """Tells by its event `turned` that `NARROW` begins or ceases to hold; see `demo.components.theme`."""
 
@@ -70,6 +70,6 @@ class Site:
         """The visitor who sent a request."""
         return self.visitors.of(request.session_hash)
 
-    def ask_to_stop(self, request: gr.Request) -> None:
+    def request_stop(self, request: gr.Request) -> None:
         """Let what the visitor has under way end before its next pass."""
         self.visitor(request).stop()

@@ -1,4 +1,4 @@
-"""What if a coin had been another: the run is decoded again with it, live, where its model is at hand."""
+"""Counterfactuals: decode a run again with one uniform draw changed, live, if its model is loaded."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -9,14 +9,14 @@ import gradio as gr
 
 from demo.components.context import AT_ONCE, AT_ONCE_LATEST, LATEST, QUIET, Site, Update, by_script
 from demo.components.queued import queued
-from demo.components.viewer import supposed
+from demo.components.viewer import counterfactual_message
 from demo.components.widgets import notice
-from demo.jobs.links import request_of
-from demo.jobs.live_run import Ended, decoded
+from demo.jobs.links import request_from_trace
+from demo.jobs.live_run import RaceEnded, decoded
 from demo.jobs.recordings import Recording
 from demo.server.limits import COMPUTE
 from demo.server.sessions import trace_file, url
-from engines.sampling.random_source import Turned
+from engines.sampling.random_source import UniformOverride
 from engines.settings import ConfigError
 from traces import read
 from traces.schema import Trace
@@ -26,17 +26,20 @@ _NO_MODEL: Final = "The model is not here, or not with these settings."
 _OTHERWISE: Final = "Decoded here, the run differs before this pass."
 
 
-class WhatIf:
-    """Answers a player whose coin was let go, in the player itself; of what follows another coin can be turned, too."""
+class CounterfactualPanel:
+    """Answers the player after the user has changed a uniform draw. Further draws can be changed in the result."""
 
     def __init__(self, site: Site, viewer: gr.HTML, recordings: Sequence[Recording]) -> None:
-        """The `recordings` are those that the viewer may show beside a visitor's own runs."""
+        """Args: site: Shared state.
+
+        viewer: The player. recordings: Recorded runs that the player may show in addition to the user's own runs.
+        """
         self.site, self.viewer = site, viewer
         self.recorded = list({path.parent for one in recordings for path in one.paths})
         self.asked = gr.State(None)
-        """What the player sent, unread."""
+        """Message of the player, not yet parsed."""
         self.turned = gr.State({})
-        """The coins that were turned already, by the address of the trace that they led to."""
+        """Overrides that led to a trace, by the URL of the trace."""
         self.stop = gr.Button("Stop", elem_id="stop-what-if", variant="stop", scale=1, min_width=110, visible=False)
         asked = viewer.supposed(_sent, None, self.asked, **AT_ONCE_LATEST)
         work = queued(site, viewer, "what-if", self.decode, shows={self.stop: gr.update(visible=True)})
@@ -44,40 +47,44 @@ class WhatIf:
         self.decoding = asked.then(work, reads, changes, **COMPUTE, **LATEST)
         hidden = by_script({self.stop: gr.update(visible=False)})
         self.decoding.then(None, None, [self.stop], js=f"() => ({hidden})()[0]", **QUIET)
-        viewer.supposed(None, cancels=[self.decoding], **QUIET)  # the coin that was let go last counts
-        self.stop.click(site.ask_to_stop, None, None, **AT_ONCE)
+        viewer.supposed(None, cancels=[self.decoding], **QUIET)  # only the last change counts
+        self.stop.click(site.request_stop, None, None, **AT_ONCE)
 
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
-        """Decode the whole run again with one more coin turned; one that is stopped is shown if it came so far.
+        """Decode the whole run again with one more uniform draw changed.
 
-        Raises ConfigError for what no player sends.
+        A run that is stopped is shown as far as it got.
+
+        Raises:
+            ConfigError: If the message cannot come from the player.
         """
         asked, visitor = values[self.asked], self.site.visitor(request)
         trace, turn = read_asked(asked, self.site.visitors.root, self.recorded)
         turned = (*values[self.turned].get(asked["trace"], ()), turn)
-        again, before, why = request_of(trace), trace.steps[: asked["step"]], _NO_MODEL
+        again, before, why = request_from_trace(trace), trace.steps[: asked["step"]], _NO_MODEL
         for message in decoded([replace(again, turned=turned)], visitor.stopped, "what-if") if again else ():
-            if isinstance(message, Ended):
+            if isinstance(message, RaceEnded):
                 (made,) = message.traces
                 same = all(one.token == other.token for one, other in zip(before, made.steps, strict=False))
                 why = (message.ended if len(made.steps) <= len(before) else "") if same else _OTHERWISE
-            yield {}  # which ends it where nobody waits any more
+            yield {}  # ends the work if the client has disconnected
         if why:
             yield {self.viewer: notice("info", _OWN, why)}
         else:
             (path,) = visitor.keep([made], "what if").paths
             kept = {**values[self.turned], url(path): turned}
-            yield {self.viewer: supposed(turn.instead, path), self.turned: kept}
+            yield {self.viewer: counterfactual_message(turn.replacement, path), self.turned: kept}
 
 
 def _sent(event: gr.EventData) -> Any:
     return event._data
 
 
-def read_asked(asked: Any, visitors: Path, recorded: Sequence[Path]) -> tuple[Trace, Turned]:
-    """The run whose trace a player names, and the coin that is to be another.
+def read_asked(asked: Any, visitors: Path, recorded: Sequence[Path]) -> tuple[Trace, UniformOverride]:
+    """Return the run that the player names, and the uniform draw to override.
 
-    Raises ConfigError for what no player sends.
+    Raises:
+        ConfigError: If the message cannot come from the player.
     """
     given: Any = asked if isinstance(asked, dict) else {}
     folder, _, file = str(given.get("trace")).removeprefix("traces/").partition("/")
@@ -87,5 +94,5 @@ def read_asked(asked: Any, visitors: Path, recorded: Sequence[Path]) -> tuple[Tr
         trace = read(path)
         coins = trace.steps[index].coin if 0 <= index < len(trace.steps) else None
         if own := coins[entry] if coins and 0 <= entry < len(coins) else None:
-            return trace, Turned(trace.steps[index].position[entry], own, float(coin))
-    raise ConfigError("what-if: names no coin of a run that is here; move a coin on the stage.")
+            return trace, UniformOverride(trace.steps[index].position[entry], own, float(coin))
+    raise ConfigError("what-if: unknown uniform draw; drag a draw marker in the player.")

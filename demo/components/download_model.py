@@ -1,4 +1,4 @@
-"""A button that fetches a model's weights: where whoever sees the page started the program, and nowhere else."""
+"""Button that downloads the weights of a model. Only for users on the machine that runs the server."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -6,12 +6,12 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.components.add_checkpoint import from_here
+from demo.components.add_checkpoint import is_local_request
 from demo.components.context import Site, Update
-from demo.components.export import reports
+from demo.components.export import with_progress
 from demo.components.run_buttons import StartStop
 from demo.components.widgets import notice
-from engines.models.catalog import MODELS, at_hand
+from engines.models.catalog import MODELS, is_available
 from engines.models.download import fetch, size_of
 from engines.models.errors import ModelError
 from engines.models.model_info import ModelInfo
@@ -19,8 +19,8 @@ from engines.models.model_info import ModelInfo
 _MEGA: Final = 10**6
 
 
-class FetchPanel:
-    """What is missing, the button that fetches it, and the one that ends that."""
+class DownloadModelPanel:
+    """Notice of what is missing, a button to download it, and a button to cancel."""
 
     def __init__(self, site: Site, problem: gr.HTML) -> None:
         """Lay it out; it is there while a model is chosen that is not."""
@@ -33,7 +33,7 @@ class FetchPanel:
 
     def shows(self, model: ModelInfo) -> Update:
         """Offer to fetch a model where that can be done; it changes `parts`."""
-        missing = model.fetched and not at_hand(model.id)
+        missing = model.fetched and not is_available(model.id)
         words = f"**{model.label}** is not fetched yet: {size_of(model.id)}, once." if missing else ""
         return {self.row: gr.update(visible=missing), self.words: words, self.name: model.id if missing else ""}
 
@@ -44,11 +44,11 @@ class FetchPanel:
         self.buttons.connect("fetch", self.fetch, {self.name, method}, changes, self.problem)
 
     def fetch(self, values: Mapping[Any, Any], request: gr.Request) -> Iterator[Update]:
-        """Fetch what is offered, and say how far it is; nothing stays behind where it is stopped."""
-        if not from_here(request):
+        """Download the offered model and show progress. A cancelled download leaves no files."""
+        if not is_local_request(request):
             raise ModelError("Only who sits before this machine may fetch models; it has a command for that.")
         model, visitor = MODELS[values[self.name]], self.site.visitor(request)
-        for done, total in reports(partial(fetch, model.id)):
+        for done, total in with_progress(partial(fetch, model.id)):
             if visitor.stopped():
                 break
             said = f"{done // _MEGA} of {total // _MEGA} MB" if done else "The download begins."

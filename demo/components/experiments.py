@@ -11,14 +11,14 @@ from demo.components.run_buttons import StartStop
 from demo.components.settings_form import Controls
 from demo.components.widgets import notice, notice_box
 from demo.jobs.experiments import EXPERIMENTS, Experiment, conduct
-from demo.server.limits import EXPERIMENT_RUNS, Deadline, current
+from demo.server.limits import EXPERIMENT_RUNS, Deadline, server_limits
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Family
 from visualizers import FIGURES
 
 _LEAD: Final = (
-    "Some figures take many runs. They use the model, prompt and sampling of Watch, and seeds 0, 1, 2 ... Where "
-    "that model is of another kind, they use one that is at hand."
+    "Some figures need many runs. They use the model, prompt and sampling of Watch, and seeds 0, 1, 2 ... If that "
+    "model is of another kind, they use one that is available."
 )
 _FAMILIES: Final = tuple(dict.fromkeys(experiment.family for experiment in EXPERIMENTS.values()))
 
@@ -65,7 +65,7 @@ class ExperimentsPanel:
         self.buttons.connect("experiment", self.conduct, form, {self.progress, *self.many.parts}, self.progress)
 
     def choose_experiment(self, values: Update) -> Update:
-        """Say what the experiment asks."""
+        """Show the question that the experiment answers."""
         experiment = EXPERIMENTS[values[self.experiment]]
         return {
             self.question: experiment.question,
@@ -78,7 +78,7 @@ class ExperimentsPanel:
         figure = FIGURES[experiment.figure]
         seeds = min(int(values[self.seeds]), _most_seeds(experiment))
         sampling = self.watch.sampling[experiment.family].values(values)
-        stopped = Deadline(current().run_seconds, self.site.visitor(request).stopped)
+        stopped = Deadline(server_limits().run_seconds, self.site.visitor(request).stopped)
         info, prompt = MODELS[values[self.watch.model]], values[self.watch.prompt] or ""
         if experiment.family not in info.families:
             info = MODELS[experiment.model]

@@ -1,4 +1,4 @@
-"""Runs at hand as files to take away: a zip with figures, numbers and traces, or a moving picture."""
+"""Export of the current runs: a zip with figures, numbers and traces, or an animation."""
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,15 +15,15 @@ import gradio as gr
 from demo.components.context import DARK, PRESS, QUIET, Site, Update
 from demo.components.queued import queued
 from demo.components.widgets import notice, notice_box
-from demo.jobs.links import machine_of
-from demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, current
-from demo.server.log import for_visitors
+from demo.jobs.links import parse_machine
+from demo.server.limits import COMPUTE, ZIP_BYTES, Deadline, server_limits
+from demo.server.log import redact_paths
 from demo.server.sessions import file_name
 from engines.settings import ConfigError
 from traces.schema import Trace
-from visualizers.animation import Look, MovingError, Report, fitting, write_moving
+from visualizers.animation import AnimationOptions, MovingError, Report, fitting, write_moving
 from visualizers.export import BrowserMissing
-from visualizers.export_zip import PRESETS, BundleError, Options, stem, write_zip
+from visualizers.export_zip import PRESETS, BundleError, ZipOptions, file_stem, write_zip
 from visualizers.figure import FigureError
 from visualizers.style import Theme
 
@@ -39,13 +39,13 @@ _NOTHING_MOVES: Final = "There is no run to show in motion yet; press Run or cho
 
 
 class _GivenUp(Exception):
-    """Nobody waits for the work any more."""
+    """The client has disconnected."""
 
 
-def reports(work: Callable[[Report], object]) -> Iterator[tuple[int, int]]:
-    """Do work that reports how far it is, and yield what it reports; its error is raised at the end.
+def with_progress(work: Callable[[Report], object]) -> Iterator[tuple[int, int]]:
+    """Run work that reports progress, and yield the reports. Its exception is raised at the end.
 
-    When nobody asks any more, the work ends at its next report.
+    If the client disconnects, the work ends at its next report.
     """
     reported: SimpleQueue[tuple[int, int] | None] = SimpleQueue()
     given_up = Event()
@@ -65,7 +65,7 @@ def reports(work: Callable[[Report], object]) -> Iterator[tuple[int, int]]:
         result.result()
 
 
-class FileOut:
+class DownloadSlot:
     """A file for the visitor, which the browser saves as soon as it is there, and what is said meanwhile."""
 
     def __init__(self, name: str, label: str) -> None:
@@ -74,14 +74,14 @@ class FileOut:
         self.problem = notice_box(elem_id=f"{name}-progress")
         self.file = gr.File(label=label, visible=False, interactive=False, elem_id=f"{name}-file")
         self.parts: list[Any] = [self.file, self.problem]
-        """What `ready` and `cleared` change."""
+        """Components that `ready` and `cleared` update."""
 
     def ready(self, path: Path, remark: Mapping[str, Any] | None = None) -> Update:
         """The file is there."""
         return {self.file: gr.update(value=str(path), visible=True), self.problem: remark or {}}
 
     def cleared(self) -> Update:
-        """No file: it would show other runs than those at hand."""
+        """Remove the file, because it no longer matches the current runs."""
         return {self.file: gr.update(value=None, visible=False), self.problem: {}}
 
     def write(
@@ -90,12 +90,12 @@ class FileOut:
         """Do work that writes a file and reports how far it is, say that in words of `progress`, and offer the file."""
         yield {**self.cleared(), self.problem: notice("info", "The pictures are drawn.", "One moment.")}
         try:
-            for done, count in reports(work):
+            for done, count in with_progress(work):
                 if words := progress(done, count):
                     yield {self.problem: notice("info", words, "Drawing.")}
             yield self.ready(target, remark)
         except (BundleError, FigureError, BrowserMissing, MovingError, OSError) as error:
-            yield {**self.cleared(), self.problem: notice("error", for_visitors(in_words(error)))}
+            yield {**self.cleared(), self.problem: notice("error", redact_paths(in_words(error)))}
         finally:
             if not target.exists():
                 shutil.rmtree(target.parent, ignore_errors=True)
@@ -106,13 +106,13 @@ class FileOut:
 
 
 def in_words(error: Exception) -> str:
-    """What is wrong, without a remedy in settings that the page does not have."""
+    """Return the problem without a remedy that names options which the page does not have."""
     if not isinstance(error, MovingError) or not error.remedy:
         return str(error)
     return f"{error.problem}. No setting of this page helps; the command python -m visualizers has some that do."
 
 
-class MovingPanel(FileOut):
+class AnimationExport(DownloadSlot):
     """Buttons that write a moving picture, what is said meanwhile, and the file."""
 
     def __init__(self, site: Site, name: str) -> None:
@@ -125,8 +125,8 @@ class MovingPanel(FileOut):
             }
         super().__init__(name, "Moving picture")
         self.clock = gr.Textbox("passes", visible=False)
-        """What the player runs on: passes, milliseconds, or the hardware that they are computed for."""
-        # It shares the model's slot: a run beside it would be timed on a busy machine.
+        """Clock of the player: passes, milliseconds, or the hardware for which they are computed."""
+        # Shares the model slot, because timings of a simultaneous run would be wrong on a busy machine.
         events: dict[str, Any] = {**COMPUTE, **QUIET}
         for kind, button in buttons.items():
             export = queued(site, self.problem, f"export-{kind}", partial(self.export, kind), stops=False)
@@ -134,20 +134,20 @@ class MovingPanel(FileOut):
             self.save_after(button.click(export, given, self.parts, js=_CLOCK, **events))
 
     def export(self, kind: str, values: Update, request: gr.Request) -> Iterator[Update]:
-        """Write the runs at hand as a moving picture, and say how far it is."""
+        """Write the current runs as an animation, and show progress."""
         traces = values[self.site.shown].traces()
         if not traces:
             yield {**self.cleared(), self.problem: notice("error", _NOTHING_MOVES)}
             return
         target = self.site.visitor(request).file(f"{file_name(traces[-1])}.{kind}")
-        deadline = Deadline(current().run_seconds, lambda: False)
+        deadline = Deadline(server_limits().run_seconds, lambda: False)
         theme: Theme = "dark" if DARK in values[self.site.look] else "light"
         try:
-            look = fitting(traces, Look(theme=theme, **_clocked(values[self.clock])))
+            look = fitting(traces, AnimationOptions(theme=theme, **_clocked(values[self.clock])))
         except (ConfigError, MovingError) as error:
             yield {**self.cleared(), self.problem: notice("error", in_words(error))}
             return
-        sparse = notice("info", f"A frame is {look.every} forward passes, so that it does not get too long.")
+        sparse = notice("info", f"A frame is {look.passes_per_frame} forward passes, so that it does not get too long.")
 
         def progress(done: int, frames: int) -> str:
             if deadline():
@@ -157,17 +157,17 @@ class MovingPanel(FileOut):
         def work(report: Report) -> None:
             write_moving(traces, target, look, report=report)
 
-        yield from self.write(work, target, progress, sparse if look.every > 1 else None)
+        yield from self.write(work, target, progress, sparse if look.passes_per_frame > 1 else None)
 
 
 def _clocked(clock: str) -> dict[str, Any]:
-    """The clock of the page as fields of a `Look`.
+    """The clock of the page as fields of a `AnimationOptions`.
 
     Raises ConfigError for hardware that there is not.
     """
     if clock in ("passes", "milliseconds"):
         return {"clock": clock}
-    machine = machine_of(clock)
+    machine = parse_machine(clock)
     return {"clock": "computed", "machine": machine} if machine else {}
 
 
@@ -177,8 +177,8 @@ Extra = Callable[[Update], Mapping[str, bytes]]
 """Further files, from the values of the page."""
 
 
-class ZipOut(FileOut):
-    """Where a zip comes out."""
+class ZipDownload(DownloadSlot):
+    """Download slot for a zip."""
 
     def __init__(self, site: Site, name: str) -> None:
         """Lay it out; `name` sets its ids on the page apart from others."""
@@ -190,15 +190,15 @@ class ZipOut(FileOut):
         traces: Sequence[Trace],
         figures: Sequence[str] | None,
         step: int | None,
-        options: Options,
+        options: ZipOptions,
         request: gr.Request,
     ) -> Iterator[Update]:
-        """Write figures of traces, all that they support by default, and say how far it is."""
+        """Write figures of traces to a zip, by default all that they support, and show progress."""
         if not traces:
             yield {**self.cleared(), self.problem: notice("error", _NOTHING)}
             return
         what = figures[0] if figures is not None and len(figures) == 1 else "figures"
-        target = self.site.visitor(request).file(f"{stem(traces, what)}.zip")
+        target = self.site.visitor(request).file(f"{file_stem(traces, what)}.zip")
         options = replace(options, theme="light", most_bytes=ZIP_BYTES)
 
         def work(report: Report) -> None:
@@ -223,18 +223,18 @@ class ExportPanel:
             self.button = gr.Button(
                 "Export .zip", variant="primary", size="sm", scale=0, min_width=130, elem_id=f"{name}-zip"
             )
-        self.out = ZipOut(site, name)
+        self.out = ZipDownload(site, name)
         self.parts: list[Any] = [self.row, *self.out.parts]
-        """What `offered` changes."""
+        """Components that `offered` updates."""
 
     def connect(self, chosen: set[Any], figure: Callable[[Update], tuple[str, int | None]], extra: Extra) -> None:
         """Export the figure, name and moment, that `figure` reads off the values of `chosen`; and further files."""
         given = {self.width, self.every, self.traces, self.shown, *chosen}
 
         def export(values: Update, request: gr.Request) -> Iterator[Update]:
-            """Write the zip and say how far it is."""
+            """Write the zip and show progress."""
             name, step = figure(values)
-            options = Options(width=values[self.width], traces=bool(values[self.traces]), extra=extra(values))
+            options = ZipOptions(width=values[self.width], traces=bool(values[self.traces]), extra=extra(values))
             figures = None if values[self.every] else [name]
             yield from self.out.zip(values[self.shown].traces(), figures, step, options, request)
 

@@ -9,8 +9,8 @@ import gradio as gr
 import plotly.graph_objects as go
 import plotly.io
 
-from demo.components.context import DARK, LATEST, NARROW, QUIET, Site, Update, in_turn
-from demo.components.export import ExportPanel, Extra, FileOut
+from demo.components.context import DARK, LATEST, NARROW, QUIET, Site, Update, serialized
+from demo.components.export import DownloadSlot, ExportPanel, Extra
 from demo.components.widgets import notice
 from traces.schema import Trace
 from visualizers import FIGURES, Figure, supported, themed
@@ -31,14 +31,14 @@ class Panel:
         self.words = gr.Markdown(elem_classes="lead")
         with gr.Row(visible=False) as self.row:
             buttons = {kind: gr.Button(f"Export {kind.upper()}", size="sm") for kind in FORMATS}
-        self.out = FileOut(f"{name}-image", "Figure")
+        self.out = DownloadSlot(f"{name}-image", "Figure")
         self.problem = self.out.problem
         self.parts: list[Any] = [self.plot, self.words, self.row, *self.out.parts]
-        """What `show` and `hide` change."""
+        """Components that `show` and `hide` update."""
         for kind, button in buttons.items():
             self.out.save_after(button.click(self._exporter(kind), None, self.out.parts, **QUIET))
         if site.turned is not None and not files_alone:
-            site.turned.turned(self.turn, {site.look}, [self.plot], **LATEST)
+            site.turned.turned(self.relayout, {site.look}, [self.plot], **LATEST)
 
     def show(self, figure: FigureText, drawn: go.Figure, look: str, request: gr.Request) -> Update:
         """Show a figure; it is kept in light colours for export."""
@@ -55,8 +55,8 @@ class Panel:
         hidden = gr.update(visible=False)
         return {self.plot: hidden, self.words: words, self.row: hidden, **self.out.cleared()}
 
-    def turn(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
-        """Lay the figure out anew for a page that has become narrow or wide; where there is none nothing happens."""
+    def relayout(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
+        """Lay out the figure again after the page has become narrow or wide. Does nothing without a figure."""
         path = self._path(request)
         if not path.exists():
             return {self.plot: gr.skip()}
@@ -93,7 +93,7 @@ _WHOLE, _ONE = "Whole run", "One pass"
 
 
 class FigureChooser:
-    """A list of figures, a choice of the moment where the figure has one, and the figure of the traces at hand."""
+    """List of figures, a slider if the figure takes a step, and the figure of the current traces."""
 
     def __init__(
         self, site: Site, name: str, shown: gr.State, extra: Extra = lambda values: {}, first: str = ""
@@ -120,7 +120,7 @@ class FigureChooser:
         self.export.connect({self.name, self.scope, self.step}, self.chosen, extra)
         # `input` hears the mouse, the keys and a typed number, and nothing that a handler sets.
         for control in (self.name, self.scope, self.step):
-            control.input(self.choose, self.inputs, outputs, **(LATEST | in_turn(name)))
+            control.input(self.choose, self.inputs, outputs, **(LATEST | serialized(name)))
 
     def offer(self, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """Offer the figures that the traces support, and draw the one that was chosen where it is among them."""
@@ -141,7 +141,7 @@ class FigureChooser:
         name = str(values[self.name])
         figure = FIGURES.get(name)
         last = max((len(trace.steps) for trace in values[self.shown].traces()), default=0)
-        moment = figure is not None and figure.stepped and not (figure.whole and values[self.scope] != _ONE)
+        moment = figure is not None and figure.takes_step and not (figure.whole and values[self.scope] != _ONE)
         return name, _moment(values[self.step], last) if moment else None
 
     def choose(self, values: Update, request: gr.Request) -> Update:
@@ -156,16 +156,16 @@ class FigureChooser:
         last = max(len(trace.steps) for trace in traces)
         at = _moment(values[self.step], last)
         whole = figure.whole and values[self.scope] != _ONE
-        drawn = figure.draw(traces, step=at if figure.stepped and not whole else None)
-        slider = gr.update(visible=figure.stepped and not whole, maximum=max(last, 1), value=at)
+        drawn = figure.draw(traces, step=at if figure.takes_step and not whole else None)
+        slider = gr.update(visible=figure.takes_step and not whole, maximum=max(last, 1), value=at)
         return {
-            self.scope: gr.update(visible=figure.stepped and figure.whole),
+            self.scope: gr.update(visible=figure.takes_step and figure.whole),
             self.step: slider,
             **self.panel.show(figure, drawn, values[self.site.look], request),
         }
 
 
 def _moment(value: Any, last: int) -> int:
-    """What the slider says, within the run; 0 is before the first pass."""
+    """Return the step of the slider, clamped to the run; 0 is before the first pass."""
     sound = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
     return min(max(int(value), 0), last) if sound else last

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import gradio as gr
 
 from analysis.seeds import target_forwards
-from demo.components.widgets import Card, card_wall, chosen_index, notice, notice_box
+from demo.components.widgets import Card, card_grid, chosen_index, notice, notice_box
 from demo.jobs.recordings import Recording, deviation_of
 from engines.methods import METHODS
 from engines.settings import ConfigError
@@ -25,7 +25,7 @@ class GalleryPanel:
             count = f"{len(gone)} recording{'s' * (len(gone) > 1)}"
             missing = notice("warning", f"{', '.join(gone)}: missing or damaged.", f"Without {count}.")
             notice_box(missing, elem_id="gallery-gone")
-        self.cards = card_wall([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
+        self.cards = card_grid([_card(entry) for entry in self.entries], elem_id="gallery", visible=bool(self.entries))
 
     def chosen(self, event: gr.EventData) -> Recording:
         """The recording of the card that was pressed, or a gr.Error for a card that there is not."""
@@ -55,7 +55,7 @@ def _card(entry: Recording) -> Card:
 
 
 def badge(entry: Recording) -> str:
-    """What a recording shows at a glance: how many passes it saved, and whether its distribution is the model's own."""
+    """Return the badge of a recording: how many passes it saved, and whether it is lossless."""
     made = entry.traces[-1]
     exact = "exact" if made.method in METHODS and not deviation_of(made) else "approximate"
     if len(entry.traces) < 2 or not all(trace.summary.complete for trace in entry.traces):

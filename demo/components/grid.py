@@ -12,12 +12,12 @@ from demo.components.export import ExportPanel
 from demo.components.figure import Panel
 from demo.components.prompt_help import DRAWS, EXAMPLES, vocabulary
 from demo.components.run_buttons import StartStop, progress
-from demo.components.widgets import Card, card_wall, choice_row, choices, chosen_index, notice, notice_box, values_of
+from demo.components.widgets import Card, card_grid, choice_row, choices, chosen_index, notice, notice_box, values_of
 from demo.jobs.beside import files
 from demo.jobs.grid import MOST_COLUMNS, MOST_ROWS, Row, columns_of, fill, planned, rows_of
-from demo.jobs.links import Address, fragment_of_grid
-from demo.jobs.run_selection import Entry, Tray, entries_of
-from demo.server.sessions import Shown
+from demo.jobs.links import PageLink, fragment_of_grid
+from demo.jobs.run_selection import RunSelection, SelectableRun, entries_of
+from demo.server.sessions import CurrentTraces
 from engines.models.catalog import MODELS
 from engines.models.model_info import ModelInfo
 from engines.settings import ConfigError
@@ -37,10 +37,10 @@ _STYLE: Final = """
 div { flex-direction: column; }
 @media (min-width: 641px) { .cards li { flex-basis: 240px; } }
 """
-"""Rows stand below one another, with larger pictures than in a strip of cards."""
+"""Style of the rows, with larger images than in a strip of cards."""
 
 
-def preview(trace: Trace, column: Entry, row: str) -> Card:
+def preview(trace: Trace, column: SelectableRun, row: str) -> Card:
     """The cell of a run: its picture, clip or text, the setting of its column, and what it took."""
     drafted = draft_forwards(trace.steps)
     own = trace.summary.forwards - drafted
@@ -77,7 +77,7 @@ class GridPanel:
     def __init__(self, site: Site, tray: gr.State) -> None:
         """Lay it out and wire it; columns are what is ticked in `tray`."""
         self.site, self.tray = site, tray
-        self.kept = gr.State(Shown())
+        self.kept = gr.State(CurrentTraces())
         """The cells that are whole, row by row."""
         self.wide = gr.State(1)
         """Columns of the grid."""
@@ -97,11 +97,11 @@ class GridPanel:
             self.buttons = StartStop(site, "grid-run", "grid-stop", "Decode the grid")
         self.plan = notice_box(elem_id="grid-plan")
         self.problem = notice_box(elem_id="grid-problem")
-        self.box = card_wall((), _STYLE, elem_id="grid")
+        self.box = card_grid((), _STYLE, elem_id="grid")
         self.files = Panel(site, "grid-figure", files_alone=True)
         self.export = ExportPanel(site, "grid", self.kept)
         self.link = gr.Textbox(visible=False)
-        """What addresses say of the form."""
+        """Form values from a link."""
         self._connect()
 
     def _connect(self) -> None:
@@ -134,7 +134,7 @@ class GridPanel:
         }
 
     def say(self, values: Update) -> Update:
-        """Say what the form asks for, and what stands in its way."""
+        """Show what the form requests, and what prevents it."""
         offered = _others(values[self.model], values[self.prompts] or "")
         try:
             plan = planned(*self._asked(values))
@@ -145,7 +145,7 @@ class GridPanel:
         told = {self.examples: choices(offered), self.plan: notice("info", plan)}
         return told | {self.link: fragment_of_grid(lines[:MOST_ROWS], seeds)}
 
-    def asked(self, address: Address) -> Update:
+    def asked(self, address: PageLink) -> Update:
         """Fill the form with what an address says."""
         return {self.prompts: "\n".join(address.grid), self.seeds: address.seeds}
 
@@ -160,7 +160,12 @@ class GridPanel:
     def conduct(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Decode the grid and show every cell as soon as it is whole; these are kept, however it ends."""
         visitor = self.site.visitor(request)
-        (columns, rows), cells, traces, kept = self._asked(values), list[Card](), list[Trace](), Shown((), _ORIGIN)
+        (columns, rows), cells, traces, kept = (
+            self._asked(values),
+            list[Card](),
+            list[Trace](),
+            CurrentTraces((), _ORIGIN),
+        )
         heads = _heads(rows)
         for now in fill(columns, rows, visitor.stopped):
             update: Update = {self.problem: progress(now, f"{now.done} of {now.total} runs are whole and are kept.")}
@@ -168,7 +173,7 @@ class GridPanel:
                 traces.append(now.trace)
                 row, column = divmod(len(cells), len(columns))
                 cells.append(preview(now.trace, columns[column], heads[row]))
-                update[self.kept] = kept = Shown((*kept.paths, *visitor.keep([now.trace], "").paths), _ORIGIN)
+                update[self.kept] = kept = CurrentTraces((*kept.paths, *visitor.keep([now.trace], "").paths), _ORIGIN)
             if not now.share:
                 update |= {self.wide: len(columns), self.kept: kept, **self.export.offered(there=False)}
             yield {**update, self.box: values_of(cells)}
@@ -178,7 +183,7 @@ class GridPanel:
             state = {self.box: values_of(cells), self.wide: len(columns), self.kept: kept}
             yield {**state, **drawn, **self.export.offered(there=True)}
 
-    def opened(self, values: Update, event: gr.EventData) -> tuple[Entry, ...]:
+    def opened(self, values: Update, event: gr.EventData) -> tuple[SelectableRun, ...]:
         """The runs of the row whose cell was pressed, that one included.
 
         Raises gr.Error for a cell that is not there, or not any more.
@@ -190,15 +195,15 @@ class GridPanel:
             raise gr.Error("cell: its run is no longer here; decode the grid again.")
         return entries_of(paths, "yours")
 
-    def _asked(self, values: Update) -> tuple[tuple[Entry, ...], tuple[Row, ...]]:
-        tray: Tray = values[self.tray]
+    def _asked(self, values: Update) -> tuple[tuple[SelectableRun, ...], tuple[Row, ...]]:
+        tray: RunSelection = values[self.tray]
         columns = columns_of(tray.chosen)
         first = next((entry.request.seed for entry in tray.chosen if entry.request), 0)
         return columns, rows_of(values[self.prompts] or "", values[self.seeds], first, columns)
 
 
 def _heads(rows: Sequence[Row]) -> list[str]:
-    """What stands over the rows: their prompts, and their seeds where these differ."""
+    """Return the headings of the rows: their prompts, with seeds if these differ."""
     seeds = len({row.seed for row in rows}) > 1
     return [
         ", ".join(filter(None, (row.prompt, f"seed {row.seed}" if seeds or not row.prompt else ""))) for row in rows
@@ -212,6 +217,6 @@ def _examples(model: ModelInfo) -> tuple[str, ...]:
 
 
 def _others(model: str, prompts: str) -> list[str]:
-    """The examples that do not stand in the prompts yet."""
+    """Return the examples that are not yet among the prompts."""
     there = {line.strip() for line in prompts.splitlines()}
     return [one for one in _examples(MODELS[model]) if one not in there] if model in MODELS else []

@@ -19,7 +19,7 @@ from traces.files import ROOT
 FOLDER: Final = ROOT / "docs" / "methods"
 IN_THE_CODE: Final = "\n## In the code\n"
 _REPORTED: Final = "\n### Reported"
-"""What follows in a text are numbers of others; they stand beside those measured here, never in one table with them."""
+"""Heading of results reported by others. They never share a table with results measured here."""
 _MEASURED: Final = "Measured here"
 _NOTHING: Final = "Nothing yet: `make measured` measures and records."
 _NOTE: Final = "± is a standard error, brackets hold the quartiles."
@@ -31,7 +31,7 @@ PAPERS: Final[Sequence[tuple[str, Sequence[str], str]]] = (
     ("PSD (arXiv 2605.15609)", ("psd", "lopa", "ete-style", "fdm-style"), "Text by blocks: drafts side by side."),
     ("SimSD (arXiv 2606.02544)", ("simsd",), "Text by blocks: a small model drafts, a large one verifies."),
 )
-"""A paper, its methods and those beside them, and what they do."""
+"""Papers with their methods, the baselines, and one line each."""
 
 
 def build() -> None:
@@ -59,13 +59,13 @@ def _build_method(method: Method) -> None:
 
 @cache
 def method_text(name: str) -> str:
-    """The first part of docs/methods/`name`.md, its headings one level lower, as they stand below the page's own."""
+    """Return the first part of docs/methods/`name`.md, with headings one level lower to fit the page."""
     text, _, _ = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition(IN_THE_CODE)
     return re.sub(r"^#", "##", text, flags=re.MULTILINE)
 
 
 def described(method: Method) -> str:
-    """What there is to read about a method: its text, or what the registry says of one that has none yet."""
+    """Return the documentation of a method, or its registry entry if it has no page."""
     if (FOLDER / f"{method.name}.md").is_file():
         return method_text(method.name)
     paper = f" *{method.paper}.*" if method.paper else ""

@@ -10,7 +10,7 @@ from engines.models.catalog import MODELS
 DRAWS: Final = MODELS["studio-image"].default_prompt
 _LISTED: Final = tomllib.loads(Path(__file__).with_name("examples.toml").read_text(encoding="utf-8"))
 EXAMPLES: Final = {MODELS[name].default_prompt: tuple(texts) for name, texts in _LISTED.items()}
-"""What to try, by a model's own example: models that share it know the same words. All questions make PSD draft."""
+"""Example prompts by default prompt of a model: models that share it have the same vocabulary. PSD drafts on each."""
 
 
 def vocabulary() -> str:

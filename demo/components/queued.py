@@ -8,7 +8,7 @@ import gradio as gr
 
 from demo.components.context import Site, Update
 from demo.components.widgets import notice
-from demo.server.run_queue import Place, error_text, wait_turn
+from demo.server.run_queue import QueueEntry, error_text, wait_turn
 
 Work = Callable[[Update, gr.Request], Iterator[Update]]
 
@@ -16,9 +16,15 @@ Work = Callable[[Update, gr.Request], Iterator[Update]]
 def queued(
     site: Site, box: gr.HTML, kind: str, work: Work, *, stops: bool = True, shows: Update | None = None
 ) -> Callable[[Update, gr.Request], AsyncGenerator[Update, None]]:
-    """A page's handler that waits for the model first, and says in `box` what place it has; errors go there, too.
+    """Wrap a handler so that it waits for the model, and shows queue position and errors in `box`.
 
-    `kind` is what the log calls it; `stops` whether a button stops it; every update says what `shows` says, too.
+    Args:
+        site: Shared state.
+        box: Component for notices.
+        kind: Name of the work in the log.
+        work: The handler.
+        stops: Whether a button stops it.
+        shows: Updates that are added to every update.
     """
 
     async def handle(values: Update, request: gr.Request) -> AsyncGenerator[Update, None]:
@@ -31,12 +37,14 @@ def queued(
             yield shows
         try:
             async with aclosing(wait_turn(request, kind, stopped, partial(work, values, request))) as turn:
-                now: Place | Update | None = None
+                now: QueueEntry | Update | None = None
                 async for now in turn:
-                    told = {box: notice("info", str(now), "You are in line.")} if isinstance(now, Place) else now
+                    told = (
+                        {box: notice("info", str(now), "Waiting for the model")} if isinstance(now, QueueEntry) else now
+                    )
                     yield {**shown, **told}
-                if now is None or isinstance(now, Place):
-                    yield {box: notice("info", "It had not begun.", "Stopped.")}
+                if now is None or isinstance(now, QueueEntry):
+                    yield {box: notice("info", "The run was cancelled before it started.", "Cancelled")}
         except gr.Error:  # which is a ValueError
             raise
         except Exception as error:

@@ -9,18 +9,18 @@ from typing import Final, TypeVar
 
 import gradio as gr
 
-from analysis.results import ResultRow, digest, row_of, written
+from analysis.results import ResultRow, digest, row_of, to_line
 from demo.components.context import AT_ONCE_LATEST, Site, Update
 from demo.components.figure import FigureChooser
 from demo.components.run_buttons import StartStop, progress
 from demo.components.widgets import data_table, notice, notice_box
-from demo.jobs.beside import beside, files
-from demo.jobs.run_selection import Entry
+from demo.jobs.beside import comparison_table, files
+from demo.jobs.run_selection import SelectableRun
 from demo.jobs.series import Progress, counted, decode_all
-from demo.server.sessions import Shown
-from engines.runtime.run_request import Request
+from demo.server.sessions import CurrentTraces
+from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError
-from traces.labels import name_of
+from traces.labels import method_name
 from traces.schema import Trace
 
 T = TypeVar("T")
@@ -30,18 +30,18 @@ _PROMPT: Final = 80
 FEWEST, MOST = 2, 32
 """Seeds."""
 _LEAD: Final = (
-    "Decodes the ticked runs (method, model, prompt and settings) with seeds 0, 1, 2 ..., one run after the other. "
-    "Before it starts, the first passes are tried to say how long it will take."
+    "Repeats the selected runs (method, model, prompt and settings) with seeds 0, 1, 2 ..., one run after the other. "
+    "The first passes are timed before it starts, to estimate the duration."
 )
 
 
 class RepeatPanel:
-    """A number of seeds, a bar, and what the seeds came to, with figures and files."""
+    """Number of seeds, a progress bar, and the results by seed with figures and files."""
 
     def __init__(self, site: Site, tray: gr.State) -> None:
         """Lay it out and wire it; what is repeated is what is ticked in `tray`."""
         self.site, self.tray = site, tray
-        self.repeated = gr.State(Shown())
+        self.repeated = gr.State(CurrentTraces())
         gr.Markdown(_LEAD, elem_classes="lead")
         self.what = notice_box(elem_id="repeat-what")
         with gr.Row(elem_classes="aligned"):
@@ -50,7 +50,7 @@ class RepeatPanel:
             )
             buttons = StartStop(site, "repeat-run", "repeat-stop", "Repeat")
         self.problem = notice_box(elem_id="repeat-problem")
-        self.table = data_table("What the seeds came to", elem_id="repeat-table")
+        self.table = data_table("Results by seed", elem_id="repeat-table")
         self.chooser = FigureChooser(site, "repeated", self.repeated, self._files, "seeds")
         tray.change(self.say, {tray}, [self.what], **AT_ONCE_LATEST)
         form = {tray, self.seeds, *self.chooser.inputs}
@@ -58,7 +58,7 @@ class RepeatPanel:
         buttons.connect("repeat", self.conduct, form, changes, self.problem)
 
     def say(self, values: Update) -> Update:
-        """Say which runs it repeats."""
+        """Show which runs are repeated."""
         try:
             runs = repeated(values[self.tray].chosen).values()
         except ConfigError as error:
@@ -79,7 +79,7 @@ class RepeatPanel:
             kept = f"{counted(len(whole) // arms, 'seed')} were decoded whole and are kept."
             update: Update = {self.problem: progress(now, kept)}
             if now.trace and whole:
-                update[self.table] = beside(whole)
+                update[self.table] = comparison_table(whole)
             yield update
         if whole := whole_seeds(decoded, arms):
             yield self._result(whole, values, request)
@@ -90,7 +90,7 @@ class RepeatPanel:
 
     def _result(self, traces: Sequence[Trace], values: Update, request: gr.Request) -> Update:
         """The figures and the files of what was decoded."""
-        told = beside(traces)
+        told = comparison_table(traces)
         told["files"][f"{traces[-1].method}-seeds.jsonl"] = rows_of(traces).decode()
         return {
             self.repeated: self.site.visitor(request).keep(traces, "a run with many seeds"),
@@ -99,20 +99,20 @@ class RepeatPanel:
         }
 
 
-def repeated(chosen: Sequence[Entry]) -> dict[Request, tuple[str, str]]:
+def repeated(chosen: Sequence[SelectableRun]) -> dict[RunRequest, tuple[str, str]]:
     """The requests of runs, each once, whatever their seeds, and what they are called: title and prompt.
 
     Raises ConfigError without a run, and for one that cannot be decoded here.
     """
-    requests: dict[Request, tuple[str, str]] = {}
+    requests: dict[RunRequest, tuple[str, str]] = {}
     for entry in chosen:
-        requests.setdefault(replace(entry.again("again"), seed=0), (entry.title, entry.prompt))
+        requests.setdefault(replace(entry.to_request("again"), seed=0), (entry.title, entry.prompt))
     if not requests:
-        raise ConfigError("runs: none is ticked; tick those that are to be repeated.")
+        raise ConfigError("runs: none is selected; select the runs to repeat.")
     return requests
 
 
-def repeat(requests: Sequence[Request], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
+def repeat(requests: Sequence[RunRequest], seeds: int, stopped: Callable[[], bool]) -> Iterator[Progress]:
     """Decode runs with seeds 0, 1, ...; see `decode_all`.
 
     None always goes first. Raises ConfigError for a number of seeds that is not allowed or takes too long.
@@ -124,7 +124,7 @@ def repeat(requests: Sequence[Request], seeds: int, stopped: Callable[[], bool])
 
 
 def whole_seeds(traces: Sequence[Trace], arms: int) -> list[Trace]:
-    """The runs of the seeds that were decoded with all of so many settings, in the order in which these were asked."""
+    """Return the runs of all seeds that are complete for every one of `arms` settings, in the requested order."""
     groups = [traces[first : first + arms] for first in range(0, len(traces) - arms + 1, arms)]
     return [trace for seed, group in enumerate(groups) for trace in _in_turn(list(group), seed)]
 
@@ -134,10 +134,10 @@ def _in_turn(group: list[T], seed: int) -> list[T]:
 
 
 def rows_of(traces: Sequence[Trace]) -> bytes:
-    """The runs as rows of results, the format of `benchmarks.sweep`; nothing says whether an answer was right."""
+    """Return the runs as JSONL rows of results, the format of `benchmarks.sweep`, without correctness."""
     about = {"about": {"created": traces[0].created, "commit": traces[0].environment.commit}} if traces else {}
     head = [json.dumps(about).encode() + b"\n"] if about else []
-    return b"".join(chain(head, map(written, map(_row, traces))))
+    return b"".join(chain(head, map(to_line, map(_row, traces))))
 
 
 def _row(trace: Trace) -> ResultRow:
@@ -147,7 +147,7 @@ def _row(trace: Trace) -> ResultRow:
         trace.steps,
         key=digest(known),
         method=trace.method,
-        label=name_of(trace),
+        label=method_name(trace),
         model=trace.model.id,
         weights={trace.model.id: digest(dict(trace.model.weights))},
         config=dict(trace.config),

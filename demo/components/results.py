@@ -11,16 +11,16 @@ import gradio as gr
 from analysis.groups import SPEEDS, Group, gathered, records, varied
 from analysis.results import Results
 from analysis.shipped_results import FOLDER
-from demo.components.context import LATEST, QUIET, Site, Update, in_turn
+from demo.components.context import LATEST, QUIET, Site, Update, serialized
 from demo.components.figure import Panel
 from demo.components.widgets import data_table, notice, notice_box, table, upload_file
 from visualizers import SWEEP_FIGURES, SweepError, SweepView, read_results
 from visualizers.tables import as_csv
 
 _LEAD: Final = (
-    "Many runs on problems with known answers: how many came out right, against how fast they were decoded. Every "
-    "point is a method with its settings. Shipped results were measured with the models of this app; open a file "
-    "of your own beside them."
+    "Many runs on problems with known answers: the share of correct answers against decoding speed. Each point is a "
+    "method with its settings. The shipped results were measured with the models of this app; open a file of your own "
+    "to compare it with them."
 )
 _EMPTY: Final = (
     "No results ship with this app yet. `python -m benchmarks.sweep benchmarks/grids/text.json -o results.jsonl.gz` "
@@ -36,7 +36,7 @@ TITLES: Final = {
     "text-pair": "SimSD",
     "ablations": "S2D2: routers, estimators, tempering",
 }
-"""What shipped results are called, that which shows most first."""
+"""Titles of the shipped results, the most informative first."""
 _ONE_LINE: Final = 48
 """Characters of a setting's name that are kept on one line."""
 _RIGHT: Final = "accuracy"
@@ -94,7 +94,7 @@ class ResultsPanel:
         drawn = [*self.panel.parts, self.place, self.table]
         self.inputs: set[Any] = {*chosen, self.path, self.site.look}
         self.parts: list[Any] = [*chosen, *drawn]
-        drawing = LATEST | in_turn("results")
+        drawing = LATEST | serialized("results")
         gr.on([control.input for control in chosen], self.draw, self.inputs, self.parts, **drawing)
         opened = [self.path, self.which, self.upload, self.problem]
         self.which.input(self.choose, {self.which}, opened, **LATEST)
@@ -111,17 +111,17 @@ class ResultsPanel:
         try:
             gathered(read_results(data).rows)
         except SweepError as error:
-            return {self.problem: notice("error", str(error), "These are no sound results."), self.upload: None}
+            return {self.problem: notice("error", str(error), "Invalid results file"), self.upload: None}
         path = self.site.visitor(request).file("results")
         path.write_bytes(data)
         return {self.path: path, self.which: None, self.upload: None, self.problem: {}}
 
     def renew(self, values: Update, request: gr.Request) -> Update:
-        """Draw other results: all of their methods, whichever were chosen of those before."""
+        """Draw other results, with all of their methods selected."""
         return self.draw({**values, self.methods: None}, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
-        """Draw what the form asks for of the results at hand, and offer what they allow."""
+        """Draw the current results as the form requests, and offer the choices that they allow."""
         path: Path | None = values[self.path]
         if path is None:
             return {self.place: {}}

@@ -15,14 +15,14 @@ WAITING: Final = "It begins as soon as the model is free; where another run is u
 
 
 def progress(now: Progress, kept: str) -> Mapping[str, Any]:
-    """The notice of how far several runs have come; `kept` is said of what there is where they ended early."""
+    """Return the progress notice of several runs; `kept` describes the results if they ended early."""
     if now.ended:
         return notice("info", kept, now.ended)
     return {} if now.done == now.total else notice("info", str(now), share=now.share)
 
 
 class StartStop:
-    """The buttons, and what says how it goes."""
+    """Start and stop buttons with a status notice."""
 
     def __init__(self, site: Site, start: str, stop: str, label: str, **options: Any) -> None:
         """Lay them out; `start` and `stop` are their ids on the page, `label` stands on the first."""
@@ -31,15 +31,23 @@ class StartStop:
         self.start = gr.Button(label, elem_id=start, **options)
         self.stop = gr.Button("Stop", elem_id=stop, **{**options, "variant": "stop", "visible": False})
         self.triggers = [self.start.click]
-        """What starts it."""
+        """Events that start the work."""
         self.form: Sequence[Any] = ()
         """Inputs that the browser sends as one, unchecked, which for a hundred takes a tenth of the time."""
         self.sent = gr.JSON(visible=False)
 
     def connect(self, kind: str, work: Work, reads: set[Any], changes: Sequence[Any] | set[Any], box: gr.HTML) -> Any:
-        """Do `work` when its turn has come after a press; the event returned is that it is over, however it ended.
+        """Connect a start button to work that waits for the model.
 
-        `kind` is what the log calls it, `box` a notice that says its place in line and what went wrong.
+        Args:
+            kind: Name of the work in the log.
+            work: The handler.
+            reads: Components whose values the work reads.
+            changes: Components that the work updates.
+            box: Component for queue position and errors.
+
+        Returns:
+            The event that fires when the work has ended, successfully or not.
         """
 
         def unpacked(values: Update, request: gr.Request) -> Iterator[Update]:
@@ -53,7 +61,7 @@ class StartStop:
         pressed = gr.on(self.triggers, None, self.form, [*begun, self.sent], js=press, **QUIET)
         handle = queued(self.site, box, kind, unpacked, shows={self.stop: gr.update(visible=True)})
         done = pressed.then(handle, {*reads, self.sent}, [self.stop, *changes], **COMPUTE, **QUIET)
-        self.stop.click(self.site.ask_to_stop, None, None, **AT_ONCE)
+        self.stop.click(self.site.request_stop, None, None, **AT_ONCE)
         settled = {self.start: gr.update(interactive=True), self.stop: gr.update(visible=False)}
         return done.then(None, None, [*settled], js=by_script(settled), **QUIET)
 

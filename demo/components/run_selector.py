@@ -105,10 +105,14 @@ def tray_box(value: dict[str, Any], **options: Any) -> gr.HTML:
 
 
 def dropped(event: gr.EventData) -> str:
-    """The id of the run that is to leave the tray. Raises gr.Error for anything else than an id."""
+    """Return the id of the run to remove from the selection.
+
+    Raises:
+        gr.Error: If the event carries no known id.
+    """
     run = event.run
     if not isinstance(run, str) or not _TICK.fullmatch(run):
-        raise gr.Error("run: is none of the tray; remove one of those shown.")
+        raise gr.Error("run: is not in the selection; remove one of the runs shown.")
     return run
 
 
@@ -117,5 +121,5 @@ def ticked(event: gr.EventData) -> list[str]:
     chosen = event.chosen
     sound = isinstance(chosen, list) and len(chosen) <= _MOST_TICKS
     if not sound or not all(isinstance(one, str) and _TICK.fullmatch(one) for one in chosen):
-        raise gr.Error(f"chosen: is no list of runs; tick up to {MOST} of those shown.")
+        raise gr.Error(f"chosen: is not a list of runs; select up to {MOST} of the runs shown.")
     return list(dict.fromkeys(chosen))

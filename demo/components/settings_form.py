@@ -1,4 +1,4 @@
-"""Controls made from a Config: what a field says of itself is what the page shows."""
+"""Controls generated from the fields of a Config."""
 
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
@@ -9,7 +9,7 @@ from gradio.components import Component
 from demo.components.context import AT_ONCE, Update
 from engines.methods import SHARED
 from engines.methods.method import Method
-from engines.models.catalog import offered
+from engines.models.catalog import available_choices
 from engines.settings import Setting, Value, make_config, settings
 
 DEFAULTS: Final = "Defaults"
@@ -43,9 +43,10 @@ def preset_choice(method: Method) -> gr.Dropdown | None:
 
 
 def preset_values(method: Method, name: str) -> dict[str, Value]:
-    """What a preset makes of every setting that it could touch: the method's own, and shared ones that a preset names.
+    """Return the value that a preset gives to every setting it may change: the method's own, and shared ones it names.
 
-    Raises ConfigError for a preset that there is not.
+    Raises:
+        ConfigError: If the preset does not exist.
     """
     touched = {setting.name for setting in own_settings(method)}.union(*method.presets.values())
     defaults = {setting.name: setting.default for setting in settings(method.config) if setting.name in touched}
@@ -56,13 +57,13 @@ def preset_values(method: Method, name: str) -> dict[str, Value]:
 def build(of: tuple[Setting, ...]) -> Controls:
     """Create the components, in the order of the settings; each shows only while it matters."""
     defaults = {setting.name: setting.default for setting in of}
-    built = Controls({setting.name: control(setting, visible=setting.matters(defaults)) for setting in of})
-    dependent = [setting for setting in of if setting.knob.when]
-    heads = {name: built.of[name] for setting in dependent for name in setting.knob.when}
+    built = Controls({setting.name: control(setting, visible=setting.is_active(defaults)) for setting in of})
+    dependent = [setting for setting in of if setting.knob.active_if]
+    heads = {name: built.of[name] for setting in dependent for name in setting.knob.active_if}
 
     def show(*values: object) -> Update:
         now = dict(zip(heads, values, strict=True))
-        return {built.of[setting.name]: gr.update(visible=setting.matters(now)) for setting in dependent}
+        return {built.of[setting.name]: gr.update(visible=setting.is_active(now)) for setting in dependent}
 
     shown = [built.of[setting.name] for setting in dependent]
     if heads:
@@ -81,7 +82,7 @@ def control(setting: Setting, *, visible: bool = True) -> Component:
     if setting.kind == "bool":
         return gr.Checkbox(**common)
     if setting.kind == "choice":
-        return gr.Dropdown(choices=list(offered(setting)), **common)
+        return gr.Dropdown(choices=list(available_choices(setting)), **common)
     low, high, step = setting.knob.low, setting.knob.high, setting.knob.step
     if low is None or high is None:
         raise ValueError(f"{setting.name}: a number needs low and high to be shown")

@@ -12,7 +12,7 @@ _PHONE: Final = "matchMedia('(max-width: 640px)')"
 LOOK: Final = f"""() => [
   document.body.classList.contains('dark') && '{DARK}', {_PHONE}.matches && '{NARROW}',
 ].filter(Boolean).join(' ')"""
-"""Script that says what holds, for `Site.look`."""
+"""Script that returns the layout of the page for `Site.look`."""
 _WATCH: Final = f"""
 const phone = {_PHONE};
 phone.addEventListener('change', () => trigger('turned', {{ narrow: phone.matches }}));
@@ -21,9 +21,9 @@ _MARK: Final = "globalThis.draftscopeTerms.watch(element.closest('.gradio-contai
 
 
 def watcher() -> gr.HTML:
-    """Marks the terms of the player's glossary wherever they stand on the page now and later.
+    """Return a component that marks the glossary terms of the player everywhere on the page.
 
-    Its event `turned` says whether the page is narrow, as a phone held upright, from now on.
+    Its event `turned` reports whether the page is narrow, such as on a phone held upright.
     """
     script = player.script() + _MARK + _WATCH
     return gr.HTML(html_template="<div></div>", js_on_load=script, apply_default_css=False, elem_id="watcher")

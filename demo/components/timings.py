@@ -1,4 +1,4 @@
-"""What drafting gains: passes and times beside ordinary decoding, shipped or of the visitor's own machine."""
+"""Measured speed-ups: passes and times compared with the baseline, shipped or from the user's own machine."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -7,7 +7,7 @@ import gradio as gr
 
 from analysis.shipped_results import FOLDER
 from analysis.timings import Timings, Window, Windows
-from demo.components.context import LATEST, QUIET, Site, Update, in_turn
+from demo.components.context import LATEST, QUIET, Site, Update, serialized
 from demo.components.figure import Panel
 from demo.components.widgets import data_table, notice, notice_box, table, upload_file
 from visualizers import TIMING_FIGURES, SweepError
@@ -41,11 +41,11 @@ class TimingsPanel:
         self.table = data_table("Every setting", elem_id="timings-table")
         self.inputs: set[Any] = {self.figure, self.opened, site.look}
         self.parts: list[Any] = [*self.panel.parts, self.table]
-        self.figure.input(self.draw, self.inputs, self.parts, **(LATEST | in_turn("timings")))
+        self.figure.input(self.draw, self.inputs, self.parts, **(LATEST | serialized("timings")))
         changes = [self.opened, self.figure, self.upload, self.problem]
         self.upload.upload(self.open, {self.upload, self.opened, self.figure}, changes, **QUIET)
         # not after a file that was refused
-        self.opened.change(self.draw, self.inputs, self.parts, **in_turn("timings"))
+        self.opened.change(self.draw, self.inputs, self.parts, **serialized("timings"))
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Take a visitor's file; what is shown stays when the file is not sound."""
@@ -56,7 +56,7 @@ class TimingsPanel:
             figure = (fit or [chosen])[0]
             figure.read(data)
         except SweepError as error:
-            return {self.problem: notice("error", str(error), "These are no sound timings."), self.upload: None}
+            return {self.problem: notice("error", str(error), "Invalid timings file"), self.upload: None}
         path = self.site.visitor(request).file("timings")
         path.write_bytes(data)
         opened = {**values[self.opened], figure.benchmark: path}

@@ -1,4 +1,4 @@
-"""The trace of the run at hand: take it away, read what ran, or open another; the player has its passes as a table."""
+"""Trace of the current run: download it, read its details, or open another. The player shows its passes as a table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 import gradio as gr
 
 from analysis.summary_text import in_rows
-from demo.components.context import AT_ONCE, LATEST, Site, Update, in_turn
+from demo.components.context import AT_ONCE, LATEST, Site, Update, serialized
 from demo.components.widgets import data_table, notice, notice_box, table, upload_file
-from demo.server.sessions import Shown, file_name
+from demo.server.sessions import CurrentTraces, file_name
 from traces import TraceError, loads
-from traces.labels import labels, name_of, title
+from traces.labels import labels, method_name, run_title
 from traces.schema import Trace
 from visualizers.export_zip.words import command
 from visualizers.player_page import standalone
@@ -18,7 +18,7 @@ from visualizers.player_page import standalone
 _LEAD = (
     "The record of this run, a file called a trace. From it the run is replayed, drawn and compared without the model."
 )
-_EMPTY = "There is no trace at hand. Press Run, choose a recorded run, or open a file here."
+_EMPTY = "No trace is loaded. Press Run, choose a recorded run, or open a file here."
 
 
 class TracePanel:
@@ -30,9 +30,9 @@ class TracePanel:
             self._build()
         one = [self.json, self.page, self.command, self.details]
         self.parts: list[Any] = [self.lead, self.body, self.which, *one]
-        """What `refresh` changes."""
+        """Components that `refresh` updates."""
         self.opens: list[Any] = [self.upload, self.problem]
-        """What `read` changes."""
+        """Components that `read` updates."""
         self._connect(one)
 
     def _build(self) -> None:
@@ -56,30 +56,30 @@ class TracePanel:
     def _connect(self, one: Sequence[Any]) -> None:
         shown, unfolded = self.site.shown, gr.State(False)
         self.unfolded = unfolded
-        self.accordion.expand(self.unfold, {shown}, [unfolded, *self.parts], **in_turn("trace"))
+        self.accordion.expand(self.unfold, {shown}, [unfolded, *self.parts], **serialized("trace"))
         self.accordion.collapse(lambda: False, None, unfolded, **AT_ONCE)
-        shown.change(self.refresh, {shown, unfolded}, self.parts, **in_turn("trace"))
-        self.which.input(self.choose, {self.which, shown}, one, **(LATEST | in_turn("trace")))
+        shown.change(self.refresh, {shown, unfolded}, self.parts, **serialized("trace"))
+        self.which.input(self.choose, {self.which, shown}, one, **(LATEST | serialized("trace")))
 
     def read(self, values: Update) -> tuple[Trace | None, Update]:
-        """The trace of a visitor's file, None where it is not sound; and what is said of it, which changes `opens`."""
+        """Return the trace of an uploaded file, None if it is invalid, and updates of the components in `opens`."""
         try:
             trace = loads(values[self.upload] or b"", name="file")
         except TraceError as error:
-            return None, {self.problem: notice("error", str(error), "This file is no sound trace."), self.upload: None}
-        words = f"{name_of(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
+            return None, {self.problem: notice("error", str(error), "Invalid trace file"), self.upload: None}
+        words = f"{method_name(trace)} on {trace.model.title or trace.model.id}, {len(trace.steps)} forward passes."
         return trace, {self.problem: notice("info", words, "Opened, and shown above."), self.upload: None}
 
     def unfold(self, values: Update, request: gr.Request) -> Update:
-        """Show what is at hand, and from now on whatever comes."""
+        """Show the current trace, and later ones as they arrive."""
         values |= {self.unfolded: True}
         return {self.unfolded: True, **self.refresh(values, request)}
 
     def refresh(self, values: Update, request: gr.Request) -> Update:
-        """Show what is at hand, unless it is folded away."""
+        """Show the current trace, unless the panel is collapsed."""
         if not values[self.unfolded]:
             return {self.lead: gr.skip()}
-        shown: Shown = values[self.site.shown]
+        shown: CurrentTraces = values[self.site.shown]
         traces = shown.traces()
         if not traces:
             return {self.lead: _EMPTY, self.body: gr.update(visible=False)}
@@ -93,18 +93,18 @@ class TracePanel:
         }
 
     def choose(self, values: Update, request: gr.Request) -> Update:
-        """Show one of the traces at hand."""
-        shown: Shown = values[self.site.shown]
+        """Show one of the current traces."""
+        shown: CurrentTraces = values[self.site.shown]
         traces = shown.traces()
         chosen = values[self.which]
         sound = isinstance(chosen, int) and 0 <= chosen < len(traces)
         return self._one(shown, traces, chosen if sound else len(traces) - 1, request)
 
-    def _one(self, shown: Shown, traces: Sequence[Trace], index: int, request: gr.Request) -> Update:
-        """Everything about one trace; the web page shows its companion beside it."""
+    def _one(self, shown: CurrentTraces, traces: Sequence[Trace], index: int, request: gr.Request) -> Update:
+        """Return all updates for one trace; its web page also shows the other traces."""
         trace = traces[index]
         page = self.site.visitor(request).file(f"{file_name(trace)}.html")
-        page.write_text(standalone(traces, title(trace)), encoding="utf-8")
+        page.write_text(standalone(traces, run_title(trace)), encoding="utf-8")
         return {
             self.json: gr.update(value=str(shown.paths[index])),
             self.page: gr.update(value=str(page)),
@@ -114,7 +114,7 @@ class TracePanel:
 
 
 def details_of(trace: Trace) -> dict[str, Any]:
-    """What ran, what it took and where, as a table."""
+    """Return a table of what ran, its cost and its environment."""
     place = trace.environment
     rows: dict[str, Any] = {name.capitalize(): value for name, value in in_rows(trace).items() if name != "settings"}
     rows |= {f"Setting {name}": value for name, value in trace.config.items()}

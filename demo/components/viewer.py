@@ -1,9 +1,9 @@
-"""The trace player as a gradio component.
+"""Gradio component of the trace player.
 
-A run reaches the browser as messages: `live` says where its forward passes are told as they happen (numbered, so that
-a repeated one does no harm), and `finish` names the files with the whole traces. From then on the browser
-needs the server no more. `load` shows finished traces straight away, `compare` up to six of them beside one another,
-and `offer` lets the visitor choose among recorded pairs and plays the first.
+A run reaches the browser as messages: `live` has the URL of the stream of forward passes (numbered, so that repeated
+ones do no harm), and `finish` has the files of the complete traces. From then on the browser does not need the server.
+`load` shows finished traces at once, `compare` shows up to six of them together, and `offer` lets the user choose among
+recorded pairs and plays the first.
 """
 
 import json
@@ -15,16 +15,16 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.jobs.live_run import LiveRuns, Opened
+from demo.jobs.live_run import LiveRuns, RaceStarted
 from demo.jobs.recordings import Pair, Recording, answers_to
-from demo.server.event_stream import ADDRESS, Live
+from demo.server.event_stream import ADDRESS, EventStream
 from demo.server.sessions import url
 from visualizers import player
 
 Message = dict[str, Any]
 
 _CHIPS: Final = {"continuous": "continuous tokens"}
-"""Kinds of pairs whose chip says more than their name."""
+"""Labels of kinds whose chip is longer than their name."""
 
 _BRIDGE = """
 let on = '';  // the hardware that runs which are compared are computed for
@@ -111,17 +111,17 @@ take();
 
 
 def trace_viewer(name: str, value: Message | None = None, *, first: bool = False) -> gr.HTML:
-    """A component that shows one trace, two side by side, or up to six compared. Its value is the last message.
+    """Return a component that shows one trace, two side by side, or up to six compared. Its value is the last message.
 
     Args:
-        name: Its id on the page; scripts find the player as `draftscopePlayers[name]`.
+        name: Element id; scripts find the player as `draftscopePlayers[name]`.
         value: The first message.
-        first: Whether it is the one of the first screen: it starts with what one screen holds, and the place in its
-            trace shows in the page's address. Others show once they have something to play.
+        first: Whether it is the player of the first screen: it starts with what one screen holds, and its position
+            in the trace is part of the page's URL. Other players appear once they have something to play.
     """
     known = {"DATA": json.dumps(json.dumps(player.data())), "FIRST": json.dumps(first), "NAME": json.dumps(name)}
     bridge = re.sub(r"\b(DATA|FIRST|NAME)\b", lambda match: known[match.group()], _BRIDGE)
-    # Not a subclass: gradio would write a stub file beside this module.
+    # Not a subclass: Gradio would write a stub file next to this module.
     return gr.HTML(
         value,
         html_template='<div class="player"></div>',
@@ -133,28 +133,30 @@ def trace_viewer(name: str, value: Message | None = None, *, first: bool = False
     )
 
 
-def begun(live: Live) -> Message:
-    """The message that a race begins, whose passes are told at an address of its own."""
+def race_started_message(live: EventStream) -> Message:
+    """Return the message that a race has started, with the URL of its event stream."""
     return {"kind": "live", "race": live.name, "url": ADDRESS.removeprefix("/").format(name=live.name)}
 
 
-def tell(live: Live, message: Opened | LiveRuns) -> None:
+def send(live: EventStream, message: RaceStarted | LiveRuns) -> None:
     """Tell a page of a race: what it is, or what is new."""
-    if isinstance(message, Opened):
+    if isinstance(message, RaceStarted):
         answers = answers_to(head.get("prompt") for head in message.heads)
-        live.tell("opened", {"heads": message.heads, "answers": answers})
+        live.send("opened", {"heads": message.heads, "answers": answers})
         return
     for news in message.news():
-        live.tell("passed", news._asdict())
+        live.send("passed", news._asdict())
 
 
-def finished(paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None) -> Message:
-    """The message that a race is over, where its traces lie, its address, and the place to stand at if not the end."""
+def race_finished_message(
+    paths: Sequence[Path], name: str, address: str = "", at: Mapping[str, Any] | None = None
+) -> Message:
+    """Return the message that a race has finished, with its trace files, its link and the step to show."""
     message = {"kind": "finish", "race": name, "urls": [url(path) for path in paths], "address": address}
     return message | ({"at": dict(at)} if at else {})
 
 
-def recorded(paths: Sequence[Path]) -> Message:
+def traces_message(paths: Sequence[Path]) -> Message:
     """The message to show finished traces."""
     return {"kind": "load", "urls": [url(path) for path in paths]}
 
@@ -164,23 +166,25 @@ def replayed(recording: Recording, placed: bool = False) -> Message:
     answers = answers_to(trace.prompt for trace in recording.traces)
     urls = [url(path) for path in recording.paths]
     message = {"kind": "load", "urls": urls, "address": recording.address, "placed": placed, "answers": answers}
-    return message | {"asked": secrets.token_hex(4)}  # gradio tells a component nothing that it was told last
+    return message | {"asked": secrets.token_hex(4)}  # Gradio does not send a value that equals the last one
 
 
-def supposed(coin: float, path: Path) -> Message:
-    """The answer to a player that supposed another coin: the trace of what it leads to. A notice says why not."""
+def counterfactual_message(coin: float, path: Path) -> Message:
+    """Return the answer to a player that changed a uniform draw: the resulting trace. Errors are shown as notices."""
     return {"kind": "suppose", "coin": coin, "url": url(path)}
 
 
-def compared(paths: Sequence[Path], on: str = "") -> Message:
-    """The message to show up to six finished traces beside one another; without any the viewer is emptied.
+def comparison_message(paths: Sequence[Path], on: str = "") -> Message:
+    """Return the message to show up to six finished traces together; without traces the player is emptied.
 
-    `on` is the hardware that their times are computed for, as an address has it.
+    Args:
+        paths: Trace files.
+        on: Hardware for which times are computed, as written in links.
     """
     return {"kind": "compare", "urls": [url(path) for path in paths], "on": on}
 
 
-def offered(pairs: Sequence[Pair], invite: str = "") -> Message | None:
+def recorded_pairs_message(pairs: Sequence[Pair], invite: str = "") -> Message | None:
     """The message to offer recorded pairs and to play the first one; `invite` are words of a button to the tour."""
     chips = [
         {

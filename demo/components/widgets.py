@@ -216,11 +216,11 @@ class Card(NamedTuple):
     badge: str = ""
     """A few words over the picture."""
     still: str = ""
-    """What stands in place of a picture that moves, where the visitor wants none that do."""
+    """Shown instead of an animated image if the user prefers reduced motion."""
 
 
 def component(value: Any, script: str, style: str, **options: Any) -> gr.HTML:
-    """A component of ours. Not a subclass: gradio would write a stub file beside every module that has one."""
+    """Return a custom component. Not a subclass: Gradio would write a stub file next to every module that has one."""
     return gr.HTML(
         value,
         html_template="<div></div>",
@@ -244,7 +244,7 @@ def chosen_index(event: gr.EventData, count: int, what: str) -> int:
 
 
 def notice_box(value: Mapping[str, Any] | None = None, **options: Any) -> gr.HTML:
-    """A place for one message to the visitor, which takes no room without one; see `notice`."""
+    """Return a component for one notice, which takes no space while it is empty; see `notice`."""
     return component(value or {}, _NOTICE_JS, _NOTICE_CSS, elem_classes="notice-box", **options)
 
 
@@ -257,13 +257,13 @@ def notice(
     return {"kind": kind, "title": title or titles[kind], "text": text, "role": role, "share": share}
 
 
-def facts_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
+def metric_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
     """Figures side by side; see `values_of`."""
     return component(values_of(value), _FACTS_JS, _FACTS_CSS, **options)
 
 
-def card_wall(value: Sequence[Card] = (), style: str = "", **options: Any) -> gr.HTML:
-    """Buttons with a picture, in a strip unless the style says otherwise; the event `choose` carries the index."""
+def card_grid(value: Sequence[Card] = (), style: str = "", **options: Any) -> gr.HTML:
+    """Return buttons with images, in a strip unless `style` says otherwise; the event `choose` carries the index."""
     return component(values_of(value), _CARDS_JS, _CARDS_CSS + style, **options)
 
 
@@ -282,12 +282,12 @@ def formulas(text: str) -> gr.Markdown:
 
 
 def upload_file(name: str, label: str, *endings: str) -> gr.File:
-    """A place for a file of a visitor's own, whose bytes are its value."""
+    """Return an upload field whose value is the bytes of the file."""
     return gr.File(label=label, file_types=list(endings), type="binary", height=150, elem_id=name)
 
 
 def choice_row(name: str, label: str) -> gr.Dataset:
-    """A place for buttons after a few words; the event `select` carries the index. `name` is its id on the page."""
+    """Return a row of buttons after a label; the event `select` carries the index. `name` is the element id."""
     return gr.Dataset(label=label, components=["textbox"], samples=[], visible=False, elem_id=name)
 
 

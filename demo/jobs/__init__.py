@@ -1,1 +1,1 @@
-"""What runs decode and what comes of them. Knows nothing of gradio."""
+"""Running methods for the page, and what is computed from their results. Does not import Gradio."""

@@ -1,14 +1,14 @@
-"""Runs beside one another as a table: one line a request, with means and standard errors over its seeds."""
+"""Table that compares runs: one row per request, with means and standard errors over its seeds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from analysis.oracle import hindsight
-from analysis.seeds import estimate, paired, seconds, target_forwards
+from analysis.seeds import estimate, paired_by_seed, seconds, target_forwards
 from analysis.tables import table
 from traces.hardware import HardwareError, Machine, predict
-from traces.labels import is_ordinary, labels
+from traces.labels import is_baseline, labels
 from traces.schema import Trace
 from traces.stats import draft_forwards
 from visualizers.export_zip.words import command
@@ -16,11 +16,11 @@ from visualizers.tables import as_csv, table_files
 
 Number: TypeAlias = Callable[[Trace], float | None]
 Columns: TypeAlias = tuple[Mapping[str, Number], Mapping[str, Number], str]
-"""Numbers of a run, those of which the baseline's is over the run's, and what is said of computed ones."""
+"""Columns of a run, columns given as baseline/run ratios, and a note on computed values."""
 _SAVED: Final = "Saved at best (%)"
 _BEST: Final = (
-    f" {_SAVED[:-4]}: passes, drafts or rows that the best choice of every pass, as it is known afterwards, would not "
-    "have taken (figure hindsight)."
+    f" {_SAVED[:-4]}: passes, drafts or rows that an oracle, which knows all outcomes, would not have spent (figure "
+    "hindsight)."  # plain: ignore
 )
 _NUMBERS: Final[Mapping[str, Number]] = {
     "Tokens": lambda trace: float(trace.summary.tokens),
@@ -33,7 +33,7 @@ _NUMBERS: Final[Mapping[str, Number]] = {
     _SAVED: lambda trace: 100 * made.saved if (made := hindsight(trace)) else None,
 }
 _RATIOS: Final = {"Times fewer target passes": target_forwards, "Times as fast": seconds}
-"""Of the baseline's number over the run's."""
+"""Columns given as the baseline's value divided by the run's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +47,18 @@ class Group:
         """The baseline's numbers over these, seed by seed; of other seeds, those of the means."""
         if not all(trace.summary.complete for trace in (*self.runs, *base.runs)):
             return []
-        if pairs := paired(base.runs, self.runs, of):
+        if pairs := paired_by_seed(base.runs, self.runs, of):
             return [usual / own for usual, own in pairs.values() if own]
         usual, own = (_known(group.runs, of) for group in (base, self))
         return [estimate(usual).mean / estimate(own).mean] if usual and own and any(own) else []
 
 
-def beside(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, Any]:
-    """The value of a data table, with the same as files: CSV has one row a run, every setting and its command.
+def comparison_table(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, Any]:
+    """Return the value of a data table, with the same data as files; the CSV has one row per run with all its settings.
 
-    With a machine, what the runs would take on it stands there, too, as computed.
+    Args:
+        traces: Runs to compare.
+        machine: Hardware for which times are also computed.
     """
     if not traces:
         return {}
@@ -74,7 +76,7 @@ def beside(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str,
     kept = [k for k in range(len(heads)) if any(row[k] for row in rows)]
     heads, rows = [heads[k] for k in kept], [[row[k] for k in kept] for row in rows]
     base = _baseline(groups[0], groups)
-    usual = is_ordinary(base.runs[0])
+    usual = is_baseline(base.runs[0])
     words = (
         f"Baseline: {base.name[:1].lower()}{base.name[1:]}."
         if usual
@@ -88,12 +90,12 @@ def beside(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str,
 
 def files(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, bytes]:
     """The files of their table, for a zip."""
-    return {name: text.encode() for name, text in beside(traces, machine).get("files", {}).items()}
+    return {name: text.encode() for name, text in comparison_table(traces, machine).get("files", {}).items()}
 
 
-def ordinary_first(traces: Sequence[Trace]) -> list[int]:
-    """The places of runs in the order in which they are shown: ordinary decoding, then as they were ticked."""
-    return sorted(range(len(traces)), key=lambda k: not is_ordinary(traces[k]))
+def baseline_first(traces: Sequence[Trace]) -> list[int]:
+    """Return the indices of runs in display order: the baseline first, then as selected."""
+    return sorted(range(len(traces)), key=lambda k: not is_baseline(traces[k]))
 
 
 def _columns(traces: Sequence[Trace], machine: Machine | None) -> Columns:
@@ -135,7 +137,7 @@ def _groups(traces: Sequence[Trace]) -> list[Group]:
 
 def _baseline(group: Group, among: Sequence[Group]) -> Group:
     """Ordinary decoding, if it can be of the same prompt and model; else the first."""
-    usual = [one for one in among if is_ordinary(one.runs[0])] or [among[0]]
+    usual = [one for one in among if is_baseline(one.runs[0])] or [among[0]]
     own = group.runs[0]
     alike = [one for one in usual if (one.runs[0].prompt, one.runs[0].model.id) == (own.prompt, own.model.id)]
     return (alike or usual)[0]
@@ -154,7 +156,7 @@ def _told(values: Sequence[float]) -> str:
 
 
 def _csv(groups: Sequence[Group], columns: Columns) -> str:
-    """One row a run; where a request has several seeds, their means and standard errors stand in every row of it."""
+    """Return one CSV row per run; requests with several seeds repeat their mean and standard error in every row."""
     settings = list(dict.fromkeys(name for group in groups for trace in group.runs for name in trace.config))
     several, (own, over, _) = any(len(group.runs) > 1 for group in groups), columns
     heads = ["run", "prompt", "seed", "model", "method", *(f"set.{name}" for name in settings), "complete"]

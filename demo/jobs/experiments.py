@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from engines.methods import METHODS
 from engines.protocol import Family, Model
-from engines.runtime.driver import RunningSequence, drive, make_trace, open_session
-from engines.runtime.run_request import Request
+from engines.runtime.driver import RunningSequence, make_trace, open_session, run_passes
+from engines.runtime.run_request import RunRequest
 from engines.settings import Value
 from traces.schema import Trace
 
@@ -30,7 +30,7 @@ class Experiment:
     seeds: int
     """Seeds it takes to see the answer."""
     model: str
-    """What it runs on where no model of its family is chosen."""
+    """Model that is used if the selected one is of another family."""
 
     @property
     def family(self) -> Family:
@@ -61,16 +61,25 @@ def conduct(
     shared: Settings,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[Trace, ...]]:
-    """Run every arm with seeds 0, 1, ...; the seeds of an arm are decoded in lockstep.
+    """Run every arm with seeds 0, 1, ...; the seeds of an arm are decoded as one batch.
 
-    Yields the runs so far after every arm and ends early, before the next forward pass, once `stopped` says so.
+    Args:
+        experiment: What to run.
+        model: Target model.
+        prompt: Prompt of all runs.
+        seeds: Number of seeds.
+        shared: Sampling settings of all arms.
+        stopped: Checked before every forward pass; returns True to stop early.
+
+    Yields:
+        All runs so far, after every arm.
     """
     traces: list[Trace] = []
     for name, own in experiment.arms:
         settings = {**shared, **own}
-        jobs = [Request(name, model, prompt, seed=seed, settings=settings).job() for seed in range(seeds)]
+        jobs = [RunRequest(name, model, prompt, seed=seed, settings=settings).job() for seed in range(seeds)]
         sequences = [RunningSequence(job.decoder()) for job in jobs]
-        for _ in drive(sequences, open_session(jobs), jobs[0].config):
+        for _ in run_passes(sequences, open_session(jobs), jobs[0].config):
             if stopped():
                 return
         traces += [make_trace(job, sequence) for job, sequence in zip(jobs, sequences, strict=True)]

@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from demo.jobs.run_selection import Entry
+from demo.jobs.run_selection import SelectableRun
 from demo.jobs.series import Progress, counted, decode_all, duration
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.models.catalog import MODELS
-from engines.runtime.run_request import Request
-from engines.sampling.random_source import read_seed
-from engines.settings import ConfigError, shown
+from engines.runtime.run_request import RunRequest
+from engines.sampling.random_source import parse_seed
+from engines.settings import ConfigError, format_value
 
 MOST_COLUMNS: Final = 4
 MOST_ROWS: Final = 6
@@ -18,20 +18,20 @@ MOST_ROWS: Final = 6
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What every column decodes."""
+    """Prompt and seed of a row, shared by all columns."""
 
     prompt: str
     seed: int
 
 
-def columns_of(chosen: Sequence[Entry]) -> tuple[Entry, ...]:
+def columns_of(chosen: Sequence[SelectableRun]) -> tuple[SelectableRun, ...]:
     """The settings of runs, each once: the first run that has them, its note being the model where there are several.
 
     Raises ConfigError for no run or too many settings, and for a run that cannot be decoded here.
     """
-    columns: dict[Request, Entry] = {}
+    columns: dict[RunRequest, SelectableRun] = {}
     for entry in chosen:
-        columns.setdefault(replace(entry.again("with another prompt"), prompt="", seed=0), entry)
+        columns.setdefault(replace(entry.to_request("with another prompt"), prompt="", seed=0), entry)
     if not 1 <= len(columns) <= MOST_COLUMNS:
         many = f"have {len(columns)} different settings" if columns else "are not there yet"
         raise ConfigError(f"runs: those that are ticked {many}; tick runs of 1 to {MOST_COLUMNS} settings.")
@@ -41,13 +41,13 @@ def columns_of(chosen: Sequence[Entry]) -> tuple[Entry, ...]:
     )
 
 
-def rows_of(prompts: str, seeds: object, first: int, columns: Sequence[Entry]) -> tuple[Row, ...]:
+def rows_of(prompts: str, seeds: object, first: int, columns: Sequence[SelectableRun]) -> tuple[Row, ...]:
     """A row for every line of `prompts` and every seed; models that take no prompt have a row a seed.
 
     Raises ConfigError for no rows, too many, or a prompt that is too long.
     """
     if type(seeds) is not int or not 1 <= seeds <= MOST_ROWS:
-        raise ConfigError(f"seeds: {shown(seeds)} is not allowed; use a whole number from 1 to {MOST_ROWS}.")
+        raise ConfigError(f"seeds: {format_value(seeds)} is not allowed; use a whole number from 1 to {MOST_ROWS}.")
     asks = any(column.request and MODELS[column.request.model].default_prompt for column in columns)
     lines = list(dict.fromkeys(filter(None, map(str.strip, prompts.splitlines())))) if asks else [""]
     if not lines:
@@ -62,18 +62,18 @@ def rows_of(prompts: str, seeds: object, first: int, columns: Sequence[Entry]) -
             f"prompts: {len(lines)} with {counted(seeds, 'seed')} each make a grid {len(lines) * seeds} high, "
             f"and {MOST_ROWS} is the most; remove prompts or use fewer seeds."
         )
-    return tuple(Row(line, read_seed(first + more)) for line in lines for more in range(seeds))
+    return tuple(Row(line, parse_seed(first + more)) for line in lines for more in range(seeds))
 
 
-def fill(columns: Sequence[Entry], rows: Sequence[Row], stopped: Callable[[], bool]) -> Iterator[Progress]:
+def fill(columns: Sequence[SelectableRun], rows: Sequence[Row], stopped: Callable[[], bool]) -> Iterator[Progress]:
     """Decode the cells row by row; see `decode_all`."""
     settings = [column.request for column in columns if column.request]
     cells = [[replace(setting, prompt=row.prompt, seed=row.seed) for setting in settings] for row in rows]
     yield from decode_all(cells, f"prompts: {len(rows)}", stopped)
 
 
-def planned(columns: Sequence[Entry], rows: Sequence[Row]) -> str:
-    """What is asked for, in words, with what it takes going by the runs that the settings come from."""
+def planned(columns: Sequence[SelectableRun], rows: Sequence[Row]) -> str:
+    """Return a sentence on what was requested, with its cost estimated from the selected runs."""
     prompts, seeds = len({row.prompt for row in rows}), len({row.seed for row in rows})
     bare = not any(row.prompt for row in rows)
     parts = [] if bare else [counted(prompts, "prompt")]

@@ -1,8 +1,8 @@
-"""What an address of the page asks for, as docs/page.md lists it: a run, recordings, runs to compare, a plan.
+"""Links to the page, as listed in docs/page.md: a run, recordings, runs to compare, or a speed-up model.
 
-A run is decoded again: its seed makes it the same. Settings that are not named are the defaults. `plan` is the
-calculator's; `step`, `ms`, `clock`, `on` and `token` are the player's, `tour` is the tour's. An address comes from
-anywhere, so all of it is checked, and none of it becomes a path.
+A run is decoded again: its seed makes it the same. Settings that the link does not name have their defaults. `plan`
+belongs to the calculator; `step`, `ms`, `clock`, `on` and `token` belong to the player, `tour` to the tour. A link can
+come from anywhere, so all of it is checked, and nothing in it becomes a path.
 """
 
 import re
@@ -12,58 +12,59 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from demo.server.limits import PROMPT_CHARACTERS
-from engines.methods import METHODS, ordinary
-from engines.models.catalog import MODELS, at_hand, default_model, models_for
-from engines.runtime.run_request import Request
-from engines.sampling.random_source import read_seed
-from engines.settings import ConfigError, as_values, make_config
+from engines.methods import METHODS, baseline
+from engines.models.catalog import MODELS, default_model, is_available, models_for
+from engines.runtime.run_request import RunRequest
+from engines.sampling.random_source import parse_seed
+from engines.settings import ConfigError, config_values, make_config
 from traces.hardware import HardwareError, Machine, read_machine
 from traces.schema import Trace
 
 WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")
-"""What an address calls the tabs; the first one opens where it names none, or the second for runs to compare."""
+"""Names of the tabs in links. A link without a tab opens the first one, or the second for runs to compare."""
 MOST_CHARACTERS: Final = 6 * PROMPT_CHARACTERS + 2000
-"""Of an address: a letter of a prompt may take several."""
+"""Maximum length of a link: a character of a prompt may take several."""
 MOST_COMPARED: Final = 6
-"""As many as stand beside one another."""
+"""Maximum number of runs in a comparison."""
 FILE: Final = "file"
-"""What an address calls a run that came as a file and cannot be decoded again from what it says."""
+"""Name in links of a run that came from a file and cannot be decoded again from its settings."""
 _SETTING: Final = "set."
 _PLANNED: Final = "plan."
 _BESIDE: Final = ("tab", "tour", "step", "ms", "clock", "on", "token")
-"""What stands beside a run."""
+"""Fields of a link in addition to those of a run."""
 _NUMBER: Final = re.compile(r"\d{1,9}(\.\d{1,6})?")
 _WHOLE: Final = re.compile(r"\d{1,19}")
 _SHOWN: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """What an address asks for."""
+class PageLink:
+    """Parsed link."""
 
     tab: str = ""
-    """The tab to open; empty for the one that shows what is asked for."""
-    request: Request | None = None
+    """Tab to open; empty for the tab that fits the content."""
+    request: RunRequest | None = None
     beside: bool = True
-    """Whether ordinary decoding runs beside it."""
+    """Whether the baseline runs as well."""
     gallery: str = ""
     """Name of a recording."""
-    compare: tuple[str | Request, ...] = ()
+    compare: tuple[str | RunRequest, ...] = ()
     """Runs to stand side by side: recordings by name, others decoded again; `FILE` is one that cannot be."""
     grid: tuple[str, ...] = ()
     """Prompts of the grid."""
     seeds: int = 0
     """For each of them; 0 where there is no grid."""
     plan: Mapping[str, str] = field(default_factory=dict)
-    """What the calculator is set to, by the fields of `analysis.speedup_model.Plan`."""
+    """Calculator values by field of `analysis.speedup_model.SpeedupModel`."""
     at: Mapping[str, Any] | None = None
-    """Where to stand: a `clock`, its reading `now`, and the hardware it is computed for, `on`."""
+    """Position of the player: a `clock`, its reading `now`, and the hardware `on` for which it is computed."""
 
 
-def read_address(fragment: str) -> Address | None:
-    """What stands behind the # of an address; None where it asks for nothing.
+def parse_link(fragment: str) -> PageLink | None:
+    """Parse the URL fragment of a link. Returns None if it requests nothing.
 
-    Raises ConfigError naming the part of the address, its value and the remedy.
+    Raises:
+        ConfigError: With the field of the link, its value and the remedy.
     """
     if len(fragment) > MOST_CHARACTERS:
         raise ConfigError(
@@ -87,21 +88,21 @@ def read_address(fragment: str) -> Address | None:
                 f"grid: {len(prompts)} prompts with {_quoted(seeds)} seeds are not allowed; use up to {MOST_COMPARED}."
             )
         at = at or _place({"ms": "0", **given})
-        machine_of((at or {}).get("on", ""))  # what is wrong with it is said at once
-        return Address(tab=tab, compare=compared, grid=prompts, seeds=int(seeds), at=at)
+        parse_machine((at or {}).get("on", ""))  # what is wrong with it is said at once
+        return PageLink(tab=tab, compare=compared, grid=prompts, seeds=int(seeds), at=at)
     if "gallery" in given:
-        return Address(tab=tab, gallery=given["gallery"], at=at)
+        return PageLink(tab=tab, gallery=given["gallery"], at=at)
     if plan := {key.removeprefix(_PLANNED): value for key, value in given.items() if key.startswith(_PLANNED)}:
-        return Address(tab=tab or CHOOSE, plan=plan)
+        return PageLink(tab=tab or CHOOSE, plan=plan)
     if "method" not in given:
-        return Address(tab=tab) if tab else None
+        return PageLink(tab=tab) if tab else None
     request, beside = _request(given), given.get("beside") != "no"
     if tab == COMPARE:  # else the tab would show what the page opens with
-        return Address(tab=tab, compare=tuple(with_ordinary(request) if beside else [request]), at=at)
-    return Address(tab=tab, request=request, beside=beside, at=at)
+        return PageLink(tab=tab, compare=tuple(with_baseline(request) if beside else [request]), at=at)
+    return PageLink(tab=tab, request=request, beside=beside, at=at)
 
 
-def machine_of(on: str) -> Machine | None:
+def parse_machine(on: str) -> Machine | None:
     """The hardware that an address computes times for, by the names of presets; None where it names none.
 
     Raises ConfigError naming the part of the address, its value and the remedy.
@@ -117,66 +118,70 @@ def machine_of(on: str) -> Machine | None:
         raise ConfigError(f"on: {error}") from None
 
 
-def with_ordinary(request: Request) -> list[Request]:
+def with_baseline(request: RunRequest) -> list[RunRequest]:
     """A run, and before it ordinary decoding of the same prompt, seed and sampling where it is another one."""
-    baseline, usual = ordinary(METHODS[request.method].family, as_values(request.config))
-    first = replace(request, method=baseline.name, config=usual)
+    method, settings = baseline(METHODS[request.method].family, config_values(request.config))
+    first = replace(request, method=method.name, config=settings)
     return [request] if first == request else [first, request]
 
 
-def fragment_of(request: Request, beside: bool) -> str:
-    """What stands behind the # of the address of a run; settings that are the defaults are left out."""
-    usual = as_values(METHODS[request.method].config())
+def run_link(request: RunRequest, beside: bool) -> str:
+    """Return the URL fragment for a run. Settings at their defaults are left out."""
+    usual = config_values(METHODS[request.method].config())
     parts: dict[str, Any] = {
         "method": request.method,
         "model": request.model,
         "prompt": request.prompt,
         "seed": request.seed,
     }
-    parts |= {_SETTING + name: value for name, value in as_values(request.config).items() if value != usual[name]}
+    parts |= {_SETTING + name: value for name, value in config_values(request.config).items() if value != usual[name]}
     parts["beside"] = "" if beside else "no"
     return urlencode({name: value for name, value in parts.items() if value != ""}, quote_via=quote)
 
 
-def fragment_of_plan(fields: Mapping[str, object]) -> str:
-    """What stands behind the # of the address of the calculator."""
+def calculator_link(fields: Mapping[str, object]) -> str:
+    """Return the URL fragment for the calculator."""
     return urlencode({_PLANNED + name: value for name, value in fields.items()}, quote_via=quote)
 
 
-def request_of(trace: Trace) -> Request | None:
-    """What was asked for to get a run; None where its method, model or settings are not here to be asked for."""
+def request_from_trace(trace: Trace) -> RunRequest | None:
+    """Return the request that produced a trace; None if its method, model or settings are not available here."""
     method, model = METHODS.get(trace.method), MODELS.get(trace.model.id)
     prompt = trace.prompt or ""
-    if method is None or model is None or method.family not in model.families or not at_hand(model.id):
+    if method is None or model is None or method.family not in model.families or not is_available(model.id):
         return None
     if trace.seed is None or len(prompt) > PROMPT_CHARACTERS:
         return None
     try:
         config = make_config(method.config, trace.config)
-        return Request(method.name, model.id, prompt, config, read_seed(trace.seed))
+        return RunRequest(method.name, model.id, prompt, config, parse_seed(trace.seed))
     except ConfigError:
         return None
 
 
-def fragment_of_tray(runs: Sequence[str]) -> str:
-    """What stands behind the # of the address of runs that are compared: names of recordings, addresses of runs.
+def comparison_link(runs: Sequence[str]) -> str:
+    """Return the URL fragment for a comparison.
 
-    Empty where there are none, and where it would be longer than an address may be.
+    Args:
+        runs: Names of recordings and fragments of runs.
+
+    Returns:
+        The fragment; empty without runs, or if it would exceed the maximum length of a link.
     """
     fragment = urlencode([("compare", run) for run in runs], quote_via=quote)
     return fragment if len(fragment) <= MOST_CHARACTERS else ""
 
 
 def fragment_of_grid(prompts: Sequence[str], seeds: int) -> str:
-    """What follows the runs in the address of a grid."""
+    """Return the part of the URL fragment that follows the runs of a grid."""
     return urlencode([*(("grid", prompt) for prompt in prompts), ("seeds", seeds)], quote_via=quote)
 
 
-def _request(given: Mapping[str, str]) -> Request:
+def _request(given: Mapping[str, str]) -> RunRequest:
     known = {"method", "model", "prompt", "seed", "beside", *_BESIDE}
     for name in given:
         if name not in known and not name.startswith(_SETTING):
-            raise ConfigError(f"address: {_quoted(name)} is no part of one; remove it.")
+            raise ConfigError(f"link: unknown field {_quoted(name)}; remove it.")
     name = given["method"]
     if name not in METHODS:
         raise ConfigError(f"method: {_quoted(name)} is not here, or not any more; choose one of {', '.join(METHODS)}.")
@@ -189,9 +194,9 @@ def _request(given: Mapping[str, str]) -> Request:
     if len(prompt) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: has {len(prompt)} characters; {PROMPT_CHARACTERS} are the most. Shorten it.")
     written = given.get("seed", "0")
-    seed = read_seed(int(written) if _WHOLE.fullmatch(written) else written[:_SHOWN])
+    seed = parse_seed(int(written) if _WHOLE.fullmatch(written) else written[:_SHOWN])
     chosen = {key.removeprefix(_SETTING): value for key, value in given.items() if key.startswith(_SETTING)}
-    return Request(name, model, prompt, make_config(method.config, chosen), seed)
+    return RunRequest(name, model, prompt, make_config(method.config, chosen), seed)
 
 
 def _place(given: Mapping[str, str]) -> Mapping[str, Any] | None:

@@ -1,4 +1,4 @@
-"""Runs for the page: several decoders in turns, one forward pass of each at a time. Knows nothing of the page."""
+"""Live runs: several decoders advance alternately, one forward pass each. Independent of the page."""
 
 import math
 import time
@@ -9,11 +9,11 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from demo.server import log
-from demo.server.limits import CANNOT_FIT, TRIED_PASSES, TRIED_SECONDS, Deadline, current
-from engines.runtime.driver import Job, RunningSequence, drive, make_trace, mentioned, open_session
-from engines.runtime.run_request import Request
+from demo.server.limits import PROBE_SECONDS, REJECT_FACTOR, TRIED_PASSES, Deadline, server_limits
+from engines.runtime.driver import Job, RunningSequence, collect_token_ids, make_trace, open_session, run_passes
+from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError
-from traces.replay import Replay, replayed
+from traces.replay import CanvasReplay, replay_steps
 from traces.schema import Step, Trace
 
 _TELL_SECONDS: Final = 0.06
@@ -22,7 +22,7 @@ DRAWING: Final = 0.1
 """Most of the time of its passes that pictures of a run under way take: to draw a clip takes as long as 19 passes."""
 
 
-class News(NamedTuple):
+class RunUpdate(NamedTuple):
     """Forward passes of one decoder, one after the other."""
 
     lane: int
@@ -44,16 +44,16 @@ class LiveRun:
         self.seconds = 0.0
         """Wall clock of its passes so far."""
         self._sequence = RunningSequence(job.decoder())
-        self._passes = drive([self._sequence], open_session([job]), job.config, likely=job.recorded)
-        self._replay = Replay(job.task.length)
+        self._passes = run_passes([self._sequence], open_session([job]), job.config, likely=job.recorded)
+        self._replay = CanvasReplay(job.task.length)
         self._told = 0
         """Passes that were news."""
-        self._legend = job.drawing.legend({})
+        self._legend = job.drawing.make_legend({})
         self._named = set(self._legend.vocabulary or ())
         self._drawing = 0.0
 
     def head(self) -> dict[str, Any]:
-        """What a viewer has to know of the run before its first step."""
+        """Return what a viewer needs to know about the run before its first step."""
         job = self.job
         return {
             "method": job.method.name,
@@ -64,7 +64,7 @@ class LiveRun:
             "config": asdict(job.config),
             "canvas": job.task.canvas,
             "legend": self._legend,
-            "rules": job.method.rules(job.config),
+            "rules": job.method.explanations(job.config),
         }
 
     def advance(self) -> bool:
@@ -74,17 +74,17 @@ class LiveRun:
         self.seconds += time.monotonic() - begun
         return more
 
-    def news(self, lane: int) -> News:
+    def news(self, lane: int) -> RunUpdate:
         """The passes since it was last asked, whose steps are made together."""
         steps, first = self._sequence.steps[self._told :], self._told
         for step in steps:
             self._replay.apply(step)
         self._told += len(steps)
-        return News(lane, first, steps, self._picture() if steps else None, self._new_words(steps))
+        return RunUpdate(lane, first, steps, self._picture() if steps else None, self._new_words(steps))
 
     def expected(self) -> float:
         """About how many seconds the whole run takes, if it goes on as it began."""
-        final = replayed(self._sequence.steps, self.job.task.length).final
+        final = replay_steps(self._sequence.steps, self.job.task.length).final
         return self.seconds * len(final) / max(1, sum(final))
 
     def trace(self) -> Trace:
@@ -94,9 +94,9 @@ class LiveRun:
     def _new_words(self, steps: Sequence[Step]) -> Mapping[int, str] | None:
         if self._legend.vocabulary is None:
             return None
-        new = mentioned(steps) - self._named
+        new = collect_token_ids(steps) - self._named
         self._named |= new
-        return self.job.drawing.legend({}, new).vocabulary if new else None
+        return self.job.drawing.make_legend({}, new).vocabulary if new else None
 
     def _picture(self) -> str | None:
         if self._legend.tiles or self._legend.vocabulary is not None:
@@ -104,13 +104,16 @@ class LiveRun:
         if self._drawing > DRAWING * self.seconds:
             return None  # the viewer keeps the picture before; the whole trace has them all
         begun = time.monotonic()
-        frames = self.job.drawing.legend({self._told: self._replay.state().tokens}).frames
+        frames = self.job.drawing.make_legend({self._told: self._replay.state().tokens}).frames
         self._drawing += time.monotonic() - begun
         return frames[0].image if frames else None
 
 
 class LiveRuns:
-    """Decoders that take turns, so that a page can show them growing side by side; each is timed by its own passes."""
+    """Decoders that alternate, so that a page can show them growing side by side.
+
+    Each is timed by its own passes only.
+    """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         """Open the sessions. Raises ValueError for a prompt or setting that a model refuses."""
@@ -120,7 +123,7 @@ class LiveRuns:
         self._left = deque(self.runs)
 
     def passes(self) -> Iterator[None]:
-        """Advance in turns every decoder that is not done, by one forward pass."""
+        """Advance every unfinished decoder by one forward pass, in round robin."""
         while self._left:
             live = self._left.popleft()
             if live.advance():
@@ -128,37 +131,46 @@ class LiveRuns:
                 self.taken += 1
                 yield
 
-    def tried(self) -> float:
+    def estimate_seconds(self) -> float:
         """About how many seconds all runs take together, from their first passes."""
         begun = time.monotonic()
         for _ in islice(self.passes(), TRIED_PASSES):
-            if time.monotonic() - begun > TRIED_SECONDS:
+            if time.monotonic() - begun > PROBE_SECONDS:
                 break
         return sum(live.expected() for live in self.runs)
 
-    def news(self) -> list[News]:
-        """What every decoder that was not done has done since it was last asked."""
+    def news(self) -> list[RunUpdate]:
+        """Return what every unfinished decoder has done since the last call."""
         return [news for lane, live in enumerate(self.runs) if (news := live.news(lane)).steps]
 
 
-def race(
-    requests: Sequence[Request], stopped: Callable[[], bool], seconds: float | None = None
-) -> Iterator["Opened | LiveRuns | Ended"]:
-    """Several runs in turns, as messages: first `Opened`, then the runs where they have news, `Ended` once done.
+def decode_interleaved(
+    requests: Sequence[RunRequest], stopped: Callable[[], bool], seconds: float | None = None
+) -> Iterator["RaceStarted | LiveRuns | RaceEnded"]:
+    """Decode several runs alternately, and yield messages.
 
-    `stopped` is asked after every pass; what was decoded is kept. All together may take so many `seconds` once their
-    models are loaded. Raises ValueError or ModelError, before the first message, for a prompt or setting that a model
-    refuses, a model that cannot be had, and runs that do not fit into `seconds`, going by their first passes.
+    `RaceStarted`, then the runs whenever they advance, `RaceEnded`.
+
+    Args:
+        requests: Runs, the baseline included.
+        stopped: Checked after every pass; returns True to stop. Decoded tokens are kept.
+        seconds: Time limit of all runs together, after the models are loaded.
+
+    Raises:
+        ValueError: For an invalid prompt or setting, and if the first passes show that the limit will be exceeded;
+            before
+            the first message.
+        ModelError: If a model cannot be loaded; before the first message.
     """
     live = LiveRuns([request.job() for request in requests])
     deadline = Deadline(seconds, stopped)
     ended, told = "", -math.inf
-    if seconds is not None and (expected := live.tried()) > CANNOT_FIT * seconds:
+    if seconds is not None and (expected := live.estimate_seconds()) > REJECT_FACTOR * seconds:
         raise ConfigError(
             f"settings: this would take about {expected:.0f} s here, and the server gives {seconds:g} s a run; "
             "choose a shorter text, fewer steps, drafts or tries, or a smaller model."
         )
-    yield Opened(tuple(run.head() for run in live.runs))
+    yield RaceStarted(tuple(run.head() for run in live.runs))
     for _ in live.passes():
         if time.monotonic() - told > _TELL_SECONDS:
             yield live
@@ -171,16 +183,16 @@ def race(
     ended = "" if all(trace.summary.complete for trace in traces) else ended
     if ended:
         traces = tuple(replace(trace, extensions={"draftscope": {"ended": ended}}) for trace in traces)
-    yield Ended(traces, ended)
+    yield RaceEnded(traces, ended)
 
 
-class Opened(NamedTuple):
-    """What a viewer has to know of each run before its first step."""
+class RaceStarted(NamedTuple):
+    """What a viewer needs to know about each run before its first step."""
 
     heads: tuple[dict[str, Any], ...]
 
 
-class Ended(NamedTuple):
+class RaceEnded(NamedTuple):
     """The traces of what was decoded."""
 
     traces: tuple[Trace, ...]
@@ -188,7 +200,9 @@ class Ended(NamedTuple):
     """Why they are not whole, where they are not; their extensions say it, too."""
 
 
-def decoded(requests: Sequence[Request], stopped: Callable[[], bool], kind: str) -> Iterator[Opened | LiveRuns | Ended]:
+def decoded(
+    requests: Sequence[RunRequest], stopped: Callable[[], bool], kind: str
+) -> Iterator[RaceStarted | LiveRuns | RaceEnded]:
     """`race` within the time that this server gives, with its lines in the log."""
     run = requests[-1]
     about: dict[str, Any] = {"kind": kind, "method": run.method, "model": run.model, "seed": run.seed}
@@ -196,8 +210,8 @@ def decoded(requests: Sequence[Request], stopped: Callable[[], bool], kind: str)
     log.event("run.begun", **about)
     ended, passes = "left", 0
     try:
-        for message in race(requests, stopped, current().run_seconds):
-            if isinstance(message, Ended):
+        for message in decode_interleaved(requests, stopped, server_limits().run_seconds):
+            if isinstance(message, RaceEnded):
                 ended = message.ended or "done"
             elif isinstance(message, LiveRuns):
                 passes = message.taken

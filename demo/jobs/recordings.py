@@ -1,8 +1,8 @@
-"""The recorded traces that ship with the app, each beside ordinary decoding where that was recorded too.
+"""Recorded traces that ship with the app, each with its baseline if that was recorded as well.
 
-`python -m demo record` makes what assets/traces/gallery.json lists, or those of its files that are named. The list
-holds one record a run: `file`, `method`, and where they differ from the defaults `model`, `prompt`, `seed` and
-`settings`; `title` and `about` are what the gallery says of it, and `first` puts it on the first screen.
+`python -m demo record` decodes the runs listed in assets/traces/gallery.json, or those named. The list has one entry
+per run: `file`, `method`, and if they differ from the defaults `model`, `prompt`, `seed` and `settings`; `title` and
+`about` are shown in the gallery, and `first` puts the run on the first screen.
 """
 
 import json
@@ -18,11 +18,11 @@ from urllib.parse import urlencode
 from engines.methods import METHODS, SHARED
 from engines.models.bundled import tally
 from engines.runtime.driver import Run
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError, make_config, settings
 from traces import TraceError, read, write
 from traces.files import ROOT
-from traces.labels import is_ordinary, name_of
+from traces.labels import is_baseline, method_name
 from traces.schema import Trace
 from traces.stats import draft_forwards
 
@@ -49,22 +49,22 @@ class Recording(NamedTuple):
 
     @property
     def address(self) -> str:
-        """What stands behind the # of the page's address while it is shown."""
+        """Return the URL fragment of the page while the recording is shown."""
         return urlencode({"gallery": self.name})
 
     @property
     def name(self) -> str:
-        """What addresses call it."""
+        """Return the name of the recording in links."""
         return self.paths[-1].name.removesuffix(".json.gz")
 
 
 def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
-    """All recordings in `folder`, listed ones first and in their order; files that are no sound traces are left out."""
+    """Return all recordings in a folder, listed ones first and in their order; invalid traces are left out."""
     by_file = {entry["file"]: entry for entry in listed(folder)}
     place = {name: number for number, name in enumerate(by_file)}
     paths = sorted(folder.glob(_TRACES), key=lambda path: (place.get(path.name, len(place)), path.name))
     sound = [(path, trace) for path in paths if (trace := _sound(path))]
-    pairs = [[*_baseline_of(trace, sound), (path, trace)] for path, trace in sound if not is_ordinary(trace)]
+    pairs = [[*_baseline_of(trace, sound), (path, trace)] for path, trace in sound if not is_baseline(trace)]
     used = {path for pair in pairs for path, _ in pair}
     alone = [[entry] for entry in sound if entry[0] not in used]
     return tuple(_recording(entries, by_file.get(entries[-1][0].name, {})) for entries in [*pairs, *alone])
@@ -73,7 +73,7 @@ def recordings(folder: Path = FOLDER) -> tuple[Recording, ...]:
 def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:
     """Decode what an entry of the list asks for and write its trace into `folder`."""
     given = {"seed": entry.get("seed", 0), "settings": entry.get("settings", {})}
-    run = Run(Request(entry["method"], entry.get("model"), entry.get("prompt"), **given).job())
+    run = Run(RunRequest(entry["method"], entry.get("model"), entry.get("prompt"), **given).job())
     run.finish()
     trace = run.trace()
     write(trace, folder / entry["file"])
@@ -81,7 +81,7 @@ def record(entry: Mapping[str, Any], folder: Path = FOLDER) -> Trace:
 
 
 def listed(folder: Path) -> list[dict[str, Any]]:
-    """What gallery.json in `folder` asks for; nothing when there is none, or none that can be read."""
+    """Return the entries of gallery.json in a folder; none if the file is missing or unreadable."""
     path = folder / LIST
     try:
         entries = json.loads(path.read_text("utf-8")) if path.exists() else []
@@ -93,7 +93,7 @@ def listed(folder: Path) -> list[dict[str, Any]]:
 
 
 def answers_to(prompts: Iterable[str | None]) -> dict[str, str | list[str]]:
-    """What is right for those prompts where it is known: a number, or a regular expression a line."""
+    """Return the correct answers to prompts if known: a number, or one regular expression per line."""
     found = {prompt: _answer(prompt) for prompt in prompts if prompt}
     return {prompt: right for prompt, right in found.items() if right}
 
@@ -110,8 +110,8 @@ def _answers() -> dict[str, str]:
     return {one["question"]: one["answer"] for one in json.loads(_PROBLEMS.read_text("utf-8"))}
 
 
-def left_out(among: Sequence[Recording], folder: Path = FOLDER) -> list[str]:
-    """Files of a folder that are listed or lie there and are no recordings, since they are missing or unsound."""
+def invalid_recordings(among: Sequence[Recording], folder: Path = FOLDER) -> list[str]:
+    """Return the names of listed files that are missing or invalid, and of invalid files in the folder."""
     used = {path.name for recording in among for path in recording.paths}
     return sorted(({entry["file"] for entry in listed(folder)} | {path.name for path in folder.glob(_TRACES)}) - used)
 
@@ -129,9 +129,9 @@ def _baseline_of(trace: Trace, among: Sequence[tuple[Path, Trace]]) -> list[tupl
     fits = [
         (path, other)
         for path, other in among
-        if is_ordinary(other)
+        if is_baseline(other)
         and (other.model.id, other.model.weights) == (trace.model.id, trace.model.weights)
-        # Recordings from before that was recorded name no files beside the weights.
+        # Older recordings name no files in addition to the weights.
         and (other.model.files == trace.model.files or not (other.model.files and trace.model.files))
         and (other.prompt, other.seed) == (trace.prompt, trace.seed)
         and all(
@@ -152,7 +152,7 @@ def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) 
         note[1] += f" instead of {entries[0][1].summary.forwards}"
     return Recording(
         method=trace.method,
-        title=entry.get("title", name_of(trace)),
+        title=entry.get("title", method_name(trace)),
         about=entry.get("about", ""),
         note=", ".join(note),
         paths=tuple(path for path, _ in entries),
@@ -162,15 +162,15 @@ def _recording(entries: Sequence[tuple[Path, Trace]], entry: Mapping[str, Any]) 
 
 
 KINDS: Final = ("text", "picture", "video", "continuous")
-"""What is decoded, in the order in which it is offered."""
+"""Kinds of output, in the order in which they are offered."""
 _EXACT: Final = (
     "A draft is accepted with just the probability that makes the tokens follow the model's own distribution, and a "
     "rejected one is drawn again from the residual. So nothing is lost by drafting: both runs are draws from one "
     "distribution. Their random numbers differ, and so the outcome may. Learn has the formulas."
 )
 _SAME: Final = (
-    "Both runs pick by the same rule and the same random numbers at every place, and a draft is accepted only where it "
-    "is the token so picked. So drafting changes how many passes it takes, and nothing else. Learn has the rule."
+    "Both runs pick by the same rule and the same random numbers at every position, and a draft is accepted only if it "
+    "is the token picked there. So drafting changes the number of passes, and nothing else. Learn has the rule."
 )
 
 
@@ -182,7 +182,7 @@ class Pair:
     """One of `KINDS`."""
     recording: Recording
     truth: str
-    """What the second run has in common with the first, in a clause."""
+    """What the second run has in common with the first, as a clause."""
     why: str
     exact: bool = True
     """Whether the second run follows the distribution of the first."""
@@ -197,7 +197,7 @@ def pairs(among: Sequence[Recording]) -> tuple[Pair, ...]:
 
 
 def kind_of(trace: Trace) -> str:
-    """What a run decodes."""
+    """Return the kind of output of a run."""
     if trace.method in METHODS and METHODS[trace.method].family == "continuous-ar":
         return "continuous"
     return {"image": "picture"}.get(trace.canvas.kind, trace.canvas.kind)

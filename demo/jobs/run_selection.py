@@ -1,4 +1,4 @@
-"""The tray: runs to choose from, and those that are chosen to stand beside one another. Knows nothing of the page."""
+"""Selection of runs to compare. Independent of the page."""
 
 import secrets
 from collections.abc import Mapping, Sequence
@@ -8,18 +8,18 @@ from textwrap import shorten
 from typing import Any, Final, Literal
 
 from analysis.results import digest
-from demo.jobs.links import FILE, MOST_COMPARED, fragment_of, fragment_of_tray, request_of
+from demo.jobs.links import FILE, MOST_COMPARED, comparison_link, request_from_trace, run_link
 from demo.jobs.recordings import Recording, kind_of
 from engines.methods import METHODS
-from engines.runtime.run_request import Request
-from engines.settings import ConfigError, as_values
+from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError, config_values
 from traces import read
-from traces.labels import name_of, numbered, settings_of
+from traces.labels import method_name, numbered, settings_of
 from traces.schema import Trace
 
 Source = Literal["yours", "opened", "recorded"]
 MOST: Final = MOST_COMPARED
-"""Runs beside one another."""
+"""Maximum number of selected runs."""
 MOST_KEPT: Final = 60
 """Own runs and opened files; beyond that the oldest that is not chosen makes room."""
 _SETTINGS_SAID: Final = 4
@@ -34,7 +34,7 @@ _KINDS: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class SelectableRun:
     """A run that can be chosen."""
 
     id: str
@@ -52,14 +52,21 @@ class Entry:
     timed: bool
     """Whether its passes have times."""
     address: str
-    """What addresses call it: the name of a recording, the address of a run, or `FILE`."""
-    request: Request | None
-    """What decodes it again; None where its method, model or settings are not here."""
+    """Name in links: that of a recording, the fragment of a run, or `FILE`."""
+    request: RunRequest | None
+    """Request that decodes the run again; None if its method, model or settings are not available here."""
     seconds: float
-    """What it took."""
+    """Duration of the run."""
 
-    def again(self, how: str) -> Request:
-        """What decodes it again. Raises ConfigError where that cannot be; `how` says what it was wanted for."""
+    def to_request(self, how: str) -> RunRequest:
+        """Return the request that decodes the run again.
+
+        Args:
+            how: Purpose, for the error message.
+
+        Raises:
+            ConfigError: If the run cannot be decoded again.
+        """
         if self.request is None:
             raise ConfigError(
                 f"runs: {self.title} ({self.note}) came as a file whose model or settings are not here, so it cannot "
@@ -69,18 +76,21 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Tray:
-    """What a visitor has added, and what is chosen, in the order of choosing."""
+class RunSelection:
+    """Runs that a user has added, and those that are selected, in the order of selection."""
 
-    added: tuple[Entry, ...] = ()
-    chosen: tuple[Entry, ...] = ()
+    added: tuple[SelectableRun, ...] = ()
+    chosen: tuple[SelectableRun, ...] = ()
 
-    def without(self, run: str) -> "Tray":
+    def without(self, run: str) -> "RunSelection":
         """Without the run of this id."""
-        return Tray(*(tuple(entry for entry in some if entry.id != run) for some in (self.added, self.chosen)))
+        return RunSelection(*(tuple(entry for entry in some if entry.id != run) for some in (self.added, self.chosen)))
 
-    def with_run(self, entries: Sequence[Entry]) -> "Tray":
-        """With runs added and chosen, as far as they fit; one that is there already takes the place of the old one."""
+    def with_run(self, entries: Sequence[SelectableRun]) -> "RunSelection":
+        """Return the selection with runs added and selected, as far as they fit.
+
+        A run that is already there is replaced.
+        """
         new = {entry.id: entry for entry in entries}
         kept = tuple(new.pop(entry.id, entry) for entry in self.added)
         chosen = tuple(next((e for e in entries if e.id == entry.id), entry) for entry in self.chosen)
@@ -94,28 +104,28 @@ class Tray:
         return replace(self, added=tuple(entry for entry in added if entry not in spare), chosen=chosen)
 
 
-def entries_of(paths: Sequence[Path], source: Source) -> tuple[Entry, ...]:
-    """The runs in trace files of ours."""
+def entries_of(paths: Sequence[Path], source: Source) -> tuple[SelectableRun, ...]:
+    """Return the runs in trace files written by this app."""
     return tuple(entry_of(read(path), path, source) for path in paths)
 
 
-def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
-    """What the tray says of a run."""
+def entry_of(trace: Trace, path: Path, source: Source) -> SelectableRun:
+    """Return the entry of a run in the selection."""
     what = [trace.method, trace.model.id, trace.prompt, trace.seed, dict(trace.config), trace.output.tokens]
     stopped = "" if trace.summary.complete else f", stopped after {trace.summary.tokens} tokens"
     seed = "no seed" if trace.seed is None else f"seed {trace.seed}"
     count = len(trace.steps)
     method = METHODS.get(trace.method)
-    usual = as_values(method.config()) if method else {}
+    usual = config_values(method.config()) if method else {}
     told = settings_of(trace).items()
     unusual = [words for name, words in told if name in usual and trace.config[name] != usual[name]]
-    request = request_of(trace)
-    own = FILE if request is None else fragment_of(request, beside=True)
-    return Entry(
+    request = request_from_trace(trace)
+    own = FILE if request is None else run_link(request, beside=True)
+    return SelectableRun(
         id=digest([*what, trace.summary.complete, count])[:16],
         source=source,
         path=path,
-        title=", ".join([name_of(trace), *unusual[:_SETTINGS_SAID], *["..."] * (len(unusual) > _SETTINGS_SAID)]),
+        title=", ".join([method_name(trace), *unusual[:_SETTINGS_SAID], *["..."] * (len(unusual) > _SETTINGS_SAID)]),
         note=f"{seed}: {count} pass{'' if count == 1 else 'es'}{stopped}",
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
@@ -127,9 +137,9 @@ def entry_of(trace: Trace, path: Path, source: Source) -> Entry:
     )
 
 
-def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[Entry, ...]]:
+def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[SelectableRun, ...]]:
     """The recorded runs, each once, by what they decode."""
-    groups: dict[str, dict[str, Entry]] = {}
+    groups: dict[str, dict[str, SelectableRun]] = {}
     for recording in recordings:
         for path, trace in zip(recording.paths, recording.traces, strict=True):
             entry = entry_of(trace, path, "recorded")
@@ -138,10 +148,10 @@ def recorded_entries(recordings: Sequence[Recording]) -> dict[str, tuple[Entry, 
     return {title: tuple(entries.values()) for title, entries in groups.items()}
 
 
-def refusal(chosen: Sequence[Entry]) -> str:
-    """Why these runs cannot stand beside one another, and what to do; empty where they can."""
+def comparison_error(chosen: Sequence[SelectableRun]) -> str:
+    """Return why these runs cannot be compared, and the remedy; empty if they can."""
     if len(chosen) > MOST:
-        return f"{len(chosen)} runs are ticked and {MOST} fit beside one another: untick one first."
+        return f"{len(chosen)} runs are selected and at most {MOST} can be compared: deselect one first."
     if idle := [entry for entry in chosen if not entry.passes]:
         return f"{idle[0].title} ({idle[0].note}) has no forward pass, so it has no clock to share: untick it."
     kinds = list(dict.fromkeys(entry.kind for entry in chosen))
@@ -153,8 +163,8 @@ def refusal(chosen: Sequence[Entry]) -> str:
     return ""
 
 
-def remark(chosen: Sequence[Entry]) -> str:
-    """What to mind about runs that do stand beside one another; empty where there is nothing."""
+def comparison_warning(chosen: Sequence[SelectableRun]) -> str:
+    """Return a warning about a comparison that is possible; empty if there is none."""
     if untimed := [entry for entry in chosen if not entry.timed]:
         return (
             f"{untimed[0].title} ({untimed[0].note}) recorded no times: compare by forward passes, not by milliseconds."
@@ -166,7 +176,9 @@ def remark(chosen: Sequence[Entry]) -> str:
     return ""
 
 
-def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str] | None = None) -> dict[str, Any]:
+def chips(
+    groups: Mapping[str, Sequence[SelectableRun]], tray: RunSelection, asked: Sequence[str] | None = None
+) -> dict[str, Any]:
     """The value of the tray on the page: groups of chips, what is chosen, and the ticks that this answers."""
     own, opened = ([entry for entry in tray.added if entry.source == source] for source in ("yours", "opened"))
     names = {entry.id: entry.address for entries in groups.values() for entry in entries}
@@ -178,12 +190,12 @@ def chips(groups: Mapping[str, Sequence[Entry]], tray: Tray, asked: Sequence[str
         ],
         "chosen": [entry.id for entry in tray.chosen],
         "asked": asked,
-        "address": fragment_of_tray([names.get(entry.id, entry.address) for entry in tray.chosen]),
+        "address": comparison_link([names.get(entry.id, entry.address) for entry in tray.chosen]),
         "turn": secrets.token_hex(4),  # or the page would not hear of a tick that was taken back
     }
 
 
-def _distinct(entries: Sequence[Entry]) -> list[dict[str, str]]:
+def _distinct(entries: Sequence[SelectableRun]) -> list[dict[str, str]]:
     """Chips of a group; titles that would be the same say the seed, too."""
     titles = [entry.title for entry in entries]
     seeds = [entry.note.partition(":")[0] for entry in entries]

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from demo.jobs.live_run import LiveRuns
-from demo.server.limits import Deadline, current
-from demo.server.log import for_visitors, refused
+from demo.server.limits import Deadline, server_limits
+from demo.server.log import log_rejected, redact_paths
 from engines.models.errors import ModelError
 from engines.runtime.driver import Run
-from engines.runtime.run_request import Request
-from engines.settings import ConfigError, shown
+from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError, format_value
 from traces.schema import Trace
 
 _TELL_SECONDS: Final = 0.4
@@ -25,7 +25,7 @@ class Progress(NamedTuple):
     """Runs that are whole."""
     total: int
     share: float
-    """Of the work, from 0 to 1."""
+    """Share of the estimated work, from 0 to 1."""
     seconds_left: float
     trace: Trace | None = None
     """The run before, in the message that it is whole."""
@@ -39,24 +39,31 @@ class Progress(NamedTuple):
         return f"{self.done} of {counted(self.total, 'run')} done, {left} left."
 
 
-def decode_all(groups: Sequence[Sequence[Request]], what: str, stopped: Callable[[], bool]) -> Iterator[Progress]:
-    """Decode groups of runs; the groups have the same methods and settings, for other prompts or seeds.
+def decode_all(groups: Sequence[Sequence[RunRequest]], what: str, stopped: Callable[[], bool]) -> Iterator[Progress]:
+    """Decode groups of runs; all groups have the same methods and settings, for other prompts or seeds.
 
-    The first message comes before anything counts and says about how long it will take. `what` is asked for, such as
-    "seeds: 8". `stopped` is asked before every pass; runs that are whole were told before. Raises ValueError or
-    ModelError, before anything is decoded, for a prompt or setting that a model refuses, a model that cannot be had,
-    and runs that would take too long.
+    Args:
+        groups: Runs by prompt or seed.
+        what: What was requested, such as "seeds: 8", for error messages.
+        stopped: Checked before every pass; returns True to stop. Completed runs have been reported.
+
+    Yields:
+        Progress, first with the estimated duration before anything counts.
+
+    Raises:
+        ValueError: For an invalid prompt or setting, and if the estimate exceeds the time limit; before decoding.
+        ModelError: If a model cannot be loaded; before decoding.
     """
     runs = [run for group in groups for run in group]
     for run in runs:
         try:
             _ = run.job().task
         except ValueError as error:
-            prompt = f" (the prompt {shown(run.prompt)})" if run.prompt else ""
+            prompt = f" (the prompt {format_value(run.prompt)})" if run.prompt else ""
             raise ConfigError(f"{error}{prompt}") from error
-    expected = {_setting(run): LiveRuns([run.job()]).tried() for run in groups[0]}
+    expected = {_setting(run): LiveRuns([run.job()]).estimate_seconds() for run in groups[0]}
     seconds = [expected[_setting(run)] for run in runs]
-    most = current().repeat_seconds
+    most = server_limits().repeat_seconds
     if most is not None and sum(seconds) > most:
         fit = int(most * len(groups) / sum(seconds))
         remedy = f"use at most {fit}" if fit else "choose a shorter text, a smaller model or fewer settings"
@@ -67,8 +74,8 @@ def decode_all(groups: Sequence[Sequence[Request]], what: str, stopped: Callable
     yield from _decode(runs, seconds, Deadline(most, stopped))
 
 
-def _decode(runs: Sequence[Request], seconds: Sequence[float], stopped: Deadline) -> Iterator[Progress]:
-    """Decode runs that are expected to take so many seconds each."""
+def _decode(runs: Sequence[RunRequest], seconds: Sequence[float], stopped: Deadline) -> Iterator[Progress]:
+    """Decode runs with their estimated durations in seconds."""
     begun = told = time.monotonic()
 
     def now(done: int, running: float = 0.0, trace: Trace | None = None, ended: str = "") -> Progress:
@@ -89,12 +96,12 @@ def _decode(runs: Sequence[Request], seconds: Sequence[float], stopped: Deadline
                     told = time.monotonic()
                     yield now(done, told - started)
             yield now(done + 1, trace=run.trace())
-    except (ValueError, ModelError) as error:  # what is whole is kept all the same
-        refused("series", error)
-        yield now(done, ended=for_visitors(str(error)))
+    except (ValueError, ModelError) as error:  # completed runs are kept
+        log_rejected("series", error)
+        yield now(done, ended=redact_paths(str(error)))
 
 
-def _setting(run: Request) -> Request:
+def _setting(run: RunRequest) -> RunRequest:
     return replace(run, prompt="", seed=0)
 
 
@@ -106,5 +113,5 @@ def duration(amount: float) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """So many of something, in words."""
+    """Return a count with its noun."""
     return f"{number} {what}{'' if number == 1 else 's'}"

@@ -13,7 +13,8 @@ SCENES: Final = Path(__file__).with_name("tour.toml")
 _REPAIRED: Final = (Fate.RESAMPLED, Fate.REJECTED)
 _SEVERAL: Final = 3
 _TELLING: Final = (0.3, 0.7)
-"""Acceptance probabilities at which the coin could well have fallen the other way, as in the player's worked.js."""
+"""Acceptance probabilities for which the uniform draw could well have decided otherwise, as in the player's
+worked.js."""
 
 Scene = dict[str, Any]
 """`title`, `text` and what the player's `scene` takes."""
@@ -64,7 +65,10 @@ def _repaired(step: Step) -> list[int]:
 
 
 def _telling(step: Step) -> list[int]:
-    """Those whose coin could well have fallen the other way; an initial draft is not the model's own."""
+    """Return the drafts whose verdict could well have been otherwise.
+
+    An initial draft is not sampled from the model.
+    """
     low, high = _TELLING
     odds, initial = step.accept_prob or (), step.numbers.get("initial", ())
     entries = [entry for entry in _repaired(step) if entry < len(odds) and low <= (odds[entry] or 0) <= high]

@@ -1,7 +1,7 @@
-"""What programs may call, as docs/api.md describes it: over HTTP, and as tools of the Model Context Protocol.
+"""API of the app, as described in docs/api.md: HTTP endpoints, and tools of the Model Context Protocol.
 
-`/run` decodes and returns the trace, `/summary` says what it came to and where its trace is, `/methods` what can be
-run, and `/validate` checks a trace file. A tool answers with the summary: a whole trace would fill an agent's context.
+`/run` decodes and returns the trace, `/summary` returns the results and the URL of the trace, `/methods` lists what can
+be run, and `/validate` checks a trace file. Tools return the summary: a whole trace would fill an agent's context.
 """
 
 import inspect
@@ -15,16 +15,16 @@ from typing import Any, Final, Literal
 import gradio as gr
 from gradio.events import api as endpoint
 
-from analysis.acceptance import by_place
-from demo.jobs.live_run import Ended, decoded
+from analysis.acceptance import acceptance_by_draft_position
+from demo.jobs.live_run import RaceEnded, decoded
 from demo.server.limits import COMPUTE, PROMPT_CHARACTERS
-from demo.server.run_queue import called, in_a_sentence, program_gone
+from demo.server.run_queue import as_user_errors, client_disconnected, queued_api_call
 from demo.server.sessions import Visitors, url
 from engines.methods import METHODS
-from engines.models.catalog import MODELS, at_hand
+from engines.models.catalog import MODELS, is_available
 from engines.runtime import listing
-from engines.runtime.run_request import Request
-from engines.settings import ConfigError, shown, shown_name
+from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError, format_name, format_value
 from traces import TraceError, dumps, loads
 from traces.schema import Trace
 
@@ -39,10 +39,10 @@ def build(visitors: Visitors) -> None:
         (path,) = visitors.of(secrets.token_hex()).keep([trace], "").paths
         return _summary(trace) | {"trace": url(path)}
 
-    models = [name for name in MODELS if at_hand(name)]
+    models = [name for name in MODELS if is_available(name)]
     run.__annotations__ |= {"method": _one_of(METHODS), **dict.fromkeys(("model", "draft"), _one_of(models) | None)}
     for decoding, description in ((run, None), (kept, summary.__doc__)):
-        handler = called(decoding.__name__, decoding)
+        handler = queued_api_call(decoding.__name__, decoding)
         handler.__doc__ = run.__doc__  # which describes the arguments of both
         endpoint(handler, api_name=decoding.__name__, api_description=description, **COMPUTE)
     methods.__annotations__["method"] = _one_of(METHODS) | None
@@ -86,15 +86,16 @@ def run(  # noqa: PLR0913 (its arguments are the endpoint's)
 
 @wraps(run, assigned=["__annotations__"])
 def summary(*arguments: Any, **named: Any) -> dict[str, Any]:
-    """Decode one prompt by a speculative decoding method, and return what it came to and the address of its trace.
+    """Decode one prompt by a speculative decoding method, and return its results and the URL of its trace.
 
-    That is passes, acceptance rate, tokens a pass, time and text; the trace has every draft, verdict and forward pass.
+    The results are passes, acceptance rate, tokens per pass, time and text; the trace has every draft, verdict and
+    forward pass.
     """
     return _summary(_decoded(*arguments, **named))
 
 
 def _summary(trace: Trace) -> dict[str, Any]:
-    places = by_place([trace.steps])
+    places = acceptance_by_draft_position([trace.steps])
     return {
         "method": trace.method,
         "variant": trace.variant,
@@ -112,15 +113,15 @@ def _summary(trace: Trace) -> dict[str, Any]:
     }
 
 
-def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
-    """What is wrong with the call of a tool, in the words that a caller over HTTP hears; None where nothing is."""
+def tool_call_error(tool: str, arguments: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with a tool call, in the words of the HTTP API; None if nothing is."""
     if tool not in TOOLS:
-        return f"tool: there is no {shown(tool)}; there are {', '.join(TOOLS)}."
+        return f"tool: there is no {format_value(tool)}; there are {', '.join(TOOLS)}."
     endpoint = TOOLS[tool].endpoint
     takes = inspect.signature(ENDPOINTS[endpoint]).parameters
     for name in arguments:
         if name not in takes:
-            return f"{shown_name(name)}: {tool} takes no such argument; there are {', '.join(takes)}."
+            return f"{format_name(name)}: {tool} takes no such argument; there are {', '.join(takes)}."
     for name, about in takes.items():
         if about.default is inspect.Parameter.empty and name not in arguments:
             return f"{name}: is missing; {tool} needs it."
@@ -139,15 +140,17 @@ def refusal(tool: str, arguments: Mapping[str, Any]) -> str | None:
 
 def _check_method(method: object) -> None:
     if not isinstance(method, str) or method not in METHODS:
-        raise ConfigError(f"method: there is no {shown(method)}; there are {', '.join(METHODS)}.")
+        raise ConfigError(f"method: there is no {format_value(method)}; there are {', '.join(METHODS)}.")
 
 
 def _check_file(file: object) -> None:
     if not isinstance(file, str) or not file.startswith("data:"):
-        raise ConfigError(f"file: {shown(file)} is not read from elsewhere; send the trace itself as a {FILE_FORMAT}.")
+        raise ConfigError(
+            f"file: {format_value(file)} is not read from elsewhere; send the trace itself as a {FILE_FORMAT}."
+        )
 
 
-def _request(*arguments: Any, **named: Any) -> Request:
+def _request(*arguments: Any, **named: Any) -> RunRequest:
     """A run with the arguments of `run`, checked as far as it can be before its model is loaded."""
     given = inspect.signature(run).bind(*arguments, **named).arguments
     method, prompt = given["method"], given.get("prompt")
@@ -156,35 +159,35 @@ def _request(*arguments: Any, **named: Any) -> Request:
     _check_method(method)
     absent = {"model": "", "preset": "", "draft": "", "settings": None}
     asked = {name: value for name, value in given.items() if name not in absent or value not in (None, absent[name])}
-    request = Request(**asked).resolved()
+    request = RunRequest(**asked).resolve()
     return replace(request, method=method, prompt=request.prompt or "")
 
 
 def _decoded(*arguments: Any, **named: Any) -> Trace:
-    *_, last = decoded([_request(*arguments, **named)], program_gone, "api")
-    assert isinstance(last, Ended)
+    *_, last = decoded([_request(*arguments, **named)], client_disconnected, "api")
+    assert isinstance(last, RaceEnded)
     return last.traces[0]
 
 
 def methods(method: str | None = None) -> dict[str, Any]:
-    """Say what can be run: the decoding methods with every setting and preset, and the models.
+    """List what can be run: the decoding methods with every setting and preset, and the models.
 
     Args:
-        method: The one method to describe; all of them when left out.
+        method: The one method to describe; by default all of them.
     """
     described = listing.methods()
     if method is not None:
-        with in_a_sentence("api"):
+        with as_user_errors("api"):
             _check_method(method)
         described = {method: described[method]}
     families = {one["family"] for one in described.values()}
-    models = {name: model for name, model in listing.models().items() if at_hand(name)}
+    models = {name: model for name, model in listing.models().items() if is_available(name)}
     fitting = {name: model for name, model in models.items() if families & set(model["families"])}
     return {"methods": described, "models": fitting}
 
 
 def validate(file: bytes | None) -> dict[str, Any]:
-    """Say whether a file is a sound trace, and if not, what is wrong where and what to do.
+    """Check whether a file is a valid trace, and if not, report what is wrong, where, and the remedy.
 
     Args:
         file: The trace, .json or .json.gz.
@@ -204,7 +207,7 @@ def validate(file: bytes | None) -> dict[str, Any]:
 FILE_FORMAT: Final = "data: URI, such as data:application/json;base64,eyJ9"
 """How a tool takes a file: nothing is fetched from elsewhere."""
 ENDPOINTS: Final[Mapping[str, Callable[..., Any]]] = {each.__name__: each for each in (run, summary, methods, validate)}
-"""What the app offers to programs: endpoints over HTTP, and tools."""
+"""Functions offered as HTTP endpoints and as tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,4 +238,4 @@ TOOLS: Final[Mapping[str, Tool]] = {
     "draftscope_methods": Tool("methods", "List methods and models", {"methods": _OBJECT, "models": _OBJECT}),
     "draftscope_validate": Tool("validate", "Check a trace file", {"valid": {"type": "boolean"}}),
 }
-"""What the app offers to agents, by names that tell it from other servers' tools."""
+"""Tools offered to agents, with names that differ from those of other servers."""

@@ -1,4 +1,4 @@
-"""Choose: all methods and models in one plot, what is asked of them, and one sentence as the answer."""
+"""Choose: all methods and models in one plot, the user's requirements, and one sentence as the answer."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -8,7 +8,7 @@ import gradio as gr
 from analysis.shipped_results import FOLDER
 from analysis.tradeoffs import Tradeoff, best, frontier, predicted
 from demo.components.calculator import CalculatorPanel
-from demo.components.context import AT_ONCE, LATEST, QUIET, Site, Update, in_turn, scroll_to
+from demo.components.context import AT_ONCE, LATEST, QUIET, Site, Update, scroll_to, serialized
 from demo.components.figure import Panel
 from demo.components.results import ResultsPanel
 from demo.components.widgets import component, notice, notice_box, upload_file
@@ -91,7 +91,7 @@ class ChoosePage:
         self.inputs: set[Any] = {*controls, self.own, site.look}
         self.parts: list[Any] = [self.answer, self.points, self.kind, self.hardware, self.batch, self.cost]
         self.parts += self.panel.parts
-        turn = in_turn("choose")  # or what was drawn as the tab opened could come after an upload
+        turn = serialized("choose")  # or what was drawn as the tab opened could come after an upload
         gr.on([control.input for control in controls], self.draw, self.inputs, self.parts, **(LATEST | turn))
         opened = [*self.parts, self.own, self.problem]
         gr.on([self.upload.upload, self.upload.clear], self.open, self.inputs | {self.upload}, opened, **turn)
@@ -140,7 +140,7 @@ class ChoosePage:
         self.points = component([], _LIST_JS, _LIST_CSS, elem_id="choose-points")
         with gr.Accordion("Accuracy and speed of many runs", open=False, elem_id="results") as accordion:
             results = ResultsPanel(self.site)
-        accordion.expand(results.draw, results.inputs, results.parts, **in_turn("results"))
+        accordion.expand(results.draw, results.inputs, results.parts, **serialized("results"))
 
     def connect(self, tabs: gr.Tabs, watch: WatchPage) -> None:
         """Play the recording of a point under Watch."""
@@ -165,16 +165,16 @@ class ChoosePage:
         try:
             own = opened_tradeoffs(data) if data else ()
         except SweepError as error:
-            return {self.problem: notice("error", str(error), "These are no sound results.")}
+            return {self.problem: notice("error", str(error), "Invalid results file")}
         return {self.own: own, self.problem: {}, **self.draw({**values, self.own: own, self.kind: _ALL}, request)}
 
     def measured(self, values: Update) -> Sequence[Tradeoff]:
-        """What a visitor opened, else what ships."""
+        """Return the results that the user opened, or the shipped ones."""
         own: Sequence[Tradeoff] = values[self.own]
         return own or measured_tradeoffs(FOLDER)
 
     def fitting(self, values: Update) -> Sequence[Tradeoff]:
-        """What was measured under the conditions that the form asks for."""
+        """Return the results measured under the conditions of the form."""
         fits = [
             one
             for one in self.measured(values)

@@ -6,40 +6,49 @@ from typing import Any, Final
 
 import gradio as gr
 
-from demo.components.context import AT_ONCE, QUIET, Site, Update, in_turn, scroll_to
+from demo.components.context import AT_ONCE, QUIET, Site, Update, scroll_to, serialized
 from demo.components.experiments import ExperimentsPanel
-from demo.components.export import ZipOut
+from demo.components.export import ZipDownload
 from demo.components.figure import FigureChooser
 from demo.components.grid import GridPanel
 from demo.components.repeat import RepeatPanel
 from demo.components.run_buttons import StartStop, progress
 from demo.components.run_selector import dropped, ticked, tray_box
-from demo.components.viewer import compared, trace_viewer
+from demo.components.viewer import comparison_message, trace_viewer
 from demo.components.widgets import data_table, notice, notice_box
-from demo.jobs.beside import beside, files, ordinary_first
-from demo.jobs.links import COMPARE, FILE, Address, machine_of
+from demo.jobs.beside import baseline_first, comparison_table, files
+from demo.jobs.links import COMPARE, FILE, PageLink, parse_machine
 from demo.jobs.recordings import Recording
-from demo.jobs.run_selection import MOST, Entry, Tray, chips, entries_of, recorded_entries, refusal, remark
+from demo.jobs.run_selection import (
+    MOST,
+    RunSelection,
+    SelectableRun,
+    chips,
+    comparison_error,
+    comparison_warning,
+    entries_of,
+    recorded_entries,
+)
 from demo.jobs.series import counted, decode_all
 from demo.pages.watch import WatchPage
-from demo.server.sessions import Shown
-from engines.runtime.run_request import Request
-from engines.settings import ConfigError, shown
+from demo.server.sessions import CurrentTraces
+from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError, format_value
 from traces import TraceError, loads
 from visualizers import supported
-from visualizers.export_zip import Options
+from visualizers.export_zip import ZipOptions
 
-IN_TURN: Final[dict[str, Any]] = in_turn("compared")
-"""What changes the tray is done one after the other, as asked: none writes over what another has just done."""
+IN_TURN: Final[dict[str, Any]] = serialized("compared")
+"""Options of events that change the selection: they run one after the other, so that none overwrites another."""
 TICKED: Final = "the runs that are ticked under Compare"
-"""Where what is at hand comes from, in words; such runs are in the tray already."""
+"""Origin of the current runs, in words; such runs are in the selection already."""
 _LEAD: Final = (
     f"Tick 2 to {MOST} runs: they share one clock, and the figures below draw all of them. Your own runs and the "
     "files you open come here by themselves; others stand under Recorded runs."
 )
 _SOURCES: Final = {"your last run": "yours", "the file you opened": "opened"}
 _ZIPPED: Final = ("race", "comparison", "churn")
-"""Figures of a zip that is asked for without choosing any."""
+"""Figures of a zip if none are chosen."""
 _FILES: Final = "Of the runs of this address, {} came as a file, which no address holds: ask for it and open it here."
 _PLAY: Final = "play"
 """Id of the tab with the player."""
@@ -60,13 +69,13 @@ class ComparePage:
         self.site, self.run = site, run
         self.recorded = recorded_entries(recordings)
         self._by_id = {entry.id: entry for entries in self.recorded.values() for entry in entries}
-        self.tray = gr.State(Tray())
-        self.set = gr.State(Shown())
-        """What is drawn: the runs that are ticked, or where there are none those at hand."""
+        self.tray = gr.State(RunSelection())
+        self.set = gr.State(CurrentTraces())
+        """Runs that are drawn: the selected ones, or without a selection the current ones."""
         self.on = gr.State("")
         """The hardware that the player's clock is computed for, as an address has it."""
         gr.Markdown(_LEAD, elem_classes="lead")
-        self.box = tray_box(chips(self.recorded, Tray()), elem_id="tray")
+        self.box = tray_box(chips(self.recorded, RunSelection()), elem_id="tray")
         self.problem = notice_box(elem_id="tray-problem")
         self.wanted = gr.State(())
         """Runs that an address names, until they are there."""
@@ -87,7 +96,7 @@ class ComparePage:
             )
             zipping: dict[str, Any] = {"variant": "primary", "size": "sm", "scale": 0, "min_width": 220}
             self.export = gr.Button("Export .zip: figures and data", **zipping, visible=False, elem_id="tray-zip")
-        self.out = ZipOut(site, "tray")
+        self.out = ZipDownload(site, "tray")
         self.costs = data_table("What the ticked runs took", elem_id="tray-costs")
         with gr.Tabs(overflow_behavior="wrap") as self.views:
             with gr.Tab("Play", id=_PLAY):
@@ -102,19 +111,19 @@ class ComparePage:
                 ExperimentsPanel(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
         own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
         self.parts: list[Any] = [*own, *self.chooser.parts]
-        """What `show` changes."""
+        """Components that `show` updates."""
         self.opens: list[Any] = [self.on, self.wanted, self.fetch, self.views, self.grid.prompts, self.grid.seeds]
-        """What `named` changes."""
+        """Components that `named` updates."""
         self._connect()
 
     def _connect(self) -> None:
-        """Whatever is at hand comes into the tray; a tick changes what is at hand."""
+        """Connect events: current runs are added to the selection, and the selection becomes the current runs."""
         self.inputs: set[Any] = {self.tray, self.on, self.wanted, self.site.shown, *self.chooser.inputs}
         changes = [self.site.shown, *self.parts]
         self.site.shown.change(self.take, {self.site.shown, self.tray}, [self.tray], **IN_TURN)
         self.box.choose(self.choose, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
         self.box.dropped(self.drop, self.inputs, changes, trigger_mode="multiple", **IN_TURN)
-        self.viewer.clocked(self.reckon, {self.set}, [self.on, self.problem, self.costs], **IN_TURN)
+        self.viewer.clocked(self.update_clock, {self.set}, [self.on, self.problem, self.costs], **IN_TURN)
         self.upload.upload(self.open, {*self.inputs, self.upload}, [self.upload, *changes], **IN_TURN)
         shows = [self.wanted, self.fetch, *changes]
         self.fetching.connect("run", self.decode, {self.wanted, *self.inputs}, shows, self.problem)
@@ -134,13 +143,13 @@ class ComparePage:
         self.run.over.then(self.show_again, {again.wanted, self.site.shown, *self.inputs}, changes, **IN_TURN)
 
     def vary(self, values: Update, event: gr.EventData) -> Update:
-        """Fill the form of Watch; the runs that are shown now are what the next one stands beside."""
+        """Fill the form of Watch; the runs shown now are compared with the next one."""
         again = self.run.again
-        address = Address(request=again.chosen(values, event))
+        address = PageLink(request=again.chosen(values, event))
         return {again.wanted: values[again.at_hand].paths, **self.run.opened(address)}
 
     def show_again(self, values: Update, request: gr.Request) -> Update:
-        """Tick the runs from before and the one that is over; without a new one nothing happens."""
+        """Select the previous runs and the one that has finished; does nothing without a new run."""
         earlier: Sequence[Path] = values[self.run.again.wanted]
         latest: Sequence[Path] = values[self.site.shown].paths
         done: Update = {self.run.again.wanted: ()}
@@ -149,75 +158,77 @@ class ComparePage:
         by_path = {entry.path: entry for entry in self._by_id.values()}
         first = [by_path[path] if path in by_path else entries_of([path], "yours")[0] for path in earlier]
         added = values[self.tray].with_run([entry for entry in first if entry.source == "yours"]).added
-        tray = Tray(added, tuple(first)).with_run(entries_of(latest, "yours"))
+        tray = RunSelection(added, tuple(first)).with_run(entries_of(latest, "yours"))
         return {**done, **self._told(tray, values, request), self.tabs: gr.Tabs(selected=COMPARE)}
 
     def zip(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
         traces = values[self.set].traces()
         there = {figure.name for figure in supported(traces)} if traces else set()
-        options = Options(width="column", extra=files(traces, machine_of(values[self.on])))
+        options = ZipOptions(width="column", extra=files(traces, parse_machine(values[self.on])))
         yield from self.out.zip(traces, [name for name in _ZIPPED if name in there], None, options, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
-        """The figures, laid out anew: what is drawn where nobody sees it has no room for its words."""
+        """Draw the figures again: a figure drawn while invisible has no space for its labels."""
         return self.chooser.offer(values[self.set].traces(), values, request)
 
     def play_row(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
         """Play the runs of a row of the grid side by side; what is ticked has the same settings as before."""
         entries = self.grid.opened(values, event)
         added = values[self.tray].with_run(entries).added
-        return {**self._told(Tray(added, entries), values, request), self.views: gr.Tabs(selected=_PLAY)}
+        return {**self._told(RunSelection(added, entries), values, request), self.views: gr.Tabs(selected=_PLAY)}
 
     def take(self, values: Update) -> Update:
         """Put a visitor's own runs and opened files into the tray."""
-        runs: Shown = values[self.site.shown]
+        runs: CurrentTraces = values[self.site.shown]
         source = _SOURCES.get(runs.origin)
         if source is None or not all(path.exists() for path in runs.paths):
             return {self.tray: gr.skip()}
         return {self.tray: values[self.tray].with_run(entries_of(runs.paths, source))}  # type: ignore[arg-type]
 
     def show(self, values: Update, request: gr.Request) -> Update:
-        """The tray as it stands; before anything was ticked, the runs that the page speaks of are."""
-        tray: Tray = values[self.tray]
+        """Show the selection; before the first selection, the runs that the page shows."""
+        tray: RunSelection = values[self.tray]
         if not tray.chosen and not values[self.wanted]:
             by_path = {entry.path: entry for entry in (*tray.added, *self._by_id.values())}
             shown = [by_path[path] for path in values[self.site.shown].paths if path in by_path and path.exists()]
-            tray = Tray(tray.added, () if refusal(shown) else tuple(shown))
+            tray = RunSelection(tray.added, () if comparison_error(shown) else tuple(shown))
         return self._show(tray, values, request)
 
     def choose(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
-        """Take what is ticked, or say why it cannot stand together; then what was ticked before stays."""
-        tray: Tray = values[self.tray]
+        """Apply a selection, or show why these runs cannot be compared and keep the previous one."""
+        tray: RunSelection = values[self.tray]
         known = self._by_id | {entry.id: entry for entry in tray.added}
         wanted = ticked(event)
         chosen = tuple(known[one] for one in wanted if one in known and known[one].path.exists())
         gone = "A run that was ticked is no longer here: run it or open its file again."
-        if wrong := gone if len(chosen) < len(wanted) else refusal(chosen):
+        if wrong := gone if len(chosen) < len(wanted) else comparison_error(chosen):
             box = chips(self.recorded, tray, wanted)
             return {self.box: box, self.problem: notice("error", wrong, "Not ticked.")}
-        update = self._told(Tray(tray.added, chosen), values, request)
+        update = self._told(RunSelection(tray.added, chosen), values, request)
         return update | {self.box: chips(self.recorded, update[self.tray], wanted)}
 
-    def reckon(self, values: Update, event: gr.EventData) -> Update:
+    def update_clock(self, values: Update, event: gr.EventData) -> Update:
         """The player's clock is computed for some hardware, or not any more: so are columns of the table."""
         try:
-            machine = machine_of(str(event.on))
+            machine = parse_machine(str(event.on))
         except ConfigError as error:
             return {self.problem: notice("error", str(error))}
-        return {self.on: str(event.on), self.costs: beside(values[self.set].traces(), machine)}
+        return {self.on: str(event.on), self.costs: comparison_table(values[self.set].traces(), machine)}
 
     def drop(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
         """Take a run out of the tray; nothing else changes."""
         return self._told(values[self.tray].without(dropped(event)), values, request)
 
-    def named(self, address: Address) -> Update:
+    def named(self, address: PageLink) -> Update:
         """Make ready to show what an address names. Raises ConfigError for a recording that is not here."""
         runs = address.compare
         there = {entry.address for entry in self._by_id.values()}
         for run in runs:
             if isinstance(run, str) and run != FILE and run not in there:
-                raise ConfigError(f"compare: {shown(run)} is not here, or not any more; tick runs under Compare.")
+                raise ConfigError(
+                    f"compare: {format_value(run)} is not here, or not any more; tick runs under Compare."
+                )
         grid: Update = {self.views: gr.Tabs(selected=_GRID), **self.grid.asked(address)} if address.seeds else {}
         return {
             self.on: (address.at or {}).get("on", ""),
@@ -230,21 +241,21 @@ class ComparePage:
         """Tick the recordings that an address names, and decode its other runs again; Stop keeps what is there."""
         visitor, tray, wanted = self.site.visitor(request), values[self.tray], values[self.wanted]
         by_name = {entry.address: entry for entry in self._by_id.values()}
-        runs, made = [run for run in wanted if isinstance(run, Request)], list[Entry]()
+        runs, made = [run for run in wanted if isinstance(run, RunRequest)], list[SelectableRun]()
         for now in decode_all([runs], f"compare: {counted(len(runs), 'run')}", visitor.stopped) if runs else ():
             made += entries_of(visitor.keep([now.trace], TICKED).paths, "yours") if now.trace else ()
             yield {self.problem: progress(now, "")}
         left = runs[len(made) :]
         decoded = iter(made)
-        entries = [next(decoded, None) if isinstance(run, Request) else by_name.get(run) for run in wanted]
+        entries = [next(decoded, None) if isinstance(run, RunRequest) else by_name.get(run) for run in wanted]
         chosen = [*tray.chosen, *filter(None, entries)]
         alike = tuple(entry for entry in chosen if entry.kind == chosen[0].kind)
         files = wanted.count(FILE)
         stopped = _STOPPED.format(len(left), len(runs)) if left else ""
-        words = stopped or (_FILES.format(files) if files else refusal(chosen))
+        words = stopped or (_FILES.format(files) if files else comparison_error(chosen))
         wanted = (*left, *[FILE] * files) if left else ()
         yield {
-            **self._told(Tray(tray.with_run(made).added, alike), values, request),
+            **self._told(RunSelection(tray.with_run(made).added, alike), values, request),
             self.wanted: wanted,
             self.fetch: gr.update(value=_button(wanted), visible=bool(wanted)),
             **({self.problem: notice("info", words)} if words else {}),
@@ -264,38 +275,38 @@ class ComparePage:
         again = len({entry.id for entry in entries} & {entry.id for entry in tray.added})
         update = {**self._told(tray.with_run(entries), values, request), self.upload: None}
         if wrong:
-            update[self.problem] = notice("error", " ".join(wrong), "Not every file is a sound trace.")
+            update[self.problem] = notice("error", " ".join(wrong), "Not every file is a valid trace")
         elif again:
             update[self.problem] = notice("info", f"In the tray already, of these runs: {again}.")
         return update
 
-    def _told(self, tray: Tray, values: Update, request: gr.Request) -> Update:
+    def _told(self, tray: RunSelection, values: Update, request: gr.Request) -> Update:
         """The tray, and the other pages speak of the ticked runs from now on."""
         update = self._show(tray, values, request)
         return update | ({self.site.shown: update[self.set]} if update[self.set].paths else {})
 
-    def _show(self, tray: Tray, values: Update, request: gr.Request) -> Update:
-        tray = Tray(tray.added, tuple(entry for entry in tray.chosen if entry.path.exists()))
-        ticked_runs = Shown(tuple(entry.path for entry in tray.chosen)).traces()
-        order = ordinary_first(ticked_runs)
-        runs = Shown(tuple(tray.chosen[place].path for place in order), TICKED)
+    def _show(self, tray: RunSelection, values: Update, request: gr.Request) -> Update:
+        tray = RunSelection(tray.added, tuple(entry for entry in tray.chosen if entry.path.exists()))
+        ticked_runs = CurrentTraces(tuple(entry.path for entry in tray.chosen)).traces()
+        order = baseline_first(ticked_runs)
+        runs = CurrentTraces(tuple(tray.chosen[place].path for place in order), TICKED)
         traces = [ticked_runs[place] for place in order]
         drawn = runs if runs.paths else values[self.site.shown]
-        words = remark(tray.chosen) if traces else _NONE
+        words = comparison_warning(tray.chosen) if traces else _NONE
         return {
             self.tray: tray,
             self.set: drawn,
             self.box: chips(self.recorded, tray),
             self.problem: notice("info", words) if words else {},
-            self.viewer: gr.update(value=compared(runs.paths, values[self.on]), visible=bool(traces)),
-            self.costs: beside(traces, machine_of(values[self.on])),
+            self.viewer: gr.update(value=comparison_message(runs.paths, values[self.on]), visible=bool(traces)),
+            self.costs: comparison_table(traces, parse_machine(values[self.on])),
             self.export: gr.update(visible=bool(traces)),
             **self.out.cleared(),
             **self.chooser.offer(drawn.traces(), values, request),
         }
 
 
-def _button(runs: Sequence[str | Request]) -> str:
-    """What the button says that decodes these runs."""
-    count = sum(isinstance(run, Request) for run in runs)
+def _button(runs: Sequence[str | RunRequest]) -> str:
+    """Return the label of the button that decodes these runs."""
+    count = sum(isinstance(run, RunRequest) for run in runs)
     return f"Decode {counted(count, 'run')} of this address" if count else "Show these runs"

@@ -4,7 +4,7 @@ import gradio as gr
 
 from demo.components import method_docs as methods
 from demo.components.bias import BiasPanel
-from demo.components.context import Site, in_turn
+from demo.components.context import Site, serialized
 from demo.components.timings import TimingsPanel
 
 
@@ -19,4 +19,4 @@ class LearnPage:
                 timings = TimingsPanel(site)
             with gr.Tab("Bias of published variants") as bias:
                 BiasPanel(site).buttons.press_at(bias.select, "#bias-plot .js-plotly-plot")
-        gains.select(timings.draw, timings.inputs, timings.parts, **in_turn("timings"))
+        gains.select(timings.draw, timings.inputs, timings.parts, **serialized("timings"))

@@ -7,50 +7,58 @@ from typing import Any, Final
 
 import gradio as gr
 
-from analysis.explain import outcome, why
+from analysis.explain import explain_speed, run_metrics
 from demo.components import settings_form as controls
 from demo.components.add_checkpoint import FolderPanel, local
 from demo.components.clip import ClipPanel
 from demo.components.context import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
-from demo.components.counterfactual import WhatIf
-from demo.components.download_model import FetchPanel
-from demo.components.export import MovingPanel
+from demo.components.counterfactual import CounterfactualPanel
+from demo.components.download_model import DownloadModelPanel
+from demo.components.export import AnimationExport
 from demo.components.gallery import GalleryPanel
 from demo.components.prompt_help import DRAWS, EXAMPLES, vocabulary
 from demo.components.run_buttons import StartStop
 from demo.components.tour import tour
 from demo.components.trace_file import TracePanel
-from demo.components.variation_buttons import AgainRow
-from demo.components.viewer import begun, finished, offered, recorded, replayed, tell, trace_viewer
-from demo.components.widgets import chosen_index, facts_row, notice, notice_box, values_of
-from demo.jobs.links import Address, fragment_of, request_of, with_ordinary
-from demo.jobs.live_run import Ended, Opened, decoded
+from demo.components.variation_buttons import VariationButtons
+from demo.components.viewer import (
+    race_finished_message,
+    race_started_message,
+    recorded_pairs_message,
+    replayed,
+    send,
+    trace_viewer,
+    traces_message,
+)
+from demo.components.widgets import chosen_index, metric_row, notice, notice_box, values_of
+from demo.jobs.links import PageLink, request_from_trace, run_link, with_baseline
+from demo.jobs.live_run import RaceEnded, RaceStarted, decoded
 from demo.jobs.recordings import Pair, Recording
 from demo.jobs.tour import Scene
-from demo.server.event_stream import Live
+from demo.server.event_stream import EventStream
 from demo.server.limits import PROMPT_CHARACTERS
-from demo.server.sessions import Shown
+from demo.server.sessions import CurrentTraces
 from engines.methods import METHODS, SHARED
 from engines.methods.method import Method
-from engines.models.catalog import MODELS, at_hand, default_model, how_to_fetch, sampling_of, ships
+from engines.models.catalog import MODELS, default_model, default_sampling, download_hint, is_available, is_bundled
 from engines.models.model_info import ModelInfo
 from engines.protocol import Family
-from engines.runtime.run_request import Request, read_method
-from engines.sampling.random_source import LARGEST_SEED, read_seed
-from engines.settings import ConfigError, as_values, settings
+from engines.runtime.run_request import RunRequest, read_method
+from engines.sampling.random_source import MAX_SEED, parse_seed
+from engines.settings import ConfigError, config_values, settings
 from traces.schema import Trace
 
 DEFAULT: Final = METHODS["scd"]
 _USUAL: Final = MODELS[default_model(DEFAULT.family)]
 _OPENED: Final = {
-    family: {name.rpartition(".")[2] for m in MODELS.values() if family in m.families for name, _ in m.opens}
+    family: {name.rpartition(".")[2] for m in MODELS.values() if family in m.families for name, _ in m.form_defaults}
     | {"guidance"}
     for family in SHARED
 }
 """Settings that some model of a family has a say in: without prompts there is nothing to guide."""
 _INVITE: Final = "Take the tour"
 _RECORDED: Final = "a recorded run"
-_DICE: Final = f"() => Math.floor(Math.random() * {LARGEST_SEED})"
+_DICE: Final = f"() => Math.floor(Math.random() * {MAX_SEED})"
 
 
 class WatchPage:
@@ -64,23 +72,28 @@ class WatchPage:
         recordings: Sequence[Recording] = (),
         gone: Sequence[str] = (),
     ) -> None:
-        """Lay it out; the pairs are there to look at before anything runs, the first one first, and so is the tour.
+        """Lay out the page.
 
-        `recordings` stand in the gallery, `gone` should.
+        Args:
+            site: Shared state.
+            raced: Recorded pairs to show before anything is run, the first one first.
+            toured: Scenes of the tour.
+            recordings: Recordings of the gallery.
+            gone: Listed recordings that are missing.
         """
         self.site = site
         self.pairs = tuple(raced)
         self.opening = gr.State(None)
-        """The address that is being opened, until its run is over."""
+        """Link that is being opened, until its run has finished."""
         tour(toured, elem_id="tour")
-        self.viewer = trace_viewer("viewer", offered(self.pairs, _INVITE if toured else ""), first=True)
+        self.viewer = trace_viewer("viewer", recorded_pairs_message(self.pairs, _INVITE if toured else ""), first=True)
         self._build_form(_USUAL, recordings)
         self._build_outcome()
         self.gallery = GalleryPanel(recordings, gone)
         self.trace = TracePanel(site)
         self._connect()
         for pair in self.pairs[:1]:
-            begin_with(self._about(pair.recording.traces, Shown(pair.recording.paths, _RECORDED)))
+            with_initial_values(self._about(pair.recording.traces, CurrentTraces(pair.recording.paths, _RECORDED)))
 
     def _build_form(self, model: ModelInfo, recordings: Sequence[Recording]) -> None:
         with gr.Row(elem_id="ask"):
@@ -98,9 +111,9 @@ class WatchPage:
             )
             self.buttons = StartStop(self.site, "run", "stop", "Run", scale=1, min_width=110)
             self.buttons.triggers.append(self.prompt.submit)
-            self.what_if = WhatIf(self.site, self.viewer, recordings)
+            self.what_if = CounterfactualPanel(self.site, self.viewer, recordings)
         self.problem = notice_box(elem_id="problem")
-        self.fetching = FetchPanel(self.site, self.problem) if local(os.environ) else None
+        self.fetching = DownloadModelPanel(self.site, self.problem) if local(os.environ) else None
         self.examples = {
             own: gr.Examples(
                 [[text] for text in texts],
@@ -124,7 +137,7 @@ class WatchPage:
             with gr.Accordion("Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS) as self.words:
                 gr.Markdown(vocabulary(), elem_classes="vocabulary")
             self.beside = gr.Checkbox(
-                True, label="Decode the ordinary way beside it", info="Same model, prompt, seed and sampling."
+                True, label="Also run the baseline", info="Same model, prompt, seed and sampling, without drafts."
             )
             self._build_settings(model)
 
@@ -156,15 +169,15 @@ class WatchPage:
 
     def _build_outcome(self) -> None:
         self.caption = gr.Markdown(_CAPTION_EMPTY, elem_classes="lead")
-        self.facts = facts_row(elem_id="outcome")
+        self.facts = metric_row(elem_id="outcome")
         with gr.Accordion("What decides the speed here?", open=False, visible=False, elem_id="why") as self.why:
             self.reasons = gr.Markdown(elem_classes="reading")
-        self.again = AgainRow()
-        self.moving = MovingPanel(self.site, "watch-moving")
+        self.again = VariationButtons()
+        self.moving = AnimationExport(self.site, "watch-moving")
 
     def _connect(self) -> None:
         self.form = self.buttons.form = [self.prompt, self.method, self.model, self.seed, self.beside]
-        """What `requests` reads."""
+        """Components that `requests` reads."""
         for some in (*self.own.values(), *self.sampling.values()):
             self.form += some.of.values()
         about = {self.site.shown, self.caption, self.facts, self.why, self.reasons, *self.again.parts}
@@ -183,12 +196,12 @@ class WatchPage:
             *(self.fetching.parts if self.fetching else ()),
         ]
         self.follows += [self.beside, self.usual, *self.groups.values(), *self.samplings.values()]
-        """What the choice of a method or a model changes."""
+        """Components that change with the method or the model."""
         self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
-        """What `opened` changes."""
+        """Components that `opened` updates."""
         chosen = {*self.opens, self.problem, *self.moving.parts, *about}
         self.replays: list[Any] = [self.viewer, *chosen]
-        """What `replay` changes."""
+        """Components that `replay` updates."""
         opened = self.gallery.cards.choose(self.choose_recording, None, self.replays, **AT_ONCE)
         opened.then(None, js=scroll_to("viewer"), **QUIET)
         self.trace.upload.upload(self.open, {self.trace.upload}, [*self.trace.opens, *self.replays], **QUIET)
@@ -198,7 +211,7 @@ class WatchPage:
         self.method.input(self.choose_method, {self.method, self.model}, self.follows, **AT_ONCE)
         self.model.input(self.choose_model, {self.model}, self.follows, **AT_ONCE)
         drawn = [*self.sampling["discrete-ar"].of.values(), self.problem]
-        self.usual.click(self.sample_as_usual, {self.model}, drawn, **AT_ONCE)
+        self.usual.click(self.use_model_sampling, {self.model}, drawn, **AT_ONCE)
         self.clips.connect(self.model)
         if self.folders is not None:
             self.folders.connect(self.method, self.follows, self._for_model)
@@ -228,28 +241,28 @@ class WatchPage:
     def decode(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """Decode and show every forward pass as it happens."""
         visitor, opening = self.site.visitor(request), values.get(self.opening)
-        with closing(Live()) as live:
+        with closing(EventStream()) as live:
             yield {
-                self.viewer: begun(live),
+                self.viewer: race_started_message(live),
                 self.problem: notice("info", "The model is being made ready.", "One moment."),
             }
             requests = self.requests(values)
             deviation = METHODS[requests[-1].method].deviation(requests[-1].config)
             warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
             for message in decoded(requests, visitor.stopped, "page"):
-                if isinstance(message, Ended):
-                    address = fragment_of(requests[-1], beside=len(requests) > 1)
+                if isinstance(message, RaceEnded):
+                    address = run_link(requests[-1], beside=len(requests) > 1)
                     at = opening.at if opening and opening.request == requests[-1] else None
                     shown = visitor.keep(message.traces, "your last run")
-                    viewer = finished(shown.paths, live.name, address, at)
+                    viewer = race_finished_message(shown.paths, live.name, address, at)
                     yield {**self._result(message, shown, warning), self.viewer: viewer, self.opening: None}
                     continue
-                tell(live, message)
-                if isinstance(message, Opened):
+                send(live, message)
+                if isinstance(message, RaceStarted):
                     # Again, as of two updates that come together gradio shows the last.
-                    yield {self.viewer: begun(live), self.problem: warning}
+                    yield {self.viewer: race_started_message(live), self.problem: warning}
 
-    def _result(self, ended: Ended, shown: Shown, warning: dict[str, str]) -> Update:
+    def _result(self, ended: RaceEnded, shown: CurrentTraces, warning: dict[str, str]) -> Update:
         traces = ended.traces
         complete = all(trace.summary.complete for trace in traces)
         passes = " and ".join(str(trace.summary.forwards) for trace in traces)
@@ -264,16 +277,18 @@ class WatchPage:
 
     def _outcome(self, traces: Sequence[Trace]) -> Update:
         """The figures of some runs and what decides their speed, none without any."""
-        reasons = "\n".join(f"- **{about}:** {text}" if about else text for about, text in why(traces).items())
+        reasons = "\n".join(
+            f"- **{about}:** {text}" if about else text for about, text in explain_speed(traces).items()
+        )
         visible = gr.update(visible=bool(traces))
-        return {self.facts: values_of(outcome(traces)), self.why: visible, self.reasons: reasons}
+        return {self.facts: values_of(run_metrics(traces)), self.why: visible, self.reasons: reasons}
 
-    def opened(self, address: Address) -> Update:
+    def opened(self, address: PageLink) -> Update:
         """The form as an address asks for it; it changes `opens`. Raises ValueError for an address without a run."""
         request = address.request
         if request is None:
             raise ValueError("address: names no run; give a method.")
-        method, values = METHODS[request.method], as_values(request.config)
+        method, values = METHODS[request.method], config_values(request.config)
         update = self._for_model(MODELS[request.model], method) | {self.opening: address, self.method: method.name}
         for name, control in self._controls(method).items():
             update[control] = update.get(control, gr.update()) | {"value": values[name]}
@@ -283,23 +298,24 @@ class WatchPage:
         update[self.beside] |= {"value": address.beside}
         return update | {self.seed: request.seed}
 
-    def requests(self, values: Update) -> Sequence[Request]:
-        """What the form asks for: the baseline, when wanted, and the chosen method.
+    def requests(self, values: Update) -> Sequence[RunRequest]:
+        """Return what the form requests: the baseline, if selected, and the chosen method.
 
-        Raises ValueError naming the field, its value and the remedy.
+        Raises:
+            ValueError: With the field, its value and the remedy.
         """
         method = read_method(str(values[self.method]))
         sampling = self.sampling[method.family].values(values)
         config = controls.read_config(method.config, self.own[method.name].values(values) | sampling)
-        seed = read_seed(values[self.seed])
+        seed = parse_seed(values[self.seed])
         model, prompt = values[self.model], values[self.prompt] or ""
-        request = Request(method.name, model, prompt, config, seed)
-        return with_ordinary(request) if values[self.beside] else [request]
+        request = RunRequest(method.name, model, prompt, config, seed)
+        return with_baseline(request) if values[self.beside] else [request]
 
     def choose_pair(self, event: gr.EventData) -> Update:
         """A recorded pair is shown: it is what the other pages speak of, and what the form asks for."""
         recording = self.pairs[chosen_index(event, len(self.pairs), "pair")].recording
-        return self._about(recording.traces, Shown(recording.paths, _RECORDED))
+        return self._about(recording.traces, CurrentTraces(recording.paths, _RECORDED))
 
     def choose_recording(self, event: gr.EventData) -> Update:
         """Play the recording of a card."""
@@ -307,19 +323,19 @@ class WatchPage:
 
     def replay(self, recording: Recording, placed: bool = False) -> Update:
         """Play a recording on the stage, from its start or where the address is placed; it changes `replays`."""
-        shown = Shown(recording.paths, _RECORDED)
+        shown = CurrentTraces(recording.paths, _RECORDED)
         return {self.viewer: replayed(recording, placed), **self._about(recording.traces, shown)}
 
     def open(self, values: Update, request: gr.Request) -> Update:
-        """Show a visitor's file on the stage; what is at hand stays when the file is not sound."""
+        """Show a user's file in the player; an invalid file leaves the current traces."""
         trace, told = self.trace.read(values)
         if trace is None:
             return told
         shown = self.site.visitor(request).keep([trace], "the file you opened")
-        return {**told, self.viewer: recorded(shown.paths), **self._about([trace], shown)}
+        return {**told, self.viewer: traces_message(shown.paths), **self._about([trace], shown)}
 
-    def _about(self, traces: Sequence[Trace], shown: Shown) -> Update:
-        """What is said of finished runs, and the form that asks for them."""
+    def _about(self, traces: Sequence[Trace], shown: CurrentTraces) -> Update:
+        """Return updates for the description of finished runs, and for the form that requests them."""
         return self.as_recorded(traces) | {
             self.site.shown: shown,
             **self._outcome(traces),
@@ -329,16 +345,16 @@ class WatchPage:
         }
 
     def as_recorded(self, traces: Sequence[Trace]) -> Update:
-        """The form as it asks for a finished run; as it is where the run cannot be asked for here, and how it could."""
+        """Return the form values of a finished run; unchanged, with the reason, if the run cannot be requested here."""
         trace = traces[-1]
-        if request := request_of(trace):
-            form = self.opened(Address(request=request, beside=len(traces) > 1))
+        if request := request_from_trace(trace):
+            form = self.opened(PageLink(request=request, beside=len(traces) > 1))
             return form | {self.opening: None, self.problem: {}}
         model = MODELS.get(trace.model.id)
-        if model is None or not model.fetched or at_hand(model.id):
+        if model is None or not model.fetched or is_available(model.id):
             return {self.problem: {}}
         offered = self.fetching.shows(model) if self.fetching else {}
-        return offered | {self.problem: {} if offered else notice("info", how_to_fetch(model.id))}
+        return offered | {self.problem: {} if offered else notice("info", download_hint(model.id))}
 
     def choose_method(self, values: Update) -> Update:
         """Show the settings of the method and the models it can run on; a model that fits stays."""
@@ -348,13 +364,13 @@ class WatchPage:
         return self._for_model(MODELS[default_model(method.family)], method)
 
     def choose_model(self, values: Update) -> Update:
-        """Say what the model can be asked."""
+        """Show what the model can be asked."""
         return self._for_model(MODELS[values[self.model]])
 
-    def sample_as_usual(self, values: Update) -> Update:
-        """Set the sampling as the model's own generation_config.json has it, or say why that cannot be."""
+    def use_model_sampling(self, values: Update) -> Update:
+        """Set the sampling of the model's own generation_config.json, or show why that is impossible."""
         try:
-            named = sampling_of(values[self.model])
+            named = default_sampling(values[self.model])
         except ConfigError as error:
             return {self.problem: notice("error", str(error), "Sampling is as it was.")}
         return {self.sampling["discrete-ar"].of[name]: value for name, value in named.items()} | {self.problem: {}}
@@ -377,13 +393,13 @@ class WatchPage:
     def _for_model(self, model: ModelInfo, method: Method | None = None) -> Update:
         """The form as it opens for a model, and for a method where that is another one, too."""
         update = self._settings_for(model) | (self._for_method(method) if method else {})
-        info = how_to_fetch(model.id) if model.fetched and not at_hand(model.id) else model.terms or None
+        info = download_hint(model.id) if model.fetched and not is_available(model.id) else model.terms or None
         update[self.model] = update.get(self.model, gr.update()) | {"value": model.id, "info": info}
         update[self.length] = update.get(self.length, gr.update()) | {"visible": model.text}
         value, interactive = model.default_prompt, bool(model.default_prompt)
         update[self.prompt] = gr.update(value=value, placeholder=_placeholder(model), interactive=interactive)
         update[self.words] = gr.update(visible=value == DRAWS)
-        update[self.usual] = gr.update(visible=model.text and at_hand(model.id) and not ships(model.id))
+        update[self.usual] = gr.update(visible=model.text and is_available(model.id) and not is_bundled(model.id))
         update |= self.fetching.shows(model) if self.fetching else {}
         return update | {examples: gr.update(visible=own == value) for own, examples in self.examples.items()}
 
@@ -392,7 +408,7 @@ class WatchPage:
         update = dict[Any, Any]()
         for method in METHODS.values():
             own = model.opening(method.name, method.config) if method.family in model.families else {}
-            usual, every = as_values(method.config()), self._controls(method)
+            usual, every = config_values(method.config()), self._controls(method)
             changed = {name: own.get(name, usual[name]) for name in _OPENED[method.family] & every.keys()}
             update |= {every[name]: gr.update(value=value) for name, value in changed.items()}
             if preset := self.presets.get(method.name):
@@ -403,11 +419,11 @@ class WatchPage:
 
 
 _CAPTION_EMPTY: Final = "Press Run: every forward pass appears here as it happens."
-_CAPTION_LIVE: Final = "Decoding. Both decoders take turns, a forward pass each; time counts only their own passes."
+_CAPTION_LIVE: Final = "Decoding. Both decoders alternate, one forward pass each; time counts only their own passes."
 _CAPTION_DONE: Final = "Your run. Move the slider, see its figures under Compare, download it at the end of this page."
 
 
-def begin_with(update: Update) -> None:
+def with_initial_values(update: Update) -> None:
     """Let components open as an update would make them."""
     for component, given in update.items():
         changes = given if isinstance(given, dict) and "__type__" in given else {"value": given}
@@ -422,5 +438,7 @@ def _placeholder(model: ModelInfo) -> str:
 
 
 def _models(family: str) -> list[tuple[str, str]]:
-    fits = [model for model in MODELS.values() if family in model.families and (model.fetched or at_hand(model.id))]
-    return [(model.label if at_hand(model.id) else f"{model.label}, not fetched yet", model.id) for model in fits]
+    fits = [
+        model for model in MODELS.values() if family in model.families and (model.fetched or is_available(model.id))
+    ]
+    return [(model.label if is_available(model.id) else f"{model.label}, not fetched yet", model.id) for model in fits]

@@ -1,4 +1,4 @@
-"""What programs are told where gradio itself refuses a request, and in which form they get an answer."""
+"""Error messages of the API for requests that Gradio rejects, and the response format."""
 
 import inspect
 import json
@@ -13,22 +13,22 @@ from gradio.route_utils import FnIndexInferError
 from mcp import types
 
 from demo.server import log
-from demo.server.run_queue import in_a_sentence
+from demo.server.run_queue import as_user_errors
 
 Handler = Callable[[Any], Awaitable[types.ServerResult]]
-"""Of a request of the Model Context Protocol."""
+"""Handler of a request of the Model Context Protocol."""
 
 _PUBLIC: Final = ("/gradio_api/call/", "/gradio_api/run/", "/gradio_api/api/")
-"""Where programs ask; all other addresses are the page's own."""
+"""URLs of the public API; all others belong to the page."""
 _BY_NAME: Final = "/gradio_api/call/v2/"
 _IN_ORDER: Final = (
     'data: {problem}; send a JSON object such as {{"data": ["ar", "", 0]}}, the arguments in their order.'
 )
 _NAMED: Final = 'arguments: {problem}; send a JSON object such as {{"method": "ar", "seed": 0}}.'
-_NO_FILE: Final = "file: it is none that was uploaded here; upload it first, and send the path that this answers with."
+_NO_FILE: Final = "file: unknown path; upload the file first and send the path of the response."
 
 
-class Page(gr.Blocks):
+class ApiBlocks(gr.Blocks):
     """gradio's Blocks, whose public endpoints say in a sentence what is wrong with a request."""
 
     async def preprocess_data(
@@ -52,12 +52,16 @@ class Page(gr.Blocks):
         except Exception as error:
             if public:  # values of our own endpoints pass as they are, so it is a file
                 raise gr.Error(_NO_FILE, print_exception=False) from error
-            log.failed("page", error)  # whoever sends these values does not sit before the page
+            log.log_failure("page", error)  # the values were not sent by the page
             raise gr.Error("data: the page sends no such values.", print_exception=False) from error
 
     async def call_function(self, *arguments: Any, **named: Any) -> Any:
-        """What a handler makes of its arguments. Raises gr.Error where it fails."""
-        with in_a_sentence("page"):
+        """Call a handler with its arguments.
+
+        Raises:
+            gr.Error: If the handler fails.
+        """
+        with as_user_errors("page"):
             return await super().call_function(*arguments, **named)
 
 
@@ -68,7 +72,7 @@ def handlers(endpoints: Mapping[str, Callable[..., Any]]) -> dict[Any, Any]:
         if not request.url.path.startswith(_PUBLIC):
             return JSONResponse({"detail": "the page sends no such request"}, 422)
         first = error.errors()[0]
-        in_data = "is no list" if "data" in first["loc"] else "stands in no JSON object"
+        in_data = "is not a list" if "data" in first["loc"] else "is not in a JSON object"
         template = _NAMED if request.url.path.startswith(_BY_NAME) else _IN_ORDER
         problem = "is missing" if first["type"] == "missing" else in_data
         return JSONResponse({"error": template.format(problem=problem)}, 422)
@@ -91,7 +95,7 @@ def handlers(endpoints: Mapping[str, Callable[..., Any]]) -> dict[Any, Any]:
     return {RequestValidationError: malformed, FnIndexInferError: unknown, TypeError: unfitting}
 
 
-def refusing(handle: Handler, refusal: Callable[[str, Mapping[str, Any]], str | None]) -> Handler:
+def validate_tool_calls(handle: Handler, refusal: Callable[[str, Mapping[str, Any]], str | None]) -> Handler:
     """A handler of the Model Context Protocol that asks first what is wrong with the call of a tool, and says that.
 
     What a tool answers is there as structured content, too.
@@ -138,9 +142,9 @@ def described(handle: Handler, about: Mapping[str, Any], file_format: str) -> Ha
 
 
 def as_json(data: Sequence[Any], root: str) -> list[types.TextContent]:
-    """What a tool of the Model Context Protocol answers; gradio would write data as Python does.
+    """Return the answer of a tool as JSON; Gradio would write data as Python does.
 
-    The address of a trace is whole, as an agent has no page that it could be relative to.
+    The URL of a trace is absolute, because an agent has no page to which it could be relative.
     """
     whole = ({**one, "trace": f"{root.rstrip('/')}/{one['trace']}"} if "trace" in one else one for one in data)
     return [types.TextContent(type="text", text=json.dumps(one)) for one in whole]

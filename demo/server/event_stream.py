@@ -1,6 +1,7 @@
-"""What a page is told of a run while it lasts: a stream of events of its own.
+"""Event stream of one run, for its page.
 
-gradio compares every message with the one before and draws what follows anew, which takes longer than many a pass.
+Gradio compares every message with the previous one and draws everything after it again, which takes longer than many a
+forward pass.
 """
 
 import asyncio
@@ -19,24 +20,24 @@ _MOST_KEPT: Final = 16
 """Runs whose events can be read: a short one may be over before a busy browser asks for them."""
 
 
-class Live:
+class EventStream:
     """The events of a run, until it is closed. A browser that lost the connection reads them from the start again."""
 
     def __init__(self) -> None:
         self.name = secrets.token_urlsafe(16)
-        """A secret of whoever may read them."""
+        """Secret of the clients that may read the stream."""
         self._events, self._over = list[bytes](), False
         _streams[self.name] = self
         if len(_streams) > _MOST_KEPT:
             del _streams[next(iter(_streams))]
 
-    def tell(self, event: str, data: Any) -> None:
-        """Tell of one more event; `data` may be records."""
+    def send(self, event: str, data: Any) -> None:
+        """Send one event; `data` may be records."""
         self._events.append(b"event: %b\ndata: %b\n\n" % (event.encode(), to_json(data)))
 
     def close(self) -> None:
-        """Tell that it is over."""
-        self.tell("over", None)
+        """Send that the run has finished."""
+        self.send("over", None)
         self._over = True
 
     async def stream(self) -> AsyncIterator[bytes]:
@@ -49,12 +50,12 @@ class Live:
             await asyncio.sleep(_LOOK_SECONDS)
 
 
-_streams: dict[str, Live] = {}
+_streams: dict[str, EventStream] = {}
 
 
 async def answer(name: str) -> StreamingResponse:
     """The answer to GET `ADDRESS`."""
     live = _streams.get(name)
     if live is None:
-        raise HTTPException(404, "live: this run is over; its traces are on the page.")
+        raise HTTPException(404, "stream: the run has finished; its traces are on the page.")
     return StreamingResponse(live.stream(), media_type="text/event-stream", headers={"Cache-Control": "no-store"})

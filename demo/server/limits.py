@@ -1,7 +1,7 @@
-"""What one visitor may ask of a server: every limit of the app, with its reason.
+"""Resource limits of the server, each with its reason.
 
-What a server of one's own and a public one differ in is in `Limits`, and the environment can say otherwise; the rest
-is the same everywhere. docs/serving.md is for those who run a server.
+Limits that differ between a local and a public server are fields of `ServerLimits`, and environment variables override
+them; all others are constants. docs/serving.md is for operators.
 """
 
 import math
@@ -17,29 +17,29 @@ from traces import limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a server of one's own and a public one differ in; None is no limit."""
+class ServerLimits:
+    """Limits that differ between a local and a public server. None means unlimited."""
 
     run_seconds: float | None = None
     """Wall clock of one run, a pair counted as one, and of one experiment; what there is then is kept."""
     repeat_seconds: float | None = 600
     """Wall clock of a run that is repeated with many seeds, and of a grid of prompts: all their runs together."""
     waiting: int | None = 100
-    """Who may wait for the model; the next one is refused and told when to come again."""
+    """Queue length; further requests are rejected with an estimate of when to retry."""
     per_visitor: int | None = None
-    """What one visitor, which is one open page, may have under way or waiting."""
+    """Running and queued requests of one browser session."""
     per_address: int | None = None
-    """And everybody behind one network address together: programs have no page, and pages cost nothing to open."""
+    """Running and queued requests of one network address: API clients have no session, and sessions are free."""
     kept_megabytes: int | None = None
-    """What all visitors' files may take on the disk; while it is full, uploads are refused and the rest goes on."""
+    """Disk space of all users' files, in MB. While it is full, uploads are rejected; runs continue."""
     kept_megabytes_per_address: int | None = None
-    """And what everybody behind one network address has uploaded, so that no visitor can fill the room of all."""
+    """Disk space of the files uploaded from one network address, in MB, so that no client can fill the disk."""
 
 
-LAPTOP: Final = Limits()
-"""Whoever asks owns the machine. The line has an end so that a script gone wild is told, and 10 minutes are what
-somebody waits for on purpose."""
-PUBLIC: Final = Limits(
+LOCAL_LIMITS: Final = ServerLimits()
+"""The user owns the machine. The queue is bounded so that a runaway script gets an error; 10 minutes are a wait that
+a user chooses on purpose."""
+PUBLIC: Final = ServerLimits(
     run_seconds=60,
     repeat_seconds=120,
     waiting=16,
@@ -48,60 +48,62 @@ PUBLIC: Final = Limits(
     kept_megabytes=4000,
     kept_megabytes_per_address=400,
 )
-"""Strangers share one slot. The longest run of the shipped models at their defaults takes about 10 s on two cores, so
-60 s are generous; 16 waiting runs are a few minutes, longer than anybody stays; two a visitor are one to look at and
-one to wait for; six an address leave room for a class behind one router, and for the others; 4 GB are hundreds of the
-largest traces, and a tenth of a small Space's disk; an address has a tenth of that, a dozen of the largest files."""
+"""All users share one model slot. The longest run of the bundled models at their defaults takes about 10 s on two
+cores, so 60 s are generous; 16 queued runs are a wait of a few minutes; two per session are one to watch and one
+in the queue; six per address suffice for a class that shares a router; 4 GB are hundreds of the largest traces
+and a tenth of the disk of a small Space; an address gets a tenth of that, a dozen of the largest files."""
 
 ON_SPACE: Final = "SPACE_ID"
 """Set by a Hugging Face Space, which is public."""
-_VARIABLES: Final = {field.name: f"DRAFTSCOPE_{field.name.upper()}" for field in fields(Limits)}
+_VARIABLES: Final = {field.name: f"DRAFTSCOPE_{field.name.upper()}" for field in fields(ServerLimits)}
 
 PROMPT_CHARACTERS: Final = 1000
 """Ten times the longest problem that ships; a model's context ends before."""
 UPLOAD_BYTES: Final = limits.FILE_BYTES
-"""What a trace file may have; clips, results and timings are held to the same."""
+"""Maximum size of an uploaded trace, clip, result or timing file."""
 BODY_BYTES: Final = 8 * 2**20
-"""Of any other request: parsed, it may take twenty times as much memory. A trace of 6 MB fits into a tool's call."""
+"""Maximum size of any other request body: parsed, it can take 20 times as much memory. A 6 MB trace fits a tool
+call."""
 ZIP_BYTES: Final = 48 * 2**20
-"""Of a zip with figures and traces: six traces of the largest kind that the models here make."""
+"""Maximum size of an exported zip: figures and six of the largest traces of the bundled models."""
 COMPUTE: Final[dict[str, Any]] = {"concurrency_id": "compute", "concurrency_limit": None}
 """Gradio event options of handlers that run a model.
 
 Model runs share one slot, so that timings are comparable. `demo.server.run_queue` enforces it, not Gradio's queue,
 which would also delay requests that need no model and does not report queue positions to the page.
 """
-KEPT_SECONDS: Final = 2 * 60 * 60
+FILE_LIFETIME_SECONDS: Final = 2 * 60 * 60
 """How long the files of a visitor who left without saying so are kept: a long lunch."""
 SESSIONS: Final = 64
-"""Visitors, programs too, whose page the server remembers at 1.2 MB each; whoever was there longest ago begins anew."""
+"""Sessions whose page state is kept in memory, 1.2 MB each; the least recently used one is evicted."""
 EXPERIMENT_RUNS: Final = 64
 """Runs in one experiment: 64 sequences of the largest shipped model fit into 2 GB."""
 TRIED_PASSES: Final = 24
-TRIED_SECONDS: Final = 1.5
-"""What a run is given, whichever is over first, before it is judged whether it can fit into `run_seconds`: most are
-judged before anybody notices."""
-CANNOT_FIT: Final = 2.0
-"""Times `run_seconds`: what is expected to take longer is refused. Early passes say little about acceptance, so a run
-that may or may not fit is begun and cut off."""
-TELL_SECONDS: Final = 1.0
-"""How often somebody who waits is told their place, and it is looked whether they are still there."""
-LIGHT: Final = 40
-"""What may be under way at once beside the line: gradio's own number."""
+PROBE_SECONDS: Final = 1.5
+"""A run is probed for this many passes or seconds, whichever comes first, to estimate its duration; most probes are
+too short to be noticed."""
+REJECT_FACTOR: Final = 2.0
+"""A run is rejected if its estimate exceeds this multiple of `run_seconds`. Early passes say little about
+acceptance, so runs below it are started and stopped at the limit."""
+QUEUE_UPDATE_SECONDS: Final = 1.0
+"""Interval of queue-position updates and of checks for disconnected clients."""
+MAX_LIGHT_REQUESTS: Final = 40
+"""Concurrent requests that need no model. This is Gradio's default."""
 
 
-def read_limits(environment: Mapping[str, str]) -> Limits:
-    """The limits that an environment asks for: a public server's on a Space, a laptop's elsewhere, and what it names.
+def read_limits(environment: Mapping[str, str]) -> ServerLimits:
+    """Read the limits from environment variables; unset ones have the values of a Space or of a local server.
 
-    Raises ConfigError for a value that is no number above 0 and not "none".
+    Raises:
+        ConfigError: If a value is neither a number above 0 nor "none".
     """
-    usual = PUBLIC if environment.get(ON_SPACE) else LAPTOP
+    usual = PUBLIC if environment.get(ON_SPACE) else LOCAL_LIMITS
     read: dict[str, Any] = {name: _read(environment, name, getattr(usual, name)) for name in _VARIABLES}
-    return Limits(**read)
+    return ServerLimits(**read)
 
 
 @cache
-def current() -> Limits:
+def server_limits() -> ServerLimits:
     """The limits of this process. Raises ConfigError as `read_limits` does."""
     return read_limits(os.environ)
 
@@ -125,22 +127,22 @@ def _read(environment: Mapping[str, str], name: str, usual: float | None) -> flo
 
 
 class Deadline:
-    """Whether to stop: somebody asked to, or so many seconds from now are over; None is for as long as it takes."""
+    """Stop condition: a request to stop, or a time limit in seconds from now; None for no limit."""
 
     def __init__(self, seconds: float | None, stopped: Callable[[], bool]) -> None:
         self.seconds, self._stopped = seconds, stopped
         self._at = time.monotonic() + (math.inf if seconds is None else seconds)
 
     @property
-    def over(self) -> bool:
-        """Whether the time is over."""
+    def expired(self) -> bool:
+        """Whether the time limit has passed."""
         return time.monotonic() >= self._at
 
     def __call__(self) -> bool:
         """Whether to stop."""
-        return self.over or self._stopped()
+        return self.expired or self._stopped()
 
     @property
     def reason(self) -> str:
         """Why it stopped, as a title."""
-        return f"Stopped after {self.seconds:g} s, which is what this server gives." if self.over else "Stopped."
+        return f"Stopped after {self.seconds:g} s, which is what this server gives." if self.expired else "Stopped."

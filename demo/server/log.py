@@ -1,7 +1,7 @@
-"""What a server writes about itself: one line an event, `name key=value ...`, to standard error.
+"""Log of the server: one line per event, `name key=value ...`, on standard error.
 
-Text is written as JSON in ASCII, so that nothing a stranger sent can begin a line, colour a terminal or turn one
-around. Prompts and files are not written at all, nor is who asked.
+Text is written as JSON in ASCII, so that nothing sent by a client can start a line, colour a terminal or change the
+direction of text. Prompts, files and client addresses are not logged.
 """
 
 import json
@@ -40,21 +40,21 @@ def event(name: str, *, level: int = logging.INFO, **values: Any) -> None:
     _LOGGER.log(level, "%s", " ".join([name, *parts]))
 
 
-def refused(kind: str, error: Exception) -> None:
-    """Somebody was told what is wrong with what they asked for."""
+def log_rejected(kind: str, error: Exception) -> None:
+    """Log that a request was rejected."""
     event("refused", kind=kind, why=str(error))
 
 
-def failed(kind: str, error: Exception) -> None:
-    """The app failed; the line names the last places that it came through, ours where there are any."""
+def log_failure(kind: str, error: Exception) -> None:
+    """Log an internal error, with the innermost frames of the stack, those of this project if there are any."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if Path(frame.filename).is_relative_to(ROOT)] or frames
     at = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(own[-_FRAMES:]))
     event("failed", level=logging.ERROR, kind=kind, error=type(error).__name__, why=str(error), at=at)
 
 
-def for_visitors(message: str) -> str:
-    """An error's message without where things lie on this machine, which the log has."""
+def redact_paths(message: str) -> str:
+    """Return an error message without paths of this machine, which only the log has."""
     places = {
         f"{ASSETS}": "assets",
         f"{ROOT}{os.sep}": "",

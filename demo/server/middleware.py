@@ -1,8 +1,7 @@
-"""Middleware that answers what the app offers, to those it is offered to, and refuses the rest in a sentence.
+"""Middleware that limits the server to what the app offers, and answers everything else with a one-sentence error.
 
-Gradio brings ways in for apps of every kind; some write files or fetch what is elsewhere, and those are closed.
-Other websites' pages may not ask on behalf of whoever looks at them. Bodies have a largest size, and uploads need room
-on the disk.
+Gradio has routes for apps of every kind; some write files or fetch remote content, and those are closed. Pages of other
+websites cannot send requests on behalf of their visitors. Bodies have a maximum size, and uploads need free disk quota.
 """
 
 import ipaddress
@@ -24,7 +23,7 @@ from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from demo.server import log
-from demo.server.limits import BODY_BYTES, KEPT_SECONDS, ON_SPACE, Limits
+from demo.server.limits import BODY_BYTES, FILE_LIFETIME_SECONDS, ON_SPACE, ServerLimits
 from traces.files import ROOT
 
 ORIGINS: Final = "DRAFTSCOPE_ORIGINS"
@@ -42,16 +41,16 @@ _DIRECT: Final = re.compile("(run|api)/")
 _READING: Final = ("GET", "HEAD", "OPTIONS")
 _MB: Final = 10**6
 _NETWORK_BITS: Final = 64
-"""Of an address of version 6, what a provider hands out; the rest is its customer's to choose, anew at will."""
+"""Bits of an IPv6 address that a provider assigns; its customer can change all others at will."""
 
-_NOTHING: Final = "address: there is nothing; docs/api.md says where programs ask."
+_NOTHING: Final = "Not found. The API endpoints are listed in docs/api.md."
 _ELSEWHERE: Final = (
     "origin: another website's page sent this, and it is not answered; open the app itself, or let its owner name "
     f"the site in {ORIGINS}."
 )
 _LARGE: Final = f"body: has more than {BODY_BYTES // 2**20} MiB; send less, and a file through /gradio_api/upload."
 _UNREADABLE: Final = "request: it cannot be read ({}); send it as docs/api.md says."
-_FAILED: Final = "request: the app failed at it ({}); its log says where."
+_FAILED: Final = "Internal error ({}); details are in the server log."
 _NO_ROOM: Final = (
     "file: {}, and nothing was uploaded; they go after {} hours. Try again later, or run Draftscope yourself."
 )
@@ -86,7 +85,7 @@ class RequestFilter:
         except HTTPException as refused:
             await _answer(refused.detail, refused.status_code, scope, receive, send)
         except Exception as error:
-            log.failed("request", error)
+            log.log_failure("request", error)
             own = Path(traceback.extract_tb(error.__traceback__)[-1].filename).is_relative_to(ROOT / "demo")
             if not begun:
                 sentence = (_FAILED if own else _UNREADABLE).format(type(error).__name__)
@@ -116,12 +115,12 @@ class RequestFilter:
         hosts = (headers.get("host"), headers.get("x-forwarded-host"))  # no page can set these either
         try:
             return origin != "null" and urlsplit(origin).netloc in hosts
-        except ValueError:  # it is no address
+        except ValueError:  # not an IP address
             return False
 
 
 def _limited(receive: Receive, most: int) -> Receive:
-    """The same, until too much has come."""
+    """Return a receive function that stops once the body exceeds its maximum size."""
     came = 0
 
     async def limited() -> Message:
@@ -150,18 +149,22 @@ class _Upload:
 
 
 class _NoRoomError(Exception):
-    """An upload is too much beside what is kept."""
+    """An upload exceeds the disk quota."""
 
 
-class UploadRoom:
-    """Refuses uploads for which there is no room: of all visitors' files, and of what came from one network address.
+class UploadQuota:
+    """Rejects uploads that exceed the disk quota of all users or of one network address.
 
-    So one visitor cannot fill the room of the others, and nobody loses what they have. What is on its way counts as
-    what is kept does. One event loop alone uses it.
+    So no client can fill the disk for others, and no user loses files. Uploads in progress count as stored files. Used
+    by one event loop only.
     """
 
-    def __init__(self, app: ASGIApp, pages: Path, uploads: Path, limits: Limits) -> None:
-        """`pages` holds what the pages wrote for visitors; gradio, and nobody else, puts uploads into `uploads`."""
+    def __init__(self, app: ASGIApp, pages: Path, uploads: Path, limits: ServerLimits) -> None:
+        """Args: app: The application.
+
+        pages: Folder of files that pages wrote for users. uploads: Folder of uploads, written only by Gradio. limits:
+        Limits of the server.
+        """
         self._app, self._pages, self._uploads, self._limits = app, pages, uploads, limits
         self._recent: list[_Upload] = []
 
@@ -174,8 +177,8 @@ class UploadRoom:
         promised = headers.get("content-length", "")
         upload = _Upload(
             address_of(client, headers), int(promised) if promised.isdecimal() else 0, time.time() - 1
-        )  # files' times may be a little behind
-        oldest = upload.begun - 1.5 * KEPT_SECONDS  # gradio looks every half of it
+        )  # file times can lag slightly
+        oldest = upload.begun - 1.5 * FILE_LIFETIME_SECONDS  # gradio looks every half of it
         self._recent = [one for one in self._recent if one.begun > oldest] + [upload]
         held, came = await to_thread.run_sync(self._held), 0
 
@@ -213,7 +216,10 @@ class UploadRoom:
             )
 
     def _held(self) -> int:
-        """Bytes that everybody holds; gradio gives an upload a folder once it is there. What goes meanwhile is none."""
+        """Bytes stored for all users.
+
+        Gradio moves a complete upload into a folder of its own; files that vanish count as 0.
+        """
         held = 0
         for folder in (self._pages, *(path for path in _inside(self._uploads) if path.is_dir())):
             for path in folder.rglob("*"):
@@ -222,7 +228,10 @@ class UploadRoom:
         return held
 
     def _remove_partial(self, begun: float) -> None:
-        """Remove what uploads left that were given up: files beside the folders, and older than any that arrive."""
+        """Remove the rests of abandoned uploads.
+
+        Files outside the folders that are older than any upload in progress.
+        """
         for path in _inside(self._uploads):
             with suppress(OSError):
                 if path.is_file() and path.stat().st_mtime < begun:
@@ -230,7 +239,7 @@ class UploadRoom:
 
 
 def _no_room(why: str) -> _NoRoomError:
-    return _NoRoomError(_NO_ROOM.format(why, KEPT_SECONDS // 3600))
+    return _NoRoomError(_NO_ROOM.format(why, FILE_LIFETIME_SECONDS // 3600))
 
 
 def _inside(folder: Path) -> Iterator[Path]:
@@ -239,9 +248,9 @@ def _inside(folder: Path) -> Iterator[Path]:
 
 
 def address_of(client: str, headers: Mapping[str, str]) -> str:
-    """The network address that a request counts for: a customer's whole network where it is one of version 6.
+    """Return the network address that a request counts for: for IPv6, the network of the customer.
 
-    What a proxy says of its client is believed where there is one: on a Space, or as told.
+    The client named by a proxy is used if there is one: on a Space, or if the environment declares it.
     """
     behind = os.environ.get(ON_SPACE) or os.environ.get(PROXY)
     forwarded = _last_public(headers.get("x-forwarded-for", "")) if behind else None

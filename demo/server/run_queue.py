@@ -1,7 +1,7 @@
-"""Who waits for the model: one works at a time, first come first served, and everybody is told their place.
+"""Queue for the model: one run at a time, first come, first served, with positions reported to the clients.
 
-Only what runs a model stands in line. Everything else is answered at once, however long the line is. What runs is timed
-and logged, and ends with whoever asked.
+Only work that runs a model is queued; everything else is answered at once. Runs are timed and logged, and end when
+their client disconnects.
 """
 
 import asyncio
@@ -23,16 +23,16 @@ import gradio as gr
 from gradio.context import LocalContext
 
 from demo.server import log
-from demo.server.limits import TELL_SECONDS, Limits, current
+from demo.server.limits import QUEUE_UPDATE_SECONDS, ServerLimits, server_limits
 from demo.server.middleware import address_of
 from engines.models.errors import ModelError
 from engines.settings import ConfigError
 
 T = TypeVar("T")
 
-FAILED: Final = "The app itself failed at this ({}). Try again; if that fails, too, the log of its server says where."
+FAILED: Final = "Internal error ({}). Try again; if it fails again, details are in the server log."
 _REMEMBERED: Final = 8
-"""Of how many of a kind the usual duration is the mean: a server's load changes within minutes."""
+"""Number of recent durations of a kind whose mean is the estimate: a server's load changes within minutes."""
 _END: Final = object()
 _TRIM: Final = getattr(CDLL(None) if os.name == "posix" else None, "malloc_trim", None)
 """Gives back what a run's threads freed, which glibc alone would keep for each of them."""
@@ -40,8 +40,8 @@ _gone: ContextVar[Callable[[], bool]] = ContextVar("gone", default=lambda: False
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
-    """Who asks, as far as a server can tell."""
+class Client:
+    """Client that sent a request, as far as a server can tell."""
 
     visitor: str
     """One open page; a program that calls over HTTP is a new one with every call."""
@@ -49,64 +49,69 @@ class Asker:
 
 
 @dataclass(eq=False, slots=True)
-class Place:
-    """Somebody's place in a line, from entering it to leaving it."""
+class QueueEntry:
+    """Entry of the queue, from entering to leaving."""
 
-    line: "Line"
-    asker: Asker
+    line: "RunQueue"
+    asker: Client
     kind: str
     begun: float | None = None
-    """When it was one's turn, on the line's clock."""
+    """Time when the entry became the first, on the queue's clock."""
     ready: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
-    def before(self) -> int:
-        """How many come before; 0 when it is one's turn."""
+    def num_ahead(self) -> int:
+        """Number of entries ahead; 0 for the running one."""
         return self.line.places.index(self)
 
     @property
     def seconds(self) -> float | None:
-        """About how long until it is one's turn, as far as can be told."""
-        return self.line.seconds_of(self.before)
+        """Estimated seconds until the entry runs; None if unknown."""
+        return self.line.estimate_wait(self.num_ahead)
 
     def __str__(self) -> str:
-        before, seconds = self.before, self.seconds
+        before, seconds = self.num_ahead, self.seconds
         ahead = "One other request is" if before == 1 else f"{before} other requests are"
         wait = "" if seconds is None else f" Yours begins in about {math.ceil(seconds) or 1} s."
         return f"The model decodes for one visitor at a time. {ahead} before yours.{wait}"
 
 
-class Line:
+class RunQueue:
     """The line. It is used by one event loop alone and so needs no lock."""
 
-    def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, limits: ServerLimits, clock: Callable[[], float] = time.monotonic) -> None:
         """An empty one; `clock` counts seconds."""
         self.limits = limits
-        self.places: list[Place] = []
+        self.places: list[QueueEntry] = []
         self._clock = clock
         self._took: dict[str, deque[float]] = {}
 
-    def enter(self, asker: Asker, kind: str) -> Place:
-        """Stand at the end; who enters an empty line has their turn at once.
+    def enter(self, asker: Client, kind: str) -> QueueEntry:
+        """Add an entry at the end; it runs at once if the queue is empty.
 
-        About how long it takes is remembered by `kind`. Raises ConfigError when the line or the asker's part is full.
+        Args:
+            asker: The client.
+            kind: Kind of work, by which durations are remembered.
+
+        Raises:
+            ConfigError: If the queue, or the client's share of it, is full.
         """
         most, places = self.limits, self.places
         if most.waiting is not None and len(places) > most.waiting:
             raise ConfigError(f"queue: {most.waiting} wait for the model already; try again{self._when()}.")
         own = Counter(place.asker.visitor for place in places)[asker.visitor]
         if most.per_visitor is not None and own >= most.per_visitor:
-            raise ConfigError(f"queue: {own} of yours run or wait already; try again when one of them is done.")
+            raise ConfigError(f"queue: you have {own} running or queued requests; try again when one has finished.")
         near = Counter(place.asker.address for place in places)[asker.address]
         if most.per_address is not None and near >= most.per_address:
             raise ConfigError(f"queue: {near} from your network address run or wait already; try again{self._when()}.")
-        place = Place(self, asker, kind)
+        place = QueueEntry(self, asker, kind)
         places.append(place)
         self._call_next()
         return place
 
-    def leave(self, place: Place) -> None:
-        """Done, or given up: let the next one have their turn. Leaving twice is leaving once."""
+    def leave(self, place: QueueEntry) -> None:
+        """Remove an entry that is done or cancelled, and start the next one. Removing it twice has no effect."""
         if place not in self.places:
             return
         self.places.remove(place)
@@ -114,8 +119,8 @@ class Line:
             self._took.setdefault(place.kind, deque(maxlen=_REMEMBERED)).append(self._clock() - place.begun)
         self._call_next()
 
-    def seconds_of(self, before: int) -> float | None:
-        """About how long the first so many will take together; None where nothing is known."""
+    def estimate_wait(self, before: int) -> float | None:
+        """Return the estimated seconds of the first `before` entries together; None if unknown."""
         if not before:
             return 0.0
         if not self._took:
@@ -127,7 +132,7 @@ class Line:
         return sum(usual) - min(spent, usual[0])
 
     def _when(self) -> str:
-        seconds = self.seconds_of(len(self.places))
+        seconds = self.estimate_wait(len(self.places))
         return " in a minute" if seconds is None else f" in about {math.ceil(seconds) or 1} s"
 
     def _call_next(self) -> None:
@@ -137,20 +142,23 @@ class Line:
 
 
 @cache
-def the_line() -> Line:
+def run_queue() -> RunQueue:
     """The line of this process, under its limits."""
-    return Line(current())
+    return RunQueue(server_limits())
 
 
-def _asker(request: gr.Request) -> Asker:
-    if request.request is None:  # nobody sent it: a test, or a script
-        return Asker(request.session_hash or "", "")
+def _asker(request: gr.Request) -> Client:
+    if request.request is None:  # called by a test or a script
+        return Client(request.session_hash or "", "")
     client = request.client.host if request.client else ""
-    return Asker(request.session_hash or "", address_of(client, dict(request.headers.items())))
+    return Client(request.session_hash or "", address_of(client, dict(request.headers.items())))
 
 
 async def _in_threads(values: Iterator[T]) -> AsyncGenerator[T, None]:
-    """What a generator yields, computed beside the event loop. It is closed with this one."""
+    """Yield the values of an iterator that runs in a thread, next to the event loop.
+
+    Closing this closes the iterator.
+    """
     try:
         while (value := await anyio.to_thread.run_sync(next, values, _END)) is not _END:
             yield value  # type: ignore[misc]
@@ -164,17 +172,28 @@ async def _in_threads(values: Iterator[T]) -> AsyncGenerator[T, None]:
 
 async def wait_turn(
     request: gr.Request, kind: str, gone: Callable[[], bool], work: Callable[[], Iterator[T]]
-) -> AsyncGenerator[Place | T, None]:
-    """Wait for the model, then work: yields the place while waiting, then what `work` yields; nothing once gone.
+) -> AsyncGenerator[QueueEntry | T, None]:
+    """Wait for the model, then work.
 
-    Raises ConfigError where the line takes nobody, and what `work` raises.
+    Args:
+        request: Request of the client.
+        kind: Kind of work.
+        gone: Returns True once the client has disconnected.
+        work: Starts the work.
+
+    Yields:
+        The queue entry while waiting, then the values of `work`; nothing after the client has disconnected.
+
+    Raises:
+        ConfigError: If the queue is full.
+        Exception: Whatever `work` raises.
     """
-    place = the_line().enter(_asker(request), kind)
+    place = run_queue().enter(_asker(request), kind)
     begun = time.monotonic()
     try:
-        while place.before and not gone():
+        while place.num_ahead and not gone():
             yield place
-            with anyio.move_on_after(TELL_SECONDS):
+            with anyio.move_on_after(QUEUE_UPDATE_SECONDS):
                 await place.ready.wait()
         if gone():
             log.event("left", kind=kind, waited=round(time.monotonic() - begun, 2))
@@ -187,17 +206,17 @@ async def wait_turn(
 
 
 def error_text(kind: str, error: Exception) -> str:
-    """What whoever asked hears of an error, which goes into the log, too."""
+    """Return the message of an error for the client, and log the error."""
     if isinstance(error, ValueError | ModelError):
-        log.refused(kind, error)
-        return log.for_visitors(str(error))
-    log.failed(kind, error)
+        log.log_rejected(kind, error)
+        return log.redact_paths(str(error))
+    log.log_failure(kind, error)
     return FAILED.format(type(error).__name__)
 
 
 @contextmanager
-def in_a_sentence(kind: str) -> Iterator[None]:
-    """Errors reach whoever asked as a sentence, and the log as a line."""
+def as_user_errors(kind: str) -> Iterator[None]:
+    """Report exceptions to the client as one sentence, and to the log as one line."""
     try:
         yield
     except gr.Error as error:  # which is a ValueError
@@ -207,8 +226,8 @@ def in_a_sentence(kind: str) -> Iterator[None]:
         raise gr.Error(error_text(kind, error), print_exception=False) from error
 
 
-def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
-    """A program's call that waits for the model first, and ends soon after the program hung up."""
+def queued_api_call(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Wrap an API call: wait for the model, and cancel soon after the client disconnects."""
 
     @wraps(work)
     async def handle(*given: Any, **named: Any) -> Any:
@@ -220,20 +239,20 @@ def called(kind: str, work: Callable[..., Any]) -> Callable[..., Coroutine[Any, 
             yield work(*given, **named)
 
         try:
-            with in_a_sentence(kind):
+            with as_user_errors(kind):
                 async with aclosing(wait_turn(request or gr.Request(), kind, gone, once)) as turn:
                     async for now in turn:
-                        if not isinstance(now, Place):
+                        if not isinstance(now, QueueEntry):
                             return now
         finally:
             _gone.reset(kept)
-        raise gr.Error("nobody waits for this any more.")
+        raise gr.Error("The client disconnected; the run was cancelled.")
 
     return handle
 
 
-def program_gone() -> bool:
-    """Whether the program whose call this is hung up."""
+def client_disconnected() -> bool:
+    """Return whether the client of this call has disconnected."""
     return _gone.get()()
 
 

@@ -1,10 +1,10 @@
-"""What a visitor has at hand: a folder of their own, the traces they look at, and a way to stop a run.
+"""Session of a user: a folder of files, the traces being viewed, and a way to stop a run.
 
-The folder's name follows from the visitor's session by a secret hash. So a visitor cannot choose it, another cannot
-guess it, and no table of visitors has to be kept. A request to stop is an empty file in it: a decoder that runs in any
-thread sees it before its next forward pass.
+The folder's name is a secret hash of the session. So a client cannot choose it, another cannot guess it, and no table
+of sessions is needed. A stop request is an empty file in it: a decoder in any thread sees it before its next forward
+pass.
 
-Browsers fetch traces at addresses of our own: gradio would hand files out under their whole path on the disk.
+Browsers fetch traces at URLs of this app: Gradio would expose the full path on the disk.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from demo.server.limits import KEPT_SECONDS
+from demo.server.limits import FILE_LIFETIME_SECONDS
 from demo.server.startup import temporary_folder
 from traces import read, write
 from traces.schema import Trace
@@ -33,15 +33,15 @@ _FILE: Final = re.compile(r"[\w-][\w.-]*\.json\.gz", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """The traces a visitor looks at, as files: one, or a baseline and the run beside it."""
+class CurrentTraces:
+    """Trace files that a user is viewing: one, or a baseline and the run compared with it."""
 
     paths: tuple[Path, ...] = ()
     origin: str = ""
-    """Where they come from, in words."""
+    """Origin of the traces, in words."""
 
     def traces(self) -> tuple[Trace, ...]:
-        """Read them; none once they went with whoever left the page, for whom something may still be drawn."""
+        """Read the traces; none if they were removed with the session, for which something may still be drawn."""
         try:
             return tuple(read(path) for path in self.paths)
         except FileNotFoundError:
@@ -49,7 +49,7 @@ class Shown:
 
 
 def url(path: Path) -> str:
-    """Where the server hands out a trace, relative to the page."""
+    """Return the URL of a trace, relative to the page."""
     return TRACE_ADDRESS.removeprefix("/").format(folder=quote(path.parent.name), file=quote(path.name))
 
 
@@ -64,7 +64,7 @@ def trace_file(folder: str, file: str, visitors: Path, recorded: Sequence[Path])
 
 
 def file_name(trace: Trace) -> str:
-    """What a file with the trace is called, without ending: a trace from elsewhere may name its method like a path."""
+    """Return a file name without suffix for a trace: a trace from elsewhere may contain a path as its method."""
     method = trace.method if _PLAIN_NAME.fullmatch(trace.method) else "trace"
     return method if trace.seed is None else f"{method}-seed-{trace.seed}"
 
@@ -87,14 +87,14 @@ class Visitor:
         """Whether the visitor asked to stop."""
         return (self.folder / _STOP).exists()
 
-    def keep(self, traces: Sequence[Trace], origin: str) -> Shown:
+    def keep(self, traces: Sequence[Trace], origin: str) -> CurrentTraces:
         """Write traces where the browser can fetch them."""
         paths = []
         for trace in traces:
             path = self.folder / f"{file_name(trace)}-{secrets.token_hex(4)}.json.gz"
             write(trace, path)
             paths.append(path)
-        return Shown(tuple(paths), origin)
+        return CurrentTraces(tuple(paths), origin)
 
     def file(self, name: str) -> Path:
         """A path for a file the visitor will download; `name` is ours, never the visitor's."""
@@ -102,7 +102,7 @@ class Visitor:
         folder.mkdir()
         return folder / name
 
-    def leave(self) -> None:
+    def delete_files(self) -> None:
         """Remove everything."""
         self.stop()  # a run that is still under way ends before its next forward pass
         for path in self.folder.iterdir():
@@ -125,8 +125,8 @@ class Visitors:
         folder.mkdir(parents=True, exist_ok=True)
         return Visitor(folder)
 
-    def prune(self, kept_seconds: float = KEPT_SECONDS) -> None:
-        """Remove the folders nobody wrote to for a while."""
+    def prune(self, kept_seconds: float = FILE_LIFETIME_SECONDS) -> None:
+        """Remove folders that have not been written to for `kept_seconds`."""
         oldest = time.time() - kept_seconds
         for folder in self.root.iterdir():
             if folder.stat().st_mtime < oldest:

@@ -1,6 +1,6 @@
-"""What is settled before gradio is imported, which reads it then: the port, and where visitors' files are kept.
+"""Settings that must be fixed before Gradio is imported: the port, and the folder of users' files.
 
-So nothing of gradio may be imported here.
+This module must not import Gradio.
 """
 
 import atexit
@@ -21,15 +21,23 @@ class ServerError(RuntimeError):
 
 
 def read_port() -> int:
-    """The port to serve on. Raises ServerError for what is no port."""
+    """Return the port to serve on.
+
+    Raises:
+        ServerError: If GRADIO_SERVER_PORT is not a port.
+    """
     text = os.environ.get(PORT) or str(_USUAL_PORT)
     if not (text.isascii() and text.isdecimal() and 1 <= int(text[:6]) <= _LAST_PORT):
-        raise ServerError(f"{PORT}: {text[:40]!r} is no port; use a whole number from 1 to {_LAST_PORT}.")
+        raise ServerError(f"{PORT}: {text[:40]!r} is not a port; use a whole number from 1 to {_LAST_PORT}.")
     return int(text)
 
 
 def temporary_folder() -> Path:
-    """A folder that nobody else may read and whose name says nothing. Raises ServerError where none can be made."""
+    """Create a folder that only this process's user can read, with a random name.
+
+    Raises:
+        ServerError: If it cannot be created.
+    """
     try:
         return Path(tempfile.mkdtemp(prefix="draftscope-")).resolve()
     except OSError as error:
@@ -39,7 +47,7 @@ def temporary_folder() -> Path:
 
 @cache
 def private_folder() -> Path:
-    """Where gradio keeps visitors' files, whose paths it tells the browser; it goes at the end of the process."""
+    """Return the folder of users' files, whose paths the browser sees; it is removed when the process ends."""
     folder = temporary_folder()
     os.environ["GRADIO_TEMP_DIR"] = str(folder)
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

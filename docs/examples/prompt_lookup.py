@@ -14,57 +14,57 @@ from typing import Annotated
 import torch
 from torch.nn.functional import one_hot
 
-from engines.ar.end_of_sequence import cut_at_end, fates_up_to
-from engines.ar.probs_request import Forward
-from engines.methods.method import Method, lossless
-from engines.protocol import Decision, Decoder, Task, ask_numbers, ask_probs
-from engines.sampling.coupling import residual, verify
+from engines.ar.end_of_sequence import keep_final_fates, truncate_at_eos
+from engines.ar.probs_request import ProbsRequest
+from engines.methods.method import Method, no_deviation
+from engines.protocol import Decision, Decoder, Task, as_ints, as_probs
+from engines.sampling.coupling import residual, verify_drafts
 from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import Chance, Draw
-from engines.sampling.verification import fates_and_bonus
-from engines.settings import Knob
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.sampling.verification import fates_with_bonus
+from engines.settings import SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(GuidedSampling):
     """Settings: every field says how it is shown and what it may be."""
 
-    match: Annotated[int, Knob("Match", "Tokens that must have stood together before.", 1, 8, 1)] = 2
-    drafts: Annotated[int, Knob("Drafts", "Tokens that are copied, at most.", 1, 32, 1)] = 4
+    match: Annotated[int, SettingInfo("Match", "Tokens that must have stood together before.", 1, 8, 1)] = 2
+    drafts: Annotated[int, SettingInfo("Drafts", "Tokens that are copied, at most.", 1, 32, 1)] = 4
 
 
-def decode(task: Task, config: Config, chance: Chance) -> Decoder:
+def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     """Look up, verify, go on."""
     done = torch.empty(0, dtype=torch.long, device=task.device)
-    text, iteration, ended = list(task.prompt), 0, 0
+    text, iteration, ended = list(task.prompt_ids), 0, 0
     while (n := len(done)) < task.length and not ended:
         most = min(config.drafts, task.length - n - 1)
         x = torch.tensor(look_up(text, config.match)[:most], dtype=torch.long, device=task.device)
-        q, W = one_hot(x, task.vocabulary).double(), len(x)
+        q, W = one_hot(x, task.vocab_size).double(), len(x)
 
         # Ask for a forward pass: the final tokens, then the drafts. What is sent back are distributions [W + 1, V].
-        p = ask_probs((yield Forward(torch.cat([done, x]), done=n, cached=max(n - 1, 0))))
+        p = as_probs((yield ProbsRequest(torch.cat([done, x]), num_final=n, num_cached=max(n - 1, 0))))
         position = torch.arange(n, n + W + 1, device=task.device)
-        coins = verify(x, q, p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
+        coins = verify_drafts(x, q, p[:W], chance, DrawKey("verify", iteration, position[:W]), until_rejection=True)
         r, slot = coins.rejection, torch.arange(W + 1, device=task.device)
         rest = torch.cat([residual(q, p[:W]), p[W:]])
-        drawn = chance.categorical(rest, Draw("residual", iteration, position), where=slot == r)
+        drawn = chance.categorical(rest, DrawKey("residual", iteration, position), where=slot == r)
         token = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
 
         # Say what was decided. What is sent back are the numbers of `readback`, on the host.
-        gain, end = cut_at_end(task, token, r + 1)
+        gain, end = truncate_at_eos(task, token, r + 1)
         answer = yield Decision(
             position,
             token,
-            fates_up_to(gain, fates_and_bonus(r, W)),
+            keep_final_fates(gain, fates_with_bonus(r, W)),
             readback=torch.cat([gain[None], end[None], token]),
             draft=x,
             p=p[:W],
             q=q,
             accept_prob=coins.accept_prob,
-            coin=coins.coin,
+            uniform=coins.coin,
         )
-        gained, ended, *tokens = ask_numbers(answer)
+        gained, ended, *tokens = as_ints(answer)
         done, text = torch.cat([done, token[:gained]]), text + tokens[:gained]
         iteration += 1
     return done
@@ -86,5 +86,5 @@ METHOD = Method(
     decode=decode,
     summary="drafts are copied from the text itself",
     paper="",
-    deviation=lossless,
+    deviation=no_deviation,
 )

@@ -1,1 +1,1 @@
-"""What methods of the family discrete-ar share."""
+"""Shared by methods of the family discrete-ar."""

@@ -1,33 +1,35 @@
-"""Where a text that is decoded from left to right ends."""
+"""End of a text that is decoded from left to right."""
 
 import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from engines.protocol import FATE_CODES, NO_ENTRY, Task
+from engines.protocol import FATE_CODES, UNUSED_ENTRY, Task
 from engines.transfer import to_device
 from traces.schema import Fate
 
 _FINAL = torch.tensor([code for fate, code in FATE_CODES.items() if fate.final])
 
 
-def cut_at_end(task: Task, after: Int[Tensor, " E"], gain: Int[Tensor, ""]) -> tuple[Int[Tensor, ""], Int[Tensor, ""]]:
+def truncate_at_eos(
+    task: Task, after: Int[Tensor, " E"], gain: Int[Tensor, ""]
+) -> tuple[Int[Tensor, ""], Int[Tensor, ""]]:
     """How many of the first `gain` tokens `after` a pass, up to the first that ends a text, and whether one does."""
-    if not task.ends:
+    if not task.eos_token_ids:
         return gain, torch.zeros_like(gain)
     slot = torch.arange(len(after), device=after.device)
-    ends = ends_text(task, after) & (slot < gain)
+    ends = is_eos(task, after) & (slot < gain)
     first = torch.where(ends, slot, len(after)).min()
     return torch.minimum(gain, first + 1), ends.any().long()
 
 
-def ends_text(task: Task, tokens: Int[Tensor, " E"]) -> Bool[Tensor, " E"]:
+def is_eos(task: Task, tokens: Int[Tensor, " E"]) -> Bool[Tensor, " E"]:
     """Which tokens end a text."""
-    return torch.isin(tokens, to_device(torch.tensor(task.ends), tokens.device))
+    return torch.isin(tokens, to_device(torch.tensor(task.eos_token_ids), tokens.device))
 
 
-def fates_up_to(gain: Int[Tensor, ""], fate: Int[Tensor, " E"]) -> Int[Tensor, " E"]:
-    """Fates in which none but the first `gain` tokens are final."""
+def keep_final_fates(gain: Int[Tensor, ""], fate: Int[Tensor, " E"]) -> Int[Tensor, " E"]:
+    """Return the fates with only the first `gain` tokens final."""
     final = torch.isin(fate, to_device(_FINAL, fate.device))
-    dropped = torch.where(fate == FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.DISCARDED], NO_ENTRY)
+    dropped = torch.where(fate == FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.DISCARDED], UNUSED_ENTRY)
     return torch.where((torch.arange(len(fate), device=fate.device) >= gain) & final, dropped, fate)

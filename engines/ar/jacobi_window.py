@@ -1,4 +1,4 @@
-"""The window of drafts that Jacobi-style methods carry along: how it is filled, judged and moved on."""
+"""Window of drafts of Jacobi-style methods: how it is filled, verified and advanced."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,19 +8,19 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.ar.end_of_sequence import cut_at_end, ends_text, fates_up_to
-from engines.ar.probs_request import Forward
-from engines.protocol import FATE_CODES, Decision, Part, Task
-from engines.sampling.coupling import Verdicts
-from engines.sampling.random_source import Chance, Draw
-from engines.settings import Knob
+from engines.ar.end_of_sequence import is_eos, keep_final_fates, truncate_at_eos
+from engines.ar.probs_request import ProbsRequest
+from engines.protocol import FATE_CODES, Decision, SubDecoder, Task
+from engines.sampling.coupling import CouplingResult
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.settings import SettingInfo
 from engines.transfer import to_device
 from traces.schema import Fate
 
-Initial: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]
-InitialDrafts = Annotated[
-    Initial,
-    Knob(
+InitialDraftKind: TypeAlias = Literal["random", "uniform", "repeat-left", "left-argmax"]
+InitialDraftSetting = Annotated[
+    InitialDraftKind,
+    SettingInfo(
         "Initial drafts",
         "The first draft of a position. random: any token. uniform: the same, verified so that more pass. "
         "repeat-left: the token to its left. left-argmax: the likeliest token one position to the left.",
@@ -28,7 +28,9 @@ InitialDrafts = Annotated[
 ]
 WindowSize = Annotated[
     int,
-    Knob("Window L", "Tokens a pass is fed: the last final one and L - 1 drafts. 1 is ordinary decoding.", 1, 256, 1),
+    SettingInfo(
+        "Window L", "Tokens a pass is fed: the last final one and L - 1 drafts. 1 is ordinary decoding.", 1, 256, 1
+    ),
 ]
 
 
@@ -41,7 +43,7 @@ class Window:
     """The distribution each draft was drawn from."""
     ages: tuple[int, ...]
     """Iterations that each has been in the window; 0 marks an initial draft."""
-    left: Float[Tensor, "n V"]
+    last_final_probs: Float[Tensor, "n V"]
     """The distribution of the last final token, in one row; no row before there is one."""
 
     def __len__(self) -> int:
@@ -49,41 +51,43 @@ class Window:
 
     @property
     def age(self) -> Int[Tensor, " W"]:
-        """The ages beside the drafts."""
+        """Ages of the drafts."""
         return to_device(torch.tensor(self.ages, dtype=torch.long), self.x.device)
 
-    def forward(self, done: Int[Tensor, " n"]) -> Forward:
-        """Ask for the distributions of all drafts and of the position behind them."""
+    def make_request(self, done: Int[Tensor, " n"]) -> ProbsRequest:
+        """Request the distributions of all drafts and of the position after them."""
         n = done.shape[0]
-        return Forward(torch.cat([done, self.x]), done=n, cached=max(n - 1, 0))
+        return ProbsRequest(torch.cat([done, self.x]), num_final=n, num_cached=max(n - 1, 0))
 
-    def decided(
+    def record_iteration(
         self,
         task: Task,
         position: Int[Tensor, " E"],
         after: Int[Tensor, " E"],
         p: Float[Tensor, "W V"],
-        verdict: Verdicts,
+        verdict: CouplingResult,
         numbers: Mapping[str, Tensor] | None = None,
-    ) -> Part[tuple[int, bool]]:
-        """What an iteration made of the window, in columns [W]; gives how many tokens are final, and if a text ended.
+    ) -> SubDecoder[tuple[int, bool]]:
+        """Record the result of an iteration in columns [W].
 
-        Read back: which drafts were kept, and of a text which tokens end it.
+        Returns how many tokens are final, and whether the text ended.
+
+        The host reads back which drafts were accepted, and for texts which tokens end it.
         """
         W, E = len(self), position.shape[0]
         told = yield Decision(
             position,
             after,
-            readback=torch.cat([verdict.kept, ends_text(task, after)]) if task.ends else verdict.kept,
+            readback=torch.cat([verdict.accepted, is_eos(task, after)]) if task.eos_token_ids else verdict.accepted,
             draft=self.x,
             p=p,
             q=self.q,
-            successive=True,
+            consecutive_iterations=True,
             accept_prob=verdict.accept_prob,
-            coin=verdict.coin,
-            details=lambda: {
+            uniform=verdict.coin,
+            deferred_fields=lambda: {
                 "fate": self._fates(task, after, verdict.rejection),
-                "numbers": {"age": self.age, "initial": self.age == 0, **(numbers or {})},
+                "measures": {"age": self.age, "initial": self.age == 0, **(numbers or {})},
             },
         )
         gained = min((*told[:W], 0).index(0) + 1, E)
@@ -91,9 +95,9 @@ class Window:
         return (ends.index(1) + 1, True) if 1 in ends else (gained, False)
 
     def _fates(self, task: Task, after: Int[Tensor, " E"], r: Int[Tensor, ""]) -> Int[Tensor, " E"]:
-        """Accepted left of r, resampled at r or a bonus behind all drafts, and what became of the drafts to the right.
+        """Return the fates: accepted left of r, resampled at r or a bonus after all drafts, then those to the right.
 
-        Where an initial draft was redrawn, and behind the drafts, the model places its first draft.
+        Where an initial draft was sampled again, and after the drafts, the model places its first draft.
         """
         W, age, code = len(self), self.age, FATE_CODES
         slot = torch.arange(after.shape[0], device=after.device)
@@ -102,13 +106,13 @@ class Window:
         old.masked_fill_((after[:W] == self.x) & (age > 0), code[Fate.KEPT])
         old.masked_fill_(slot[:W] < r, code[Fate.ACCEPTED]).masked_fill_(slot[:W] == r, code[Fate.RESAMPLED])
         fate[W:].masked_fill_(r == W, code[Fate.BONUS])
-        gain, _ = cut_at_end(task, after, (r + 1).clamp(max=after.shape[0]))
-        return fates_up_to(gain, fate)
+        gain, _ = truncate_at_eos(task, after, (r + 1).clamp(max=after.shape[0]))
+        return keep_final_fates(gain, fate)
 
-    def moved(self, after: Int[Tensor, " E"], probs: Float[Tensor, "E V"], gained: int) -> "Window":
-        """The window of the next iteration: what is left of `after` once `gained` tokens are final.
+    def advance(self, after: Int[Tensor, " E"], probs: Float[Tensor, "E V"], gained: int) -> "Window":
+        """Return the window of the next iteration: what remains of `after` once `gained` tokens are final.
 
-        The draft behind the window joins it: it was drawn from the model like any other. Each is to be judged by its
+        The draft after the window joins it: it was sampled from the model like any other. Each is verified against its
         row of `probs`.
         """
         ages = tuple(age + 1 for age in (*self.ages, 0)[gained : after.shape[0]])
@@ -118,7 +122,7 @@ class Window:
 def empty_window(task: Task) -> Window:
     """No drafts yet."""
     none = torch.empty(0, dtype=torch.long, device=task.device)
-    no_probs = torch.empty(0, task.vocabulary, dtype=torch.float64, device=task.device)
+    no_probs = torch.empty(0, task.vocab_size, dtype=torch.float64, device=task.device)
     return Window(none, no_probs, (), no_probs)
 
 
@@ -126,16 +130,17 @@ def empty_window(task: Task) -> Window:
 class InitialDrafter:
     """Fills windows with initial drafts.
 
-    They are judged as point masses, whatever they came from: MRS then accepts a draft x with probability p(x) and
-    draws from the rest of p otherwise, which is exact for every draft that does not look to its right. Only "uniform"
-    judges a random draft against the uniform distribution it was drawn from, which is as exact and accepts more often.
+    They are verified as point masses, whatever their origin: MRS then accepts a draft x with probability p(x) and
+    samples from the rest of p otherwise, which is exact for every draft that does not depend on what is to its right.
+    Only "uniform" verifies a random draft against the uniform distribution it was sampled from, which is exact as well
+    and accepts more often.
     """
 
     task: Task
     width: int
     """Drafts in a full window."""
-    initial: Initial
-    chance: Chance
+    initial: InitialDraftKind
+    chance: RandomSource
 
     def fill(self, window: Window, done: Int[Tensor, " n"], iteration: int) -> Window:
         """Append drafts until the window is full or reaches the end of the canvas."""
@@ -143,16 +148,18 @@ class InitialDrafter:
         fresh = min(self.width, self.task.length - n) - W
         if fresh <= 0:
             return window
-        device, vocabulary = self.task.device, self.task.vocabulary
+        device, vocabulary = self.task.device, self.task.vocab_size
         position = torch.arange(n + W, n + W + fresh, device=device)
-        known, left = (window.x, window.q) if W else (done, window.left)
+        known, left = (window.x, window.q) if W else (done, window.last_final_probs)
         uniform = torch.full((1, 1), 1 / vocabulary, dtype=torch.float64, device=device).expand(fresh, vocabulary)
-        draft = self.chance.categorical(uniform, Draw("initial", iteration, position))
+        draft = self.chance.categorical(uniform, DrawKey("initial", iteration, position))
         if self.initial not in ("random", "uniform") and len(known):
             # A first column has no left neighbour in its row; the first position has none at all.
             near = left[-1:].argmax(-1) if self.initial == "left-argmax" else known[-1:]
-            draft = torch.where(position % self.task.row_length == 0, draft, near)
+            draft = torch.where(position % self.task.row_width == 0, draft, near)
         q = uniform
         if self.initial != "uniform" or self.chance.same_noise:  # all probability is on the draft
             q = window.q.new_zeros(fresh, vocabulary).scatter_(1, draft[:, None], 1.0)
-        return Window(torch.cat([window.x, draft]), torch.cat([window.q, q]), window.ages + (0,) * fresh, window.left)
+        return Window(
+            torch.cat([window.x, draft]), torch.cat([window.q, q]), window.ages + (0,) * fresh, window.last_final_probs
+        )

@@ -1,21 +1,21 @@
-"""What methods of the family discrete-ar ask for."""
+"""Forward requests of the family discrete-ar."""
 
 from dataclasses import dataclass
 
 from torch import Tensor
 
-from engines.protocol import CausalForward
+from engines.protocol import CausalRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Forward(CausalForward):
+class ProbsRequest(CausalRequest):
     """Ask for the distributions of positions `done` .. len(tokens), each given the tokens before it."""
 
     @property
-    def wanted(self) -> int:
-        """Positions whose distributions are asked for."""
-        return self.tokens.shape[0] - self.done + 1
+    def num_requested(self) -> int:
+        """Number of positions whose distributions are requested."""
+        return self.tokens.shape[0] - self.num_final + 1
 
-    def cut(self, all_probs: Tensor) -> Tensor:
-        """The distributions that were asked for, out of padded ones [T, V]."""
-        return all_probs if all_probs.shape[0] == self.wanted else all_probs[: self.wanted]
+    def trim(self, all_probs: Tensor) -> Tensor:
+        """Return the requested distributions, out of padded ones [T, V]."""
+        return all_probs if all_probs.shape[0] == self.num_requested else all_probs[: self.num_requested]

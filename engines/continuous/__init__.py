@@ -1,1 +1,1 @@
-"""What methods of the family continuous-ar share."""
+"""Shared by methods of the family continuous-ar."""

@@ -1,6 +1,7 @@
-"""Judging a draft's whole denoising path, and where to leave it: block verification (arXiv 2403.10444).
+"""Verification of whole denoising paths, and where to leave a rejected one: block verification (arXiv 2403.10444).
 
-Steps of one path stand in for tokens of a block; docs/methods/cspd-block.md has w_k, A_k and the race between them.
+Steps of one path take the role of the tokens of a block; docs/methods/cspd-block.md has w_k, A_k and the race between
+them.
 """
 
 from dataclasses import dataclass, replace
@@ -10,11 +11,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.continuous.drafting import Block, own_path
+from engines.continuous.drafting import Block, bonus_path
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import Continuation, DenoiseRequest, Follow, Paths, PathVerification
+from engines.continuous.path_request import DenoiseRequest, GivenPaths, PathContinuation, Paths, PathVerification
 from engines.continuous.rejection import accept
-from engines.sampling.random_source import Chance, Draw
+from engines.sampling.random_source import DrawKey, RandomSource
 
 _FIRST_ROUND: Final = 32
 _LARGEST_ROUND: Final = 1024
@@ -37,39 +38,41 @@ def _log_ratios(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> F
     return torch.cat([torch.zeros_like(summed[:1]), summed])
 
 
-def following(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, chance: Chance) -> Follow:
-    """What the target needs to verify drafts x by their whole paths; it goes on by itself where it leaves one.
+def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, chance: RandomSource) -> GivenPaths:
+    """Return what the target needs to verify drafts x by their whole paths.
 
-    Where none is rejected the target goes its own way at the position behind them, with the noise of that position.
+    It continues on its own where it leaves one.
+
+    If none is rejected, the target denoises the position after them, with the noise of that position.
     """
     states, q, n = torch.cat([drawn.states, x[:, None]], 1), drawn.whole, drawn.states.shape[1]
 
     def verify_paths(p: Gaussians) -> PathVerification:
         log_w = log_weights(p, q, states)
-        coins = accept(log_w[-1], chance, block.draw("verify"), until_rejection=True)
+        coins = accept(log_w[-1], chance, block.draw_key("verify"), until_rejection=True)
         r = coins.rejection[None]
         if int(r) == block.W:
-            return replace((yield from own_path(block)), coins=coins)
-        at = Draw("leave", block.iteration, block.position[r])
-        left_at = race(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
+            return replace((yield from bonus_path(block)), coins=coins)
+        at = DrawKey("leave", block.iteration, block.position[r])
+        left_at = find_exit_step(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
         left, shape = n - 1 - left_at.step, states.shape[1:]
-        fresh = chance.normal(Draw("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
+        fresh = chance.normal(DrawKey("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
         denoised = yield DenoiseRequest(r, left, left_at.state, fresh)
-        return Continuation(r, left, denoised.states, left_at.tries, left_at.capped, coins)
+        return PathContinuation(r, left, denoised.states, left_at.tries, left_at.capped, coins)
 
-    return Follow(states, verify_paths)
+    return GivenPaths(states, verify_paths)
 
 
-def measured(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, Tensor]:
-    """What decided on drafts x whose paths the target followed, in the names of the trace."""
+def verification_measures(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, Tensor]:
+    """Return the measures of a verification of drafts x along their paths."""
     summed = _log_ratios(paths.whole, drawn.whole, torch.cat([drawn.states, x[:, None]], 1))
     whole, highest = summed[-1], summed[:-1].max(0).values
     return {"log_ratio": whole - highest, "path_log_ratio": whole, "path_log_ratio_highest": highest}
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
-    """Where R paths are left."""
+class PathExit:
+    """Exits from R paths."""
 
     step: Int[Tensor, " R"]
     """k, the steps that are kept."""
@@ -78,10 +81,12 @@ class Left:
     tries: Float[Tensor, " R"]
     """Rounds of the race at this step."""
     capped: Bool[Tensor, " R"]
-    """Where the rounds ran out, and a plain draw of the target's stands in."""
+    """Whether the rounds ran out, so that a plain sample of the target is used."""
 
 
-def race(p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], most: int, chance: Chance, at: Draw) -> Left:
+def find_exit_step(
+    p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], most: int, chance: RandomSource, at: DrawKey
+) -> PathExit:
     """Find the largest k that passes, for distributions of n steps and R paths that are not kept as a whole.
 
     All steps race side by side, until the largest that has not lost has won. The first cannot lose: its weight is 1.
@@ -93,7 +98,7 @@ def race(p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], most: int, cha
     y, tries = p.mean[..., 0, :].clone(), torch.zeros_like(log_w)
     made, count = 0, min(_FIRST_ROUND, most)
     while True:
-        named = [Draw(f"{at.purpose} {part} {made}", at.iteration, place) for part in ("state", "side", "coin")]
+        named = [DrawKey(f"{at.purpose} {part} {made}", at.iteration, place) for part in ("state", "side", "coin")]
         side, coin = (chance.uniform(draw, count).unflatten(0, log_w.shape) for draw in named[1:])
         z = chance.normal(named[0], count * width).unflatten(1, (count, width)).unflatten(0, log_w.shape)
         z = p[:, :, None].draw(z, side)  # plain Gaussians: there is nothing to pick
@@ -111,6 +116,6 @@ def race(p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], most: int, cha
         if made >= most or not bool(capped.any()):
             break
         count = min(2 * count, _LARGEST_ROUND, most - made)
-    spare = chance.normal(Draw(f"{at.purpose} spare", at.iteration, place), width).unflatten(0, log_w.shape)
+    spare = chance.normal(DrawKey(f"{at.purpose} spare", at.iteration, place), width).unflatten(0, log_w.shape)
     y = torch.where(capped[..., None], p.draw(spare, spare[..., 0]), y)
-    return Left(k[0], y.gather(0, k[..., None].expand(-1, -1, width))[0], tries.gather(0, k)[0], capped[0])
+    return PathExit(k[0], y.gather(0, k[..., None].expand(-1, -1, width))[0], tries.gather(0, k)[0], capped[0])

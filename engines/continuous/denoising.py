@@ -1,8 +1,10 @@
-"""How a diffusion head draws a token: MAR's cosine schedule, respaced, with DDPM or DDIM steps (arXiv 2406.11838).
+"""Denoising of a token by a diffusion head.
 
-The network gives, for a noisy token x_t, an estimate of the noise (`eps`) and where the variance of the step lies
-between its two extremes (`v`). Improved DDPM (arXiv 2102.09672) has the formulas of p(x_{t-1} | x_t), DDIM (arXiv
-2010.02502) the other sampler; docs/methods/continuous.md says what differs from MAR, and why.
+MAR's cosine schedule, respaced, with DDPM or DDIM steps (arXiv 2406.11838).
+
+For a noisy token x_t, the network estimates the noise (`eps`) and the position of the step's variance between its two
+extremes (`v`). Improved DDPM (arXiv 2102.09672) has the formulas of p(x_{t-1} | x_t), DDIM (arXiv 2010.02502) the other
+sampler; docs/methods/continuous.md lists the differences from MAR, and the reasons.
 """
 
 import math
@@ -15,11 +17,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.continuous.gaussians import Gaussians, plain
+from engines.continuous.gaussians import Gaussians, single_gaussian
 from engines.continuous.path_request import Paths, Steer
 from engines.protocol import Task
-from engines.sampling.random_source import Chance, Draw
-from engines.settings import Knob
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.settings import SettingInfo
 
 TIMESTEPS: Final = 1000
 """Steps of the schedule that heads are trained on."""
@@ -31,17 +33,17 @@ Denoiser: TypeAlias = Callable[[Tensor, "Schedule", int], tuple[Tensor, Tensor]]
 
 
 @runtime_checkable
-class Conditioned(Protocol):
+class ConditionedDenoiser(Protocol):
     """A denoiser that keeps what depends on the conditions alone, so that it can be used again."""
 
     def __call__(self, x: Tensor, schedule: "Schedule", i: int) -> tuple[Tensor, Tensor]:
-        """See `Denoiser`. A denoiser of one row takes any number of noisy tokens of that row."""
+        """Denoise noisy tokens, as `Denoiser`. A denoiser of one row takes any number of noisy tokens of that row."""
 
-    def along(self, before: Float[Tensor, "n M D"], schedule: "Schedule") -> tuple[Tensor, Tensor]:
+    def predict_all_steps(self, before: Float[Tensor, "n M D"], schedule: "Schedule") -> tuple[Tensor, Tensor]:
         """Eps and v [n, M, D] at the states before all n steps of a schedule, the first step first."""
 
-    def rows(self, index: slice | Int[Tensor, " N"]) -> "Conditioned":
-        """The same for some of the conditions."""
+    def rows(self, index: slice | Int[Tensor, " N"]) -> "ConditionedDenoiser":
+        """Return the denoiser for some of the conditions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,44 +51,49 @@ class ContinuousSampling:
     """How a head draws tokens; the base of every Config of the family."""
 
     steps: Annotated[
-        int, Knob("Denoising steps", "Steps from noise to token. More follow the model more closely.", 2, 250, 1)
+        int, SettingInfo("Denoising steps", "Steps from noise to token. More follow the model more closely.", 2, 250, 1)
     ] = 20
     temperature: Annotated[
-        float, Knob("Temperature", "Scales the random part of every step. 1 is the model as it is.", 0.1, 2.0, 0.05)
+        float,
+        SettingInfo("Temperature", "Scales the random part of every step. 1 is the model as it is.", 0.1, 2.0, 0.05),
     ] = 1.0
     guidance: Annotated[
-        float, Knob("Guidance", "Weight of the prompt. Above 1 every pass computes a second row.", 1.0, 10.0, 0.5)
+        float,
+        SettingInfo("Guidance", "Weight of the prompt. Above 1 every pass computes a second row.", 1.0, 10.0, 0.5),
     ] = 1.0
     ramp: Annotated[
-        bool, Knob("Ramp guidance", "Raise guidance from 1 to its value over the picture, as MAR does.")
+        bool, SettingInfo("Ramp guidance", "Raise guidance from 1 to its value over the picture, as MAR does.")
     ] = False
     sampler: Annotated[
         Literal["ddpm", "ddim"],
-        Knob("Sampler", "Noise added in every step. ddpm: as much as was learnt. ddim: as much as eta says."),
+        SettingInfo("Sampler", "Noise added in every step. ddpm: as much as was learnt. ddim: as much as eta says."),
     ] = "ddpm"
     eta: Annotated[
         float,
-        Knob(
+        SettingInfo(
             "Eta", "Noise that ddim adds, from 1, the usual amount, to 0, none.", 0.0, 1.0, 0.05, {"sampler": ("ddim",)}
         ),
     ] = 1.0
     last: Annotated[
-        int, Knob("Last timestep", "Noise level, of 1000, at the last step. Higher accepts more and blurs.", 0, 300, 5)
+        int,
+        SettingInfo(
+            "Last timestep", "Noise level, of 1000, at the last step. Higher accepts more and blurs.", 0, 300, 5
+        ),
     ] = 0
 
     first: Annotated[
-        int, Knob("First timestep", "Noise level, of 1000, at the first step. MAR begins with 999.", 500, 999, 1)
+        int, SettingInfo("First timestep", "Noise level, of 1000, at the first step. MAR begins with 999.", 500, 999, 1)
     ] = 960
 
     @property
-    def guided(self) -> bool:
-        """Whether every pass runs an unconditional row beside the conditional one."""
+    def uses_guidance(self) -> bool:
+        """Whether every pass runs an unconditional row in addition to the conditional one."""
         return self.guidance != 1.0
 
     @property
     def schedule(self) -> "Schedule":
         """The timesteps that are visited."""
-        return respaced(self.steps, self.last, self.first)
+        return respaced_cosine_schedule(self.steps, self.last, self.first)
 
     def guidance_at(self, position: Tensor, task: "ContinuousTask") -> Float[Tensor, " W"]:
         """The guidance scale at positions of a canvas."""
@@ -104,7 +111,7 @@ class ContinuousTask(Task):
     mixture: bool = False
     """Whether a GMM head draws its tokens, so that nothing is denoised."""
     gaps: bool = False
-    """Whether the model can say what follows behind tokens that it does not see."""
+    """Whether the model can predict tokens whose predecessors are missing."""
     begins_unguided: bool = False
     """Whether guidance that is raised has its full effect at the last position and none at the first."""
 
@@ -120,35 +127,35 @@ class Schedule:
     def __len__(self) -> int:
         return len(self.timestep)
 
-    def before(self, i: int) -> float:
+    def alpha_bar_prev(self, i: int) -> float:
         """alpha-bar that step i leads to; 1 is clean."""
         return self.kept[i - 1] if i else 1.0
 
     def beta(self, i: int) -> float:
         """The larger extreme of the variance of step i."""
-        return 1 - self.kept[i] / self.before(i)
+        return 1 - self.kept[i] / self.alpha_bar_prev(i)
 
     def posterior(self, i: int) -> float:
         """The smaller extreme, beta-tilde; it would be 0 for the last step, which takes that of the step before."""
         i = max(i, 1)
-        return self.beta(i) * (1 - self.before(i)) / (1 - self.kept[i])
+        return self.beta(i) * (1 - self.alpha_bar_prev(i)) / (1 - self.kept[i])
 
-    def fixed(self, i: int, eta: float) -> float:
+    def ddim_std(self, i: int, eta: float) -> float:
         """Standard deviation of a DDIM step; it too would be 0 for the last one."""
         i = max(i, 1)
-        return eta * math.sqrt((1 - self.before(i)) / (1 - self.kept[i]) * self.beta(i))
+        return eta * math.sqrt((1 - self.alpha_bar_prev(i)) / (1 - self.kept[i]) * self.beta(i))
 
-    def own(self, i: int) -> tuple[float, float, float] | None:
-        """What makes the distribution of step i where it is neither DDPM's nor DDIM's.
+    def custom_step(self, i: int) -> tuple[float, float, float] | None:
+        """Return the coefficients of step i if it is neither a DDPM nor a DDIM step.
 
-        Its mean is x_t and a network's first output, times the first and the second number; its standard deviation is
-        the third.
+        The mean is x_t times the first number plus the network's first output times the second; the third is the
+        standard deviation.
         """
         return None
 
 
 @cache
-def respaced(steps: int, last: int = 0, first: int = TIMESTEPS - 1) -> Schedule:
+def respaced_cosine_schedule(steps: int, last: int = 0, first: int = TIMESTEPS - 1) -> Schedule:
     """The cosine schedule at `steps` timesteps, evenly spread from `last` to `first`."""
     clean = []
     product = 1.0
@@ -170,17 +177,17 @@ def _each_step(schedule: Schedule, sampling: ContinuousSampling) -> tuple[tuple[
 
 
 def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> tuple[float, ...]:
-    """What makes a step's distribution of x_t, eps and v.
+    """Return the coefficients of a step's distribution given x_t, eps and v.
 
-    Its mean is the first number times x_t, plus the second times eps; its standard deviation is exp(the third plus the
+    The mean is the first number times x_t, plus the second times eps; the standard deviation is exp(the third plus the
     fourth times v).
     """
-    if (own := schedule.own(i)) is not None:
+    if (own := schedule.custom_step(i)) is not None:
         of_state, of_noise, std = own
         return of_state, of_noise, math.log(std) + math.log(sampling.temperature), 0.0
-    now, then = schedule.kept[i], schedule.before(i)
+    now, then = schedule.kept[i], schedule.alpha_bar_prev(i)
     if sampling.sampler == "ddim":
-        std = schedule.fixed(i, sampling.eta)
+        std = schedule.ddim_std(i, sampling.eta)
         of_clean, of_state, of_eps = math.sqrt(then), 0.0, math.sqrt(max(1 - then - std**2, 0.0))
         log_std, of_v = math.log(std) if std else -math.inf, 0.0
     else:
@@ -199,7 +206,7 @@ def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> tuple
 
 @lru_cache(maxsize=64)
 def _all_steps(schedule: Schedule, sampling: ContinuousSampling, device: torch.device) -> tuple[Tensor, ...]:
-    """The same of all steps, [n, 1, 1] each, the first step first."""
+    """Return the coefficients of all steps, [n, 1, 1] each, the first step first."""
     return columns(_each_step(schedule, sampling)[::-1], torch.float64, device)
 
 
@@ -220,16 +227,16 @@ def step_distribution(
     schedule: Schedule, i: int, x: Tensor, out: tuple[Tensor, Tensor], sampling: ContinuousSampling
 ) -> Gaussians:
     """p(x_{t-1} | x_t) of step i, at x_t [M, D] in float64, where the network gives eps and v `out`, both [M, D]."""
-    return plain(*_made(_each_step(schedule, sampling)[i], x, out))
+    return single_gaussian(*_made(_each_step(schedule, sampling)[i], x, out))
 
 
 @lru_cache(maxsize=4096)
 def _variance(schedule: Schedule, i: int) -> tuple[float, ...]:
-    """What the variance of step i is without that of x_0 given x_t, and what multiplies it; the bounds that v divides.
+    """Return the variance of step i without that of x_0 given x_t, its factor, and the bounds that v interpolates.
 
-    Last, what multiplies the squared error of the noise estimate in place of that variance.
+    The last value is the factor of the squared error of the noise estimate, which may replace that variance.
     """
-    now, then, beta = schedule.kept[i], schedule.before(i), schedule.beta(i)
+    now, then, beta = schedule.kept[i], schedule.alpha_bar_prev(i), schedule.beta(i)
     known, of_clean = beta * (1 - then) / (1 - now), (beta * math.sqrt(then) / (1 - now)) ** 2
     low, high = math.log(schedule.posterior(i)), math.log(beta)
     return known, of_clean, low, 2 / (high - low), of_clean * (1 - now) / now
@@ -237,24 +244,26 @@ def _variance(schedule: Schedule, i: int) -> tuple[float, ...]:
 
 @lru_cache(maxsize=64)
 def _variances(schedule: Schedule, dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
-    """The same of all steps, [n, 1, 1] each, the first step first."""
+    """Return the variances of all steps, [n, 1, 1] each, the first step first."""
     return columns([_variance(schedule, i) for i in reversed(range(len(schedule)))], dtype, device)
 
 
-def learnt(schedule: Schedule, i: int, clean: Tensor) -> Tensor:
+def variance_output(schedule: Schedule, i: int, clean: Tensor) -> Tensor:
     """The v that gives step i its true variance, where x_0 given x_t has the variance `clean` [M, D]."""
     known, of_clean, low, per_nat, _ = _variance(schedule, i)
     return ((known + of_clean * clean).log() - low) * per_nat - 1
 
 
-def learnt_from_error(schedule: Schedule, i: int | None, error: Tensor) -> Tensor:
-    """The same where the noise estimate has the squared error `error`; without i of all steps, the first first."""
+def variance_output_from_error(schedule: Schedule, i: int | None, error: Tensor) -> Tensor:
+    """Return the variance output if the noise estimate has the squared error `error`; for all steps if i is None."""
     by: Any = _variances(schedule, error.dtype, error.device) if i is None else _variance(schedule, i)
     known, _, low, per_nat, of_error = by
     return cast(Tensor, ((known + of_error * error).log() - low) * per_nat - 1)
 
 
-def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None) -> Paths:
+def denoise(
+    denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousSampling, steer: Steer | None
+) -> Paths:
     """Denoise M tokens along their noise: x_T first, then that of every step but the last."""
     schedule = sampling.schedule
     by, x = _each_step(schedule, sampling), noise[:, 0]
@@ -262,7 +271,7 @@ def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousS
     for i, z in zip(range(len(schedule) - 1, 0, -1), noise[:, 1:].unbind(1), strict=True):
         mean, std = _made(by[i], x, denoise(x, schedule, i))
         x = torch.addcmul(mean, std, z)
-        x = x if steer is None else steer(i, plain(mean, std), x)
+        x = x if steer is None else steer(i, single_gaussian(mean, std), x)
         made.append((mean, std))
         states.append(x)
     made.append(_made(by[0], x, denoise(x, schedule, 0)))
@@ -272,19 +281,21 @@ def walk(denoise: Denoiser, noise: Float[Tensor, "M T D"], sampling: ContinuousS
 def _stacked(steps: Sequence[tuple[Tensor, Tensor]]) -> Gaussians:
     """Distributions of n steps and M tokens, given by means and standard deviations [M, D], as one, [n, M]."""
     mean, std = zip(*steps, strict=True)
-    return plain(torch.stack(mean), torch.stack(std))
+    return single_gaussian(torch.stack(mean), torch.stack(std))
 
 
-def along(denoise: Denoiser, states: Float[Tensor, "M S D"], sampling: ContinuousSampling) -> Gaussians:
+def path_distributions(denoise: Denoiser, states: Float[Tensor, "M S D"], sampling: ContinuousSampling) -> Gaussians:
     """The distributions of all n steps at given states x_T .. x_0, [n, M]."""
     schedule, before = sampling.schedule, states[:, :-1].transpose(0, 1)
-    if isinstance(denoise, Conditioned):
-        return plain(*_made(_all_steps(schedule, sampling, states.device), before, denoise.along(before, schedule)))
+    if isinstance(denoise, ConditionedDenoiser):
+        return single_gaussian(
+            *_made(_all_steps(schedule, sampling, states.device), before, denoise.predict_all_steps(before, schedule))
+        )
     by, steps = _each_step(schedule, sampling), zip(reversed(range(len(schedule))), before, strict=True)
     return _stacked([_made(by[i], x, denoise(x, schedule, i)) for i, x in steps])
 
 
-def go_on(
+def resume_denoising(
     denoise: Denoiser,
     x: Float[Tensor, "M D"],
     left: Int[Tensor, " M"],
@@ -314,7 +325,7 @@ def go_on(
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """The random numbers that make the tokens at W positions, the same whoever asks for them."""
+    """Random numbers of the tokens at W positions, the same for drafter and target."""
 
     path: Float[Tensor, "W T D"]
     """x_T, then the noise of every step but the last."""
@@ -328,12 +339,14 @@ class Noise:
         return Noise(self.path[index], self.last[index], self.pick[index])
 
     def draw(self, distribution: Gaussians) -> Float[Tensor, "W D"]:
-        """The tokens that a distribution makes of it."""
+        """Return the samples of a distribution that correspond to these random numbers."""
         return distribution.draw(self.last, self.pick)
 
 
-def noise_at(position: Int[Tensor, " W"], task: ContinuousTask, steps: int, chance: Chance, owner: str = "") -> Noise:
+def position_noise(
+    position: Int[Tensor, " W"], task: ContinuousTask, steps: int, chance: RandomSource, owner: str = ""
+) -> Noise:
     """The noise that belongs to positions, throughout a run; another `owner` has noise of its own."""
-    path = chance.normal(Draw(f"path{owner}", 0, position), steps * task.width).unflatten(1, (steps, task.width))
-    last = chance.normal(Draw(f"last{owner}", 0, position), task.width)
-    return Noise(path, last, chance.uniform(Draw(f"pick{owner}", 0, position), 1)[:, 0])
+    path = chance.normal(DrawKey(f"path{owner}", 0, position), steps * task.width).unflatten(1, (steps, task.width))
+    last = chance.normal(DrawKey(f"last{owner}", 0, position), task.width)
+    return Noise(path, last, chance.uniform(DrawKey(f"pick{owner}", 0, position), 1)[:, 0])

@@ -16,25 +16,28 @@ import torch
 from engines.continuous.denoising import ContinuousSampling, Schedule
 
 LAST: Final = 40
-"""Where the release's last step begins, in thousandths."""
+"""Time at which the release's last step starts, in thousandths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flow(Schedule):
-    """The times that are visited; a network is told them in thousandths."""
+    """Schedule of flow times; networks take them in thousandths."""
 
     time: tuple[float, ...]
 
-    def own(self, i: int) -> tuple[float, float, float]:
-        """See `Schedule.own`; the network's output is a velocity."""
+    def custom_step(self, i: int) -> tuple[float, float, float]:
+        """Return the coefficients of step i; the network's output is a velocity."""
         t = self.time[i]
         dt = (self.time[i - 1] if i else 0.0) - t
         return 1 + dt, dt * (2 - t), math.sqrt(2 * t * -dt)
 
 
 @cache
-def flow_at(steps: int, last: int = 0) -> Flow:
-    """`steps` times, evenly spread from noise alone to `last` thousandths; 0 stands for the release's."""
+def flow_schedule(steps: int, last: int = 0) -> Flow:
+    """Return a schedule of `steps` times, evenly spread from pure noise to `last` thousandths.
+
+    0 means the release's.
+    """
     times = torch.linspace(1.0, (last or LAST) / 1000, steps, dtype=torch.float64).flip(0)
     thousandths = (times.float() * 1000).long()  # in single precision and cut off, as the release tells them
     return Flow(tuple(thousandths.tolist()), tuple((1 - times).square().tolist()), tuple(times.tolist()))
@@ -42,14 +45,14 @@ def flow_at(steps: int, last: int = 0) -> Flow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSampling(ContinuousSampling):
-    """What `ContinuousSampling` is for a diffusion head."""
+    """Sampling settings of flow models."""
 
     @property
     def schedule(self) -> Flow:
         """The times that are visited."""
-        return flow_at(self.steps, self.last)
+        return flow_schedule(self.steps, self.last)
 
 
-def of_flow(sampling: ContinuousSampling) -> FlowSampling:
+def as_flow_sampling(sampling: ContinuousSampling) -> FlowSampling:
     """Settings as those of a flow."""
     return FlowSampling(**{field.name: getattr(sampling, field.name) for field in fields(ContinuousSampling)})

@@ -31,12 +31,12 @@ class Bridge:
     """Logarithms of the weights, before x_T is known."""
     far_mean: Float[Tensor, "M K D"]
     far_variance: Float[Tensor, "M K D"]
-    """Of x_T under each Gaussian."""
+    """Variance of x_T under each Gaussian."""
     slope: Float[Tensor, "n M K D"]
     offset: Float[Tensor, "n M K D"]
     std: Float[Tensor, "n M K D"]
 
-    def walk(self, noise: Float[Tensor, "M T D"], pick: Float[Tensor, " M"]) -> Paths:
+    def sample_path(self, noise: Float[Tensor, "M T D"], pick: Float[Tensor, " M"]) -> Paths:
         """Draw paths from x_T and the noise of every step but the last; `pick` is uniform and chooses the Gaussians."""
         x = noise[:, 0]
         first = self._weight(x)
@@ -79,7 +79,7 @@ class Bridge:
         return -0.5 * ((x - mean) / std).square().sum(-1) - std.log().sum(-1) - 0.5 * x.shape[-1] * _LOG_TWO_PI
 
 
-def bridge(tokens: Gaussians, sampling: ContinuousSampling) -> Bridge:
+def make_bridge(tokens: Gaussians, sampling: ContinuousSampling) -> Bridge:
     """The steps that lead to M mixtures of x_0."""
     now, precision, of_clean, of_noisy, of_state, fixed, spread = _steps(sampling, tokens.mean.device)
     variance = tokens.std.square()
@@ -97,17 +97,17 @@ def bridge(tokens: Gaussians, sampling: ContinuousSampling) -> Bridge:
 
 @lru_cache(maxsize=64)
 def _steps(sampling: ContinuousSampling, device: torch.device) -> tuple[Tensor, ...]:
-    """Of all steps, the first first, [n, 1, 1, 1] each.
+    """Return the coefficients of all steps, the first first, [n, 1, 1, 1] each.
 
-    The share of the clean token's variance, and the precision with which x_t tells it; what multiplies x_0, as
-    expected, in the mean, what the variance of x_0 given x_t in the part of it that x_t tells, and what x_t itself; the
-    variance of a step, and what of the variance of x_0 given x_t is added to it.
+    In this order: the share of the clean token's variance; the precision of x_0 given x_t; the factors of the expected
+    x_0, of the variance of x_0 given x_t and of x_t in the mean; the variance of a step; and the factor of the variance
+    of x_0 given x_t that is added to it.
     """
     schedule, every, hot = sampling.schedule, [], sampling.temperature**2
     for i in reversed(range(len(schedule))):
-        now, then, beta = schedule.kept[i], schedule.before(i), schedule.beta(i)
+        now, then, beta = schedule.kept[i], schedule.alpha_bar_prev(i), schedule.beta(i)
         if sampling.sampler == "ddim":
-            std = schedule.fixed(i, sampling.eta)
+            std = schedule.ddim_std(i, sampling.eta)
             of_state = math.sqrt(max(1 - then - std**2, 0.0) / (1 - now))
             of_clean, fixed, spread = math.sqrt(then) - of_state * math.sqrt(now), std**2, 0.0
         else:

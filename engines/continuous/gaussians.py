@@ -33,7 +33,7 @@ class Gaussians:
         return len(self.mean)
 
     def noise(self, x: Float[Tensor, "... D"]) -> Float[Tensor, "... K D"]:
-        """How many standard deviations x lies off each mean."""
+        """Return the distance of x from each mean, in standard deviations."""
         return (x[..., None, :] - self.mean) / self.std
 
     def log_density(self, x: Float[Tensor, "... D"], softness: float = 1.0) -> Float[Tensor, "..."]:
@@ -55,12 +55,12 @@ class Gaussians:
         return mean + std * normal
 
 
-def plain(mean: Float[Tensor, "*W D"], std: Float[Tensor, "*W D"]) -> Gaussians:
+def single_gaussian(mean: Float[Tensor, "*W D"], std: Float[Tensor, "*W D"]) -> Gaussians:
     """One Gaussian per row."""
     return Gaussians(mean.new_zeros(*mean.shape[:-1], 1), mean[..., None, :], std[..., None, :])
 
 
-def together(distributions: Sequence[Gaussians], dim: int = 0) -> Gaussians:
+def concat_rows(distributions: Sequence[Gaussians], dim: int = 0) -> Gaussians:
     """Distributions of several groups of rows as one."""
     parts = ([getattr(one, part) for one in distributions] for part in ("log_weight", "mean", "std"))
     return Gaussians(*(torch.cat(part, dim) for part in parts))

@@ -1,4 +1,4 @@
-"""What methods of the family continuous-ar ask for, and how the answer says that each token was denoised."""
+"""Forward requests of the family continuous-ar, and results with the denoising path of each token."""
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.continuous.gaussians import Gaussians, together
-from engines.protocol import CausalForward
-from engines.sampling.coupling import Verdicts
+from engines.continuous.gaussians import Gaussians, concat_rows
+from engines.protocol import CausalRequest
+from engines.sampling.coupling import CouplingResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class DenoiseRequest:
     """Ask for one position to be denoised from N states, each with noise of its own."""
 
     row: Int[Tensor, "1"]
-    """The position, counted from the first one asked for."""
+    """Index of the position among the requested ones."""
     left: Int[Tensor, " N"]
     """Steps that each still has to take; 0 where x is the token."""
     x: Float[Tensor, "N D"]
@@ -28,7 +28,7 @@ class DenoiseRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Denoised:
+class DenoiseResult:
     """The answer to a DenoiseRequest."""
 
     whole: Gaussians
@@ -38,24 +38,24 @@ class Denoised:
 
 
 @dataclass(frozen=True, slots=True)
-class Continuation:
-    """What became of the one position where the target leaves the paths that it follows."""
+class PathContinuation:
+    """Continuation of the position at which the target leaves the given paths."""
 
     row: Int[Tensor, "1"]
-    """The position, counted from the first one asked for."""
+    """Index of the position among the requested ones."""
     left: Int[Tensor, "1"]
     """Steps that the target took by itself there."""
     states: Float[Tensor, "1 S D"]
     """x_T .. x_0, of which the last `left` are its own."""
     tries: Float[Tensor, "1"]
     capped: Bool[Tensor, "1"]
-    """Whether they ran out, so that a plain draw of the target's stands in."""
-    coins: Verdicts | None = None
+    """Whether the proposals ran out, so that a plain sample of the target is used."""
+    coins: CouplingResult | None = None
     """The verdicts on the paths that were followed."""
 
     @property
     def token(self) -> Float[Tensor, "1 D"]:
-        """Where the path ends."""
+        """The end of the path."""
         return self.states[:, -1]
 
 
@@ -65,19 +65,19 @@ def whole_paths(row: int, noise: Float[Tensor, "N S D"]) -> DenoiseRequest:
     return DenoiseRequest(torch.full((1,), row, device=noise.device), steps, noise[:, 0], noise)
 
 
-def anew(row: int, states: Float[Tensor, "1 S D"], tries: int, *, capped: bool = False) -> Continuation:
-    """A whole path of the target's own, which took so many tries to find, as the continuation at a position."""
+def resampled_path(row: int, states: Float[Tensor, "1 S D"], tries: int, *, capped: bool = False) -> PathContinuation:
+    """Return a whole path of the target, found after `tries` proposals, as the continuation at a position."""
     place = torch.full((1,), row, device=states.device)
     left, plain = torch.full_like(place, states.shape[1] - 1), torch.full_like(place, capped, dtype=torch.bool)
-    return Continuation(place, left, states, states.new_full((1,), tries), plain)
+    return PathContinuation(place, left, states, states.new_full((1,), tries), plain)
 
 
-PathVerification: TypeAlias = Generator[DenoiseRequest, Denoised, Continuation]
+PathVerification: TypeAlias = Generator[DenoiseRequest, DenoiseResult, PathContinuation]
 """Decides where paths are left, and asks for as much denoising as that takes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Follow:
+class GivenPaths:
     """Paths for the target to follow; where it leaves them is decided once its distributions along them are known."""
 
     states: Float[Tensor, "W S D"]
@@ -98,10 +98,10 @@ class Paths:
     """The distributions of all n steps, [n, W]: entry k leads from states k to k + 1, the last one to the token."""
     states: Float[Tensor, "W S D"]
     """x_T .. x_1."""
-    continuation: Continuation | None = None
-    """Where paths were followed; then there is a row of states more, that of the position behind them."""
+    continuation: PathContinuation | None = None
+    """Continuation if paths were given; then `states` has one more row, for the position after them."""
     densities: tuple[PathDensity, ...] = ()
-    """Of drafts: by row, the density of any path of that token."""
+    """For drafts: by row, the density of any path of that token."""
 
     @property
     def last(self) -> Gaussians:
@@ -118,7 +118,7 @@ class Paths:
         return Paths(self.whole[:, index], self.states[index], densities=self.densities[index])
 
 
-def plane(like: Float[Tensor, "... D"]) -> Float[Tensor, "D 2"]:
+def projection_plane(like: Float[Tensor, "... D"]) -> Float[Tensor, "D 2"]:
     """The plane that paths are shown in: no component counts more, and all runs share it (traces.schema.PathPair)."""
     ones = like.new_ones(like.shape[-1])
     signs = ones.clone()
@@ -136,36 +136,36 @@ def join(paths: Sequence[Paths]) -> Paths:
     if len(paths) == 1:
         return paths[0]
     return Paths(
-        together([path.whole for path in paths], 1),
+        concat_rows([path.whole for path in paths], 1),
         torch.cat([path.states for path in paths]),
         densities=tuple(density for path in paths for density in path.densities),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class PathForward(CausalForward):
+class PathRequest(CausalRequest):
     """Ask for the denoising paths of positions `done` .. done + W - 1, each given the tokens before it."""
 
     noise: Float[Tensor, "W T D"]
     """x_T, then the noise of every step but the last; W is at most one more than there are drafts."""
     guidance: Float[Tensor, " W"]
     """Scale of classifier-free guidance, where the session is guided."""
-    unseen: int = 0
+    num_visible_missing: int = 0
     """Trailing tokens that the model is not to see, where it can do without."""
     steer: Steer | None = None
     """Has a say in where the steps before the last one lead."""
     pick: Float[Tensor, " W"] | None = None
     """Uniform: has a mixture of Gaussians draw a path in closed form and choose by this; without it there is none."""
-    follow: Follow | None = None
-    """Paths of drafts to follow in place of the noise; the position behind them is asked for, too."""
+    follow: GivenPaths | None = None
+    """Paths of drafts to follow instead of the noise; the position after them is requested as well."""
 
     @property
-    def wanted(self) -> int:
-        """Positions whose paths are asked for."""
+    def num_requested(self) -> int:
+        """Number of positions whose paths are requested."""
         return len(self.noise)
 
 
-def ask_paths(answer: Any) -> Paths:
-    """The answer to a PathForward."""
+def as_paths(answer: Any) -> Paths:
+    """The answer to a PathRequest."""
     assert isinstance(answer, Paths)
     return answer

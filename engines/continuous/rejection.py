@@ -1,7 +1,7 @@
-"""Accepting and replacing continuous drafts: the ratio R in all its variants, and acceptance-rejection sampling.
+"""Acceptance and replacement of continuous drafts: all variants of the ratio R, and acceptance-rejection sampling.
 
-CSpD, arXiv 2411.11925, Eq. 8 to 13; docs/methods/cspd.md says which R keep the distribution. `tying` couples the
-denoising steps before the last one in the same way.
+CSpD, arXiv 2411.11925, Eq. 8 to 13; docs/methods/cspd.md lists which R are exact. `couple_steps` couples the denoising
+steps before the last one in the same way.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from torch import Tensor
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.path_request import Paths, Steer
-from engines.sampling.coupling import Verdicts
-from engines.sampling.random_source import Chance, Draw
+from engines.sampling.coupling import CouplingResult
+from engines.sampling.random_source import DrawKey, RandomSource
 
 Ratio: TypeAlias = Literal["exact", "paper", "release", "distance-only"]
 SOFTNESS: Final = 42.0
-"""What the release divides standardised distances by before it judges a draft; nothing of it is in the paper."""
+"""Divisor of standardised distances in the release, before it verifies a draft; it is not in the paper."""
 _FIRST_ROUND: Final = 32
 _LARGEST_ROUND: Final = 1024
 
@@ -63,11 +63,13 @@ class DensityRatio:
         return log_ratio - log_sigma if self.variant == "release" else log_ratio
 
 
-def accept(log_ratio: Float[Tensor, " W"], chance: Chance, draw: Draw, *, until_rejection: bool = False) -> Verdicts:
-    """Accept each draft with probability min(1, R); see `Chance.keep` for `until_rejection`."""
+def accept(
+    log_ratio: Float[Tensor, " W"], chance: RandomSource, draw: DrawKey, *, until_rejection: bool = False
+) -> CouplingResult:
+    """Accept each draft with probability min(1, R); see `RandomSource.accept` for `until_rejection`."""
     accept_prob = log_ratio.clamp(max=0.0).exp()
-    kept, coin = chance.keep(accept_prob, draw, until_rejection=until_rejection)
-    return Verdicts(kept, accept_prob, coin)
+    kept, coin = chance.accept(accept_prob, draw, until_rejection=until_rejection)
+    return CouplingResult(kept, accept_prob, coin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,11 @@ class Replacements:
     token: Float[Tensor, "W D"]
     tries: Float[Tensor, " W"]
     capped: Bool[Tensor, " W"]
-    """Where no proposal was taken in time, and a plain draw from p stands in."""
+    """Whether no proposal was accepted in time, so that a plain sample from p is used."""
 
 
 def draw_replacements(
-    ratio: DensityRatio, rejected: Bool[Tensor, " W"], most: int, chance: Chance, draw: Draw
+    ratio: DensityRatio, rejected: Bool[Tensor, " W"], most: int, chance: RandomSource, draw: DrawKey
 ) -> Replacements:
     """Draw what replaces the rejected drafts, in at most `most` tries each.
 
@@ -94,10 +96,10 @@ def draw_replacements(
     rows = rejected.nonzero().flatten()
     while len(rows) and made < most:
         count = min(count, most - made)
-        here, named = ratio[rows], draw.at(rows).part(f"{made}")
+        here, named = ratio[rows], draw.select(rows).subkey(f"{made}")
         proposals = _propose(here.p, count, chance, named)
         accept_prob = -torch.expm1(-here.log_of_proposals(proposals))  # 1 - 1 / R; below 0 where R is below 1
-        taken = chance.uniform(named.part("coin"), count) < accept_prob
+        taken = chance.uniform(named.subkey("coin"), count) < accept_prob
         first = taken.long().argmax(-1)
         token[rows] = proposals[torch.arange(len(rows), device=rows.device), first]
         tries[rows] = (torch.where(taken.any(-1), first, count - 1) + made + 1).to(tries.dtype)
@@ -105,38 +107,44 @@ def draw_replacements(
         made, count = made + count, min(2 * count, _LARGEST_ROUND)
     capped = torch.zeros_like(rejected)
     if len(rows):
-        token[rows] = _propose(ratio.p[rows], 1, chance, draw.at(rows).part("spare"))[:, 0]
+        token[rows] = _propose(ratio.p[rows], 1, chance, draw.select(rows).subkey("spare"))[:, 0]
         capped[rows] = True
     return Replacements(token, tries, capped)
 
 
-def _propose(p: Gaussians, count: int, chance: Chance, draw: Draw) -> Tensor:
+def _propose(p: Gaussians, count: int, chance: RandomSource, draw: DrawKey) -> Tensor:
     """`count` draws from each of W distributions [W, count, D]."""
     width = p.mean.shape[-1]
     normal = chance.normal(draw, count * width).unflatten(1, (count, width))
-    return p[:, None].draw(normal, chance.uniform(draw.part("pick"), count))
+    return p[:, None].draw(normal, chance.uniform(draw.subkey("pick"), count))
 
 
 @dataclass(frozen=True, slots=True)
-class Settled(Replacements):
+class AcceptOrReplaceResult(Replacements):
     """Tokens at W positions, accepted drafts and replacements."""
 
     kept: Bool[Tensor, " W"]
 
 
-def settle(ratio: DensityRatio, x: Float[Tensor, "W D"], most: int, chance: Chance, draw: Draw) -> Settled:
+def accept_or_replace(
+    ratio: DensityRatio, x: Float[Tensor, "W D"], most: int, chance: RandomSource, draw: DrawKey
+) -> AcceptOrReplaceResult:
     """Accept or replace drafts x ~ q, each apart from the others. The variant exact is a maximal coupling."""
-    coins = accept(ratio.log_of_drafts(x), chance, draw.part("verdict"))
-    new = draw_replacements(ratio, ~coins.kept, most, chance, draw)
-    return Settled(torch.where(coins.kept[:, None], x, new.token), new.tries, new.capped, coins.kept)
+    coins = accept(ratio.log_of_drafts(x), chance, draw.subkey("verdict"))
+    new = draw_replacements(ratio, ~coins.accepted, most, chance, draw)
+    return AcceptOrReplaceResult(
+        torch.where(coins.accepted[:, None], x, new.token), new.tries, new.capped, coins.accepted
+    )
 
 
-def tying(block: Block, drawn: Paths, tied: int, most: int, chance: Chance) -> Steer:
-    """Couple `tied` of the target's denoising steps, those before the last one, to the drafts'; see `settle`.
+def couple_steps(block: Block, drawn: Paths, tied: int, most: int, chance: RandomSource) -> Steer:
+    """Couple `tied` of the target's denoising steps, those before the last one, to the drafts'.
 
-    A step's draw follows the target's distribution given the target's own path whatever the draft did, so the path
-    keeps its distribution, too; and where both paths meet, their next distributions are nearly the same. After `most`
-    proposals for the replacement of a state a plain draw stands in.
+    See `accept_or_replace`.
+
+    Given the target's path, the draw of a step follows the target's distribution whatever the draft did, so the path
+    keeps its distribution as well; and if both paths meet, their next distributions are nearly equal. After `most`
+    proposals for the replacement of a state a plain sample is used.
     """
 
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
@@ -145,7 +153,7 @@ def tying(block: Block, drawn: Paths, tied: int, most: int, chance: Chance) -> S
         k = len(drawn.whole) - 1 - i  # step i leads from states k to k + 1
         no_sigma = torch.zeros_like(block.guidance[: block.W])
         ratio = DensityRatio("exact", distribution[: block.W], drawn.whole[k], no_sigma)
-        y = settle(ratio, drawn.states[:, k + 1], most, chance, block.draw(f"tie {i}")).token
+        y = accept_or_replace(ratio, drawn.states[:, k + 1], most, chance, block.draw_key(f"tie {i}")).token
         return torch.cat([y, x[block.W :]])
 
     return steer

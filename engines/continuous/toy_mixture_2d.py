@@ -1,7 +1,8 @@
-"""Tokens in the plane whose distribution is known: what each way of judging drafts makes of it.
+"""Tokens in the plane with a known distribution: the output distribution of each verification rule.
 
-The target mixes three Gaussians; the draft is the same, shifted, with variances of its steps off by a factor. As a step
-is one Gaussian, few of them lead to another distribution than the mixture, which integrating over a grid gives exactly.
+The target mixes three Gaussians; the draft is shifted, and the variances of its steps differ by a factor. Because a
+step is one Gaussian, few steps lead to another distribution than the mixture, which integration over a grid gives
+exactly.
 """
 
 import math
@@ -13,20 +14,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.continuous import denoising
-from engines.continuous.rejection import DensityRatio, Settled, settle
-from engines.sampling.random_source import Chance, Draw
-from engines.settings import Knob
+from engines.continuous.rejection import AcceptOrReplaceResult, DensityRatio, accept_or_replace
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.settings import SettingInfo
 from traces.schema import Canvas
 
 Mode: TypeAlias = Literal["vanilla", "exact", "paper", "release", "distance-only"]
 MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 TRIES: Final = 100
-"""Proposals for a rejected draft's replacement before a plain draw stands in; the release makes as many."""
-REACH: Final = 3.0
+"""Proposals for the replacement of a rejected draft before a plain sample is used, as many as in the release."""
+GRID_EXTENT: Final = 3.0
 """Cells cover the square from -REACH to REACH."""
-CELLS: Final = 24
+GRID_SIZE: Final = 24
 _FAR: Final = 5.0
-"""Where integration ends; x_T is standard normal, and one in 10^6 lies beyond."""
+"""Limit of integration; x_T is standard normal, and one in 10^6 exceeds it."""
 _POINTS: Final = 65
 """Along a side; their spacing stays well below the standard deviation of any step, so that sums are integrals."""
 _NOTHING: Final = 1e-13
@@ -35,25 +36,29 @@ _TASK: Final = denoising.ContinuousTask(Canvas(kind="image", shape=(1, 1)), 0, t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plane:
-    """What sets the draft apart from the target, and how both denoise."""
+class ToyMixtureConfig:
+    """Differences between draft and target, and their denoising."""
 
     variance: Annotated[
-        float, Knob("Draft's variances", "The draft's variances over the true ones. 1 is alike.", 0.5, 2, 0.05)
+        float, SettingInfo("Draft's variances", "The draft's variances over the true ones. 1 is alike.", 0.5, 2, 0.05)
     ] = 0.85
     shift: Annotated[
-        float, Knob("Draft's shift", "How far the draft's points lie to the right of the target's.", 0, 1, 0.05)
+        float, SettingInfo("Draft's shift", "How far the draft's points lie to the right of the target's.", 0, 1, 0.05)
     ] = 0.15
     steps: Annotated[
-        int, Knob("Denoising steps", "In how many steps draft and target turn noise into a token.", 2, 20, 1)
+        int, SettingInfo("Denoising steps", "In how many steps draft and target turn noise into a token.", 2, 20, 1)
     ] = 6
     align: Annotated[
-        bool, Knob("Align trajectories", "Draft and target denoise with the same noise, so that more drafts pass.")
+        bool,
+        SettingInfo("Align trajectories", "Draft and target denoise with the same noise, so that more drafts pass."),
     ] = True
 
     @property
     def sampling(self) -> denoising.ContinuousSampling:
-        """How the heads denoise; the last step keeps some noise, as drafts could not be judged otherwise."""
+        """Return the denoising settings.
+
+        The last step keeps some noise, because drafts could not be verified otherwise.
+        """
         return denoising.ContinuousSampling(steps=self.steps, last=150)
 
     @property
@@ -69,11 +74,11 @@ class Plane:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """A head that denoises three Gaussians ideally, but for what is set off."""
+    """Head that denoises three Gaussians ideally, except for the differences of its settings."""
 
     shift: float = 0.0
     factor: float = 1.0
-    """Of the variances that the head gives."""
+    """Factor of the head's variances."""
 
     def __call__(self, x: Tensor, schedule: denoising.Schedule, i: int) -> tuple[Tensor, Tensor]:
         """Mean noise and v at noisy tokens [M, 2]; see `engines.continuous.denoising.Denoiser`."""
@@ -88,7 +93,7 @@ class Mixture:
         spread = (weight * (variance * (1 - now) / noisy + (clean - expected[:, None]).square())).sum(1)
         eps = (x - math.sqrt(now) * expected) / math.sqrt(1 - now)
         wider = 2 * math.log(self.factor) / math.log(schedule.beta(i) / schedule.posterior(i))
-        return eps, denoising.learnt(schedule, i, spread) + wider
+        return eps, denoising.variance_output(schedule, i, spread) + wider
 
 
 _WEIGHTS: Final = torch.tensor([0.4, 0.35, 0.25], dtype=torch.float64)
@@ -96,24 +101,26 @@ _MEANS: Final = torch.tensor([[-1.1, -0.6], [1.1, -0.4], [0.0, 1.2]], dtype=torc
 _STDS: Final = torch.tensor([0.45, 0.35, 0.5], dtype=torch.float64)
 
 
-def sample(mode: Mode, plane: Plane, position: Int[Tensor, " M"], chance: Chance) -> Settled:
-    """Draw a token at every position: from the target alone, which keeps no draft, or from drafts judged by a ratio."""
-    own = denoising.noise_at(position, _TASK, plane.steps, chance, " alone")
+def sample(
+    mode: Mode, plane: ToyMixtureConfig, position: Int[Tensor, " M"], chance: RandomSource
+) -> AcceptOrReplaceResult:
+    """Sample a token at every position: from the target alone, or from drafts verified by a ratio."""
+    own = denoising.position_noise(position, _TASK, plane.steps, chance, " alone")
     if mode == "vanilla":
         nothing = torch.zeros(len(position), dtype=torch.float64)
-        token = own.draw(denoising.walk(plane.target, own.path, plane.sampling, None).last)
-        return Settled(token, nothing, nothing.bool(), nothing.bool())
-    noise = denoising.noise_at(position, _TASK, plane.steps, chance)
-    drawn = denoising.walk(plane.draft, noise.path, plane.sampling, None)
+        token = own.draw(denoising.denoise(plane.target, own.path, plane.sampling, None).last)
+        return AcceptOrReplaceResult(token, nothing, nothing.bool(), nothing.bool())
+    noise = denoising.position_noise(position, _TASK, plane.steps, chance)
+    drawn = denoising.denoise(plane.draft, noise.path, plane.sampling, None)
     x = drawn.last.mean[:, 0] if mode == "release" else noise.draw(drawn.last)  # the release leaves the last noise out
-    paths = denoising.walk(plane.target, noise.path if plane.align else own.path, plane.sampling, None)
+    paths = denoising.denoise(plane.target, noise.path if plane.align else own.path, plane.sampling, None)
     ratio = DensityRatio(mode, paths.last, drawn.last, drawn.log_std - paths.log_std)
-    return settle(ratio, x, TRIES, chance, Draw("token", 0, position))
+    return accept_or_replace(ratio, x, TRIES, chance, DrawKey("token", 0, position))
 
 
 def distribution(head: denoising.Denoiser, sampling: denoising.ContinuousSampling) -> Float[Tensor, "X Y"]:
     """Probability of every cell under what a head draws: the density is carried from step to step over a grid."""
-    schedule = denoising.respaced(sampling.steps, sampling.last, sampling.first)
+    schedule = denoising.respaced_cosine_schedule(sampling.steps, sampling.last, sampling.first)
     side = torch.linspace(-_FAR, _FAR, _POINTS, dtype=torch.float64)
     area = float(side[1] - side[0]) ** 2
     grid = torch.cartesian_prod(side, side)
@@ -124,7 +131,7 @@ def distribution(head: denoising.Denoiser, sampling: denoising.ContinuousSamplin
         step = denoising.step_distribution(schedule, i, x, head(x, schedule, i), sampling)
         along = [_along(step.mean[:, 0, axis], step.std[:, 0, axis], side if i else edges(), not i) for axis in (0, 1)]
         mass = ((mass[:, None] * along[0]).T @ along[1]).flatten() * (area if i else 1.0)
-    return mass.reshape(CELLS, CELLS)
+    return mass.reshape(GRID_SIZE, GRID_SIZE)
 
 
 def _along(mean: Tensor, std: Tensor, ends: Tensor, cells: bool) -> Tensor:
@@ -137,15 +144,18 @@ def _along(mean: Tensor, std: Tensor, ends: Tensor, cells: bool) -> Tensor:
 
 def edges() -> Float[Tensor, " E"]:
     """Edges of the cells along a side."""
-    return torch.linspace(-REACH, REACH, CELLS + 1, dtype=torch.float64)
+    return torch.linspace(-GRID_EXTENT, GRID_EXTENT, GRID_SIZE + 1, dtype=torch.float64)
 
 
-def counted(token: Float[Tensor, "M 2"]) -> Float[Tensor, "X Y"]:
-    """How many tokens lie in every cell; those outside all cells are left out."""
+def count_cells(token: Float[Tensor, "M 2"]) -> Float[Tensor, "X Y"]:
+    """Count the tokens in every cell; those outside all cells are left out."""
     return torch.histogramdd(token, bins=[edges(), edges()]).hist
 
 
 def total_variation(share: Float[Tensor, "X Y"], other: Float[Tensor, "X Y"]) -> float:
-    """Half the sum of absolute differences over cells; what lies outside all of them is one more."""
+    """Return the total variation.
+
+    Half the sum of absolute differences over cells, with the outside as one more cell.
+    """
     outside = float(share.sum() - other.sum())
     return 0.5 * (float((share - other).abs().sum()) + abs(outside))

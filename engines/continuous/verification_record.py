@@ -1,4 +1,4 @@
-"""What became of a block's drafts, and what a trace keeps of the two paths that each was judged by."""
+"""Record of a verified block: the outcome of its drafts, and the two paths of each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ from torch import Tensor
 
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import Continuation, Paths, plane
+from engines.continuous.path_request import PathContinuation, Paths, projection_plane
 from engines.continuous.rejection import DensityRatio, Ratio, Replacements
 from engines.protocol import Decision
-from engines.sampling.coupling import Verdicts
-from engines.sampling.verification import fates_and_bonus
+from engines.sampling.coupling import CouplingResult
+from engines.sampling.verification import fates_with_bonus
 
 
 @dataclass(frozen=True, slots=True)
-class Verified:
-    """The drafts of a block beside what the target makes of the same positions."""
+class VerifiedBlock:
+    """Drafts of a block, with the target's results at the same positions."""
 
     block: Block
     x: Float[Tensor, "W D"]
@@ -41,7 +41,7 @@ class Verified:
     def decision(
         self,
         token: Tensor,
-        coins: Verdicts,
+        coins: CouplingResult,
         numbers: Callable[[], Mapping[str, Tensor]],
         readback: Tensor,
         fate: Tensor | None = None,
@@ -56,21 +56,21 @@ class Verified:
             readback=readback,
             draft=self.x,
             accept_prob=coins.accept_prob,
-            coin=coins.coin,
-            details=lambda: {
-                "fate": fates_and_bonus(coins.rejection, self.block.W) if fate is None else fate,
-                "numbers": {**self._measures(), **self._on_the_line(token[: self.block.W]), **numbers()},
-                "walks": self.walks(),
+            uniform=coins.coin,
+            deferred_fields=lambda: {
+                "fate": fates_with_bonus(coins.rejection, self.block.W) if fate is None else fate,
+                "measures": {**self._measures(), **self._on_the_line(token[: self.block.W]), **numbers()},
+                "denoising_paths": self.walks(),
             },
         )
 
     def walks(self) -> Float[Tensor, "W S C"]:
-        """See `Decision.walks`; a GMM head has no path, so that its S is 0."""
+        """Return the paths for `Decision.denoising_paths`; a GMM head has no path, so that S is 0."""
         draft, target = self.drawn.states, self.paths.states[: len(self.x)]
         if not draft.shape[1]:
             return draft.new_zeros(len(draft), 0, 5)
         draft, target = torch.cat([draft, self.x[:, None]], 1), torch.cat([target, self.y[:, None]], 1)
-        onto = plane(draft)
+        onto = projection_plane(draft)
         seen = [draft @ onto, target @ onto, (draft - target).square().sum(-1, keepdim=True)]
         if self.paths.continuation is not None:
             after = draft[:, 1:].transpose(0, 1)
@@ -99,7 +99,7 @@ class Verified:
         return numbers
 
     def _on_the_line(self, token: Float[Tensor, "W D"]) -> dict[str, Tensor]:
-        """Where draft and token lie along the line from the mean of the draft's last step to that of the target's.
+        """Return the projections of draft and token onto the line between the means of the last steps.
 
         Mixtures have several means, and no such line.
         """
@@ -122,10 +122,10 @@ def _plain(*distributions: Gaussians) -> bool:
     return all(each.mean.shape[-2] == 1 for each in distributions)
 
 
-def search(
-    rejected: Bool[Tensor, " W"], new: Replacements | Continuation, decided: Callable[[], Mapping[str, Tensor]]
+def search_measures(
+    rejected: Bool[Tensor, " W"], new: Replacements | PathContinuation, decided: Callable[[], Mapping[str, Tensor]]
 ) -> Mapping[str, Tensor]:
-    """What decided on drafts and what it took to replace the rejected ones, in the names of the trace."""
+    """Return the measures of a verification, and of the search for replacements."""
     return {
         **decided(),
         "tries": torch.where(rejected, new.tries, torch.nan),

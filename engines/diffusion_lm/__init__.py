@@ -1,1 +1,1 @@
-"""What methods of the family diffusion-lm share."""
+"""Shared by methods of the family diffusion-lm."""

@@ -1,11 +1,11 @@
-"""Decoding a text block by block with a diffusion language model: the row, its blocks, and the requests they lead to.
+"""Block-by-block decoding with a diffusion language model: the sequence, its blocks, and their forward requests.
 
-Blocks lie on a grid that counts from the prompt's beginning, so the first one may begin with the end of the prompt. A
-bidirectional model has no grid, nor has one whose finished tokens see only what stands before them (openPangu): their
-blocks begin where the prompt ends. A finished block is not committed by a pass of its own: its tokens lead the next
-block's first pass, which stores them in the KV cache. A right-shifted model is the exception: the pass that stores a
-block predicts the next one's first token, and so comes before it (Fast-dLLM v2, arXiv 2509.26328). Block size 1 is
-ordinary autoregressive decoding, in one pass a token.
+Blocks lie on a grid that starts with the prompt, so the first block may contain the end of the prompt. Bidirectional
+models have no grid, nor do models whose final tokens attend only to earlier tokens (openPangu): their blocks start
+where the prompt ends. A final block is not committed by a pass of its own: its tokens lead the next block's first pass,
+which stores them in the KV cache. A right-shifted model is the exception: the pass that stores a block predicts the
+next one's first token, and so precedes it (Fast-dLLM v2, arXiv 2509.26328). Block size 1 is autoregressive decoding,
+one token per pass.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -18,11 +18,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.diffusion_lm import masks
-from engines.diffusion_lm.block_request import BlockForward
+from engines.diffusion_lm.block_request import BlockRequest
 from engines.protocol import Decision, Role, Task
-from engines.sampling.distributions import MOST_TOKENS, Sampling
-from engines.sampling.random_source import Chance, Draw
-from engines.settings import ConfigError, Knob
+from engines.sampling.distributions import MAX_OUTPUT_TOKENS, Sampling
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.settings import ConfigError, SettingInfo
 from engines.transfer import to_device
 from traces.schema import Canvas, ModelCard
 
@@ -31,9 +31,9 @@ SubSize = Literal["block", "1", "2", "4", "8", "16"]
 
 
 def text_canvas(length: int, size: int, before: int) -> Canvas:
-    """The canvas of an answer of `length` positions behind `before` tokens, on a grid of blocks of `size`.
+    """Return the canvas of an answer of `length` positions after `before` tokens, on a grid of blocks of `size`.
 
-    A block that is larger than the answer is recorded as far as the answer goes.
+    A block that exceeds the answer is recorded up to its end.
     """
     offset = before % size
     return Canvas(kind="text", shape=(length,), block=min(size, length + offset), block_offset=offset)
@@ -41,30 +41,33 @@ def text_canvas(length: int, size: int, before: int) -> Canvas:
 
 @dataclass(frozen=True, slots=True)
 class TextTask(Task):
-    """A text to decode behind a prompt."""
+    """Text to decode after a prompt."""
 
     mask: int = 0
-    """Id that stands for an open position."""
+    """Mask id, of open positions."""
     shift: bool = False
     """Whether the output at i - 1 predicts token i."""
     full: bool = False
     """Whether every token sees every other, so that nothing can be cached."""
     card: ModelCard | None = None
-    """Whose text it is; what was measured for a model beforehand is found by it."""
+    """Card of the model, by which its calibrations are found."""
     causal: bool = False
-    """Whether a finished token sees only what stands before it; a block under way sees all of itself."""
+    """Whether final tokens attend only to earlier tokens; a block in progress attends to all of itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSampling(Sampling):
-    """What every decoder of diffusion language models shares with ordinary decoding."""
+    """Sampling settings of all decoders of diffusion language models."""
 
     length: Annotated[
-        int, Knob("Length", "The most tokens of the text, its end included; it may end sooner.", 8, MOST_TOKENS, 8)
+        int,
+        SettingInfo(
+            "Length", "The most tokens of the text, its end included; it may end sooner.", 8, MAX_OUTPUT_TOKENS, 8
+        ),
     ] = 64
     mode: Annotated[
         Literal["sample", "greedy"],
-        Knob("Tokens", "greedy takes the likeliest token; sample draws one by its probability."),
+        SettingInfo("Tokens", "greedy takes the likeliest token; sample draws one by its probability."),
     ] = "greedy"
 
 
@@ -73,7 +76,7 @@ class BlockSettings(TextSampling):
     """Settings of decoders that go from block to block."""
 
     block: Annotated[
-        Size, Knob("Block size", "Tokens decoded together, in any order. 1 is ordinary decoding, left to right.")
+        Size, SettingInfo("Block size", "Tokens decoded together, in any order. 1 is ordinary decoding, left to right.")
     ] = "8"
 
     @property
@@ -83,14 +86,16 @@ class BlockSettings(TextSampling):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartSettings(BlockSettings):
+class SubBlockSettings(BlockSettings):
     """Settings of decoders that may go through a block part by part, as Fast-dLLM v2 does."""
 
     sub_block: Annotated[
-        SubSize, Knob("Sub-block", "Tokens of a block revealed in turn, while all of it is seen; block is all at once.")
+        SubSize,
+        SettingInfo("Sub-block", "Tokens of a block revealed in turn, while all of it is seen; block is all at once."),
     ] = "block"
     carry: Annotated[
-        bool, Knob("Carry", "On right-shifted models, the pass that stores a block gives the next one's first token.")
+        bool,
+        SettingInfo("Carry", "On right-shifted models, the pass that stores a block gives the next one's first token."),
     ] = True
 
     def __post_init__(self) -> None:
@@ -106,39 +111,39 @@ class PartSettings(BlockSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LikeliestTokens(BlockSettings):
+class GreedyOnly(BlockSettings):
     """Settings of decoders that are defined for likeliest tokens alone."""
 
     mode: Annotated[
-        Literal["greedy"], Knob("Tokens", "greedy, the likeliest token: the method is defined for nothing else.")
+        Literal["greedy"], SettingInfo("Tokens", "greedy, the likeliest token: the method is defined for nothing else.")
     ] = "greedy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """Tokens of the block under way as a method lays them out for one pass, behind what is finished."""
+class PassLayout:
+    """Layout of the unfinished tokens for one pass, after the final ones."""
 
     tokens: Int[Tensor, "K n"]
     position: Int[Tensor, " n"]
     read: Int[Tensor, " m"]
     """Which of the n outputs are wanted; -1 is the last finished token's."""
     seen: Bool[Tensor, "b b"] | None
-    """Who of those that are not finished sees whom; None where each sees its block, and those before it."""
+    """Attention mask among unfinished tokens, shape [b, b]; None if each attends to its block and earlier blocks."""
     drafted: int = 0
     """How many tokens, from the left, may be drafts; for the picture of the mask."""
 
 
-class Row:
+class BlockSequence:
     """Prompt and answer while they are decoded; lives on the CPU. Positions are counted from the prompt's beginning."""
 
     def __init__(
         self, task: TextTask, size: int, *, causal: bool = False, part: int | None = None, carry: bool = True
     ) -> None:
-        """Begin with masks behind the prompt; with `causal`, finished tokens are stored as a causal model sees them."""
+        """Start with masks after the prompt; with `causal`, final tokens are stored with causal attention."""
         self.task, self.size, self._causal = task, size, causal or task.causal
         self._part, self._carry = part or size, carry
-        self.prompt_length = len(task.prompt)
-        self.tokens = torch.tensor([*task.prompt, *[task.mask] * task.length])
+        self.prompt_length = len(task.prompt_ids)
+        self.tokens = torch.tensor([*task.prompt_ids, *[task.mask] * task.length])
         self._held = self.tokens.numpy()  # the same numbers, for a few of which numpy takes a fraction of the time
         self._whole = len(self.tokens)
         self._origin = self.prompt_length if task.full or task.causal else self.prompt_length // size * size
@@ -156,7 +161,7 @@ class Row:
         return (self._first - self._origin) // self.size
 
     @property
-    def part(self) -> slice:
+    def sub_block_positions(self) -> slice:
         """The positions of the sub-block under way: the first one with an open position."""
         inside = next(iter(self._masked), self._first) - self._first
         start = self._first + inside // self._part * self._part
@@ -165,11 +170,17 @@ class Row:
     @property
     def open(self) -> Int[Tensor, " m"]:
         """Positions that the next pass may fill: the open ones of the sub-block under way, or the one to be carried."""
-        stop = self._first + 1 if self.carrying else self.block.stop if self._part == self.size else self.part.stop
+        stop = (
+            self._first + 1
+            if self.reuses_store_pass
+            else self.block.stop
+            if self._part == self.size
+            else self.sub_block_positions.stop
+        )
         return torch.tensor([place for place in self._masked if place < stop], dtype=torch.long)
 
     @property
-    def carrying(self) -> bool:
+    def reuses_store_pass(self) -> bool:
         """Whether the next pass stores the block before, which predicts this one's first token, and does no more."""
         ahead = self.task.shift and not self.task.full and (self._carry or self.size == 1)
         return ahead and int(self._held[self._first]) == self.task.mask
@@ -193,28 +204,33 @@ class Row:
         return position[(self.tokens[position] != self.task.mask) & ~self.carried(position)]
 
     def before_end(self, held: Int[Tensor, " T"]) -> Int[Tensor, " m"]:
-        """Open positions of the block as `held` has it, before an end that stands there: what is behind is no text."""
+        """Return the open positions of the block before an end token in `held`: later ones are not part of the text."""
         inside, start = held[self.block].tolist(), self.block.start
-        ends = (i for i, token in enumerate(inside) if token in self.task.ends and start + i >= self.prompt_length)
+        ends = (
+            i for i, token in enumerate(inside) if token in self.task.eos_token_ids and start + i >= self.prompt_length
+        )
         known = inside[: next(ends, len(inside))]
         return torch.tensor([start + i for i, token in enumerate(known) if token == self.task.mask], dtype=torch.long)
 
     def behind(self, drafts: Int[Tensor, " m"]) -> Int[Tensor, " s"]:
-        """The block behind this one, if it sees this one, filled with `drafts`, as it is stored; none behind an end."""
+        """Return the next block, if it is visible to this one, filled with `drafts`, as it is stored.
+
+        Empty after an end.
+        """
         stop, task, filled = self.block.stop, self.task, {*self._held[self.block].tolist(), *drafts.tolist()}
-        exact = not (task.shift or task.full or self._causal) and filled.isdisjoint(task.ends)
+        exact = not (task.shift or task.full or self._causal) and filled.isdisjoint(task.eos_token_ids)
         return torch.arange(stop, min(stop + self.size, self._whole) if exact else stop)
 
     @property
-    def settled(self) -> bool:
+    def block_is_full(self) -> bool:
         """Whether the block under way has no open position that counts."""
         return not self._masked or self.ended
 
     @property
     def ended(self) -> bool:
-        """Whether the end stands in the answer with no open position before it, or all is filled."""
+        """Whether an end token with no open position before it exists, or all positions are filled."""
         answer, mask = self._held[self.prompt_length :].tolist(), self.task.mask
-        return mask not in answer or any(end in answer[: answer.index(mask)] for end in self.task.ends)
+        return mask not in answer or any(end in answer[: answer.index(mask)] for end in self.task.eos_token_ids)
 
     def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
         """Make tokens final; go on to the next block when this one is full."""
@@ -239,23 +255,26 @@ class Row:
         confidence: Float[Tensor, " m"],
         **signals: float | Tensor,
     ) -> Decision:
-        """What a pass made of positions, to be answered for `write`; `decided` are tokens, fates and which are kept."""
+        """Return the decision of a pass, whose readback goes to `write`.
+
+        `decided` has tokens, fates and accepted flags.
+        """
         token, fate, kept = decided
         place, readback = to_device(position - self.prompt_length, probs.device), torch.cat([token, kept.long()])
         signals = {"block": self.number, **signals}
 
         def details() -> dict[str, Any]:
             counts = {"committed": kept.sum(), **signals}
-            return {"fate": fate(), "numbers": {"confidence": confidence}, "signals": counts}
+            return {"fate": fate(), "measures": {"confidence": confidence}, "step_measures": counts}
 
-        return Decision(place, token, readback=readback, probs=probs, details=details)
+        return Decision(place, token, readback=readback, probs=probs, deferred_fields=details)
 
     def move_on(self) -> None:
         """Go on to the next block if this one is full."""
         while not self._masked and self.block.stop < self._whole:
             self._first = self.block.stop
 
-    def look(
+    def request_open_positions(
         self,
         mode: str = "draft",
         role: Role = "self",
@@ -263,28 +282,33 @@ class Row:
         read: Int[Tensor, " m"] | None = None,
         tokens: Int[Tensor, "K T"] | None = None,
         blocks: int = 1,
-    ) -> BlockForward:
-        """Ask for the distributions of the open positions, or of those to `read`, the block seen as it is.
+    ) -> BlockRequest:
+        """Request the distributions of the open positions, or of those in `read`, with the block as it is.
 
-        `seen` overrules who sees whom in the block; `tokens` are rows to look at in place of the text as it is; with
-        `blocks` later blocks are seen, too.
+        Args:
+            mode: Purpose of the pass.
+            role: Model that is asked.
+            seen: Attention mask of the block instead of the default.
+            read: Positions to read.
+            tokens: Rows to evaluate instead of the current tokens.
+            blocks: Number of later blocks that are visible as well.
         """
         lead, last = self._lead(role), self._whole if self.task.full else self._first + blocks * self.size
-        if self.carrying:  # the token before predicts this one; there is nothing else to feed
+        if self.reuses_store_pass:  # the token before predicts this one; there is nothing else to feed
             last, seen = lead.stop, None
         position = torch.arange(lead.start, min(last, self._whole))
         tokens = (self.tokens[None] if tokens is None else tokens)[:, lead.start : last].clone()
         read = (self.open if read is None else read) - (lead.start + self.task.shift)
-        return self._request(Layout(tokens=tokens, position=position, read=read, seen=seen), lead, mode, role)
+        return self._request(PassLayout(tokens=tokens, position=position, read=read, seen=seen), lead, mode, role)
 
     def carried(self, position: Int[Tensor, " m"]) -> Bool[Tensor, " m"]:
         """Which open positions the block before predicts: only a block's first pass gives their distribution."""
         return (position == self._first) & self.task.shift
 
-    def feed(self, layout: Layout, mode: str, role: Role = "self") -> BlockForward:
-        """A request for the outputs of a layout, led by what is finished but not stored by the model of this role.
+    def request_layout(self, layout: PassLayout, mode: str, role: Role = "self") -> BlockRequest:
+        """Return a request for a layout, led by the final tokens that the model of this role has not stored.
 
-        From now on that counts as stored, so whoever makes the request has to send it.
+        They count as stored from now on, so the request must be sent.
         """
         lead, fed = self._lead(role), layout
         if lead.start < lead.stop:
@@ -295,24 +319,24 @@ class Row:
         return self._request(fed, lead, mode, role)
 
     def _lead(self, role: Role) -> slice:
-        """What is finished but not stored by the model of this role; from now on it counts as stored."""
+        """Return the final tokens that the model of this role has not stored; from now on they count as stored."""
         if self.task.full:
             return slice(0, 0)
         stored, self._stored[role] = self._stored.get(role, 0), self._first
         return slice(stored, self._first)
 
-    def _request(self, fed: Layout, lead: slice, mode: str, role: Role) -> BlockForward:
-        """A request for what is fed, which begins with the `lead`; masks and drafts are of what is behind it."""
+    def _request(self, fed: PassLayout, lead: slice, mode: str, role: Role) -> BlockRequest:
+        """Return a request for an input that begins with `lead`; masks and drafts cover what follows it."""
         position, keep, seen = fed.position, lead.stop - lead.start, fed.seen
         size, causal = (self._whole, False) if self.task.full else (self.size, self._causal)
         if seen is None:
             seen = masks.block_causal(len(position), size, keep, causal=causal)
         elif keep:
-            seen = masks.behind(masks.block_causal(keep, size, keep, causal=causal), seen)
+            seen = masks.prefix_mask(masks.block_causal(keep, size, keep, causal=causal), seen)
         labels = partial(self._labels, fed, keep, self._masked if fed.drafted else ())
-        return BlockForward(fed.tokens, position, fed.read, lead.start, seen, keep, labels=labels, role=role, mode=mode)
+        return BlockRequest(fed.tokens, position, fed.read, lead.start, seen, keep, labels=labels, role=role, mode=mode)
 
-    def _labels(self, fed: Layout, keep: int, open_: Collection[int]) -> tuple[str, ...]:
+    def _labels(self, fed: PassLayout, keep: int, open_: Collection[int]) -> tuple[str, ...]:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
         names = []
         both = zip(fed.position[keep:].tolist(), fed.tokens[0, keep:].tolist(), strict=True)
@@ -323,12 +347,12 @@ class Row:
         return tuple(names)
 
 
-def propose(
-    probs: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, chance: Chance, mode: str
+def sample_open_positions(
+    probs: Float[Tensor, "m V"], position: Int[Tensor, " m"], iteration: int, chance: RandomSource, mode: str
 ) -> tuple[Int[Tensor, " m"], Float[Tensor, " m"]]:
     """A token for every open position and its probability, by which policies rank it."""
     if mode == "greedy":
         confidence, token = probs.max(-1)
         return token, confidence
-    token = chance.categorical(probs, Draw("draft", iteration, to_device(position, probs.device)))
+    token = chance.categorical(probs, DrawKey("draft", iteration, to_device(position, probs.device)))
     return token, probs.gather(1, token[:, None]).squeeze(1)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Sets of ranks, each in rising order; smaller sets first, so that parents stand before their children."""
+    """Sets of ranks, each in rising order; smaller sets first, so that parents precede their children."""
 
     nodes: tuple[tuple[int, ...], ...]
 
@@ -30,19 +30,19 @@ class Graph:
         """The last rank that any node fills."""
         return max((node[-1] for node in self.nodes if node), default=0)
 
-    def within(self, count: int) -> "Graph":
+    def restrict_to(self, count: int) -> "Graph":
         """The nodes whose ranks there are when `count` positions are open."""
         return Graph(tuple(node for node in self.nodes if not node or node[-1] <= count))
 
-    def worth(self, chance: Sequence[float], least: float, count: int) -> "Graph":
-        """The root, and the nodes that are expected to gain at least so many tokens over what is fed without them.
+    def prune_by_expected_gain(self, chance: Sequence[float], least: float, count: int) -> "Graph":
+        """Return the root, and the nodes whose expected gain over the remaining nodes is at least `least` tokens.
 
-        A node gains a token when all that it fills is accepted, and no node of its size that is fed is accepted; drafts
-        are accepted independently, each with the `chance` of its rank. One that fills all of `count` open positions
-        gains nothing: where it is accepted, the policy reveals them without it.
+        A node gains a token if all that it fills is accepted, and no other fed node of its size is accepted; drafts are
+        accepted independently, each with the `chance` of its rank. A node that fills all of `count` open positions
+        gains nothing: if it is accepted, the policy reveals them without it.
         """
         fed: list[tuple[int, ...]] = []
-        for node in self.within(count).nodes:
+        for node in self.restrict_to(count).nodes:
             gain = _all_true(chance, node) * (len(node) < count)
             for other in fed:
                 if len(other) == len(node):
@@ -94,15 +94,15 @@ def star(k: int) -> Graph:
 
 
 @cache
-def rivals(k: int, given: int = 0) -> Graph:
+def sibling_nodes(k: int, given: int = 0) -> Graph:
     """The ranks 1 .. k, one draft each, on top of the `given` first ones that all drafts hold (FDM)."""
     common = set(range(1, given + 1))
     return Graph(tuple(dict.fromkeys(tuple(sorted(common | {rank})) for rank in range(1, k + 1))))
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
-    """What became of the nodes of a graph."""
+class GraphAcceptance:
+    """Outcome of the nodes of a graph."""
 
     accepted_under: Bool[Tensor, "K K"]
     """Whether parent p is accepted and everything that k adds to it holds under p's distributions."""
@@ -117,7 +117,7 @@ def accept_nodes(
     confidence: Float[Tensor, "K m"],
     depth: int,
     exactly: Bool[Tensor, "K m"] | None = None,
-) -> Accepted:
+) -> GraphAcceptance:
     """Hierarchical acceptance (PSD, Alg. 1, lines 19 to 25) from node 0, the root, on.
 
     Args:
@@ -140,4 +140,4 @@ def accept_nodes(
     mean = held @ full.T / (size - size[:, None]).clamp(min=1)
     surest = torch.where(accepted_under, mean, 0.0).amax(0)
     winner = torch.where(accepted, size + surest / 2, -1.0).argmax()
-    return Accepted(accepted_under, accepted, winner)
+    return GraphAcceptance(accepted_under, accepted, winner)

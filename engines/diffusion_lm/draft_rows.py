@@ -9,20 +9,20 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.diffusion_lm.block_sequence import Row, TextTask
-from engines.diffusion_lm.draft_graphs import ROOT, Accepted, Graph
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, DraftGraph
+from engines.diffusion_lm.block_sequence import BlockSequence, TextTask
+from engines.diffusion_lm.draft_graphs import ROOT, Graph, GraphAcceptance
+from engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, DraftGraph
 from engines.settings import ConfigError
 from engines.transfer import to_device
 from traces.schema import Fate
 
-MOST_BYTES: Final = 8 * 2**30
-"""What the distributions of one pass may take, as float64 with two copies under way."""
+MAX_BYTES: Final = 8 * 2**30
+"""Maximum size of the distributions of one pass, as float64 with two copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedDrafts:
-    """What a pass leaves to the next: a token for every position of the block that is still open, ranked."""
+    """Drafts of a pass for the next one: a token for every open position of the block, ranked."""
 
     token: Int[Tensor, " m"]
     rank: Int[Tensor, " m"]
@@ -32,7 +32,7 @@ class RankedDrafts:
 
 
 @dataclass(frozen=True, slots=True)
-class Branches:
+class DraftRows:
     """Rows of a pass."""
 
     graph: Graph
@@ -44,34 +44,38 @@ class Branches:
     position: Int[Tensor, " m"]
     """The open positions, counted from the answer's beginning."""
     drafts: RankedDrafts | None = None
-    """What they are filled with, where they are."""
+    """Drafts that fill the rows, if there are any."""
     ahead: int = 0
-    """How many positions, the last ones, are of the block behind: they are for the last row, which fills the others."""
+    """Number of last positions that belong to the next block: only the last row, which fills the others, has them."""
 
 
-def branch(row: Row, drafts: RankedDrafts | None, graph: Graph, ahead: Int[Tensor, " s"] | None = None) -> Branches:
-    """The rows of the nodes whose ranks exist; without drafts, the text as it is. `ahead` is the block behind."""
+def build_rows(
+    row: BlockSequence, drafts: RankedDrafts | None, graph: Graph, ahead: Int[Tensor, " s"] | None = None
+) -> DraftRows:
+    """Return the rows of the nodes whose ranks exist; without drafts, the current tokens. `ahead` is the next block."""
     position = row.open
     if drafts is None:
         nothing = torch.zeros_like(position, dtype=torch.bool)
-        return Branches(ROOT, nothing[None], row.tokens[None], position - row.prompt_length)
-    graph = graph.within(len(position))
+        return DraftRows(ROOT, nothing[None], row.tokens[None], position - row.prompt_length)
+    graph = graph.restrict_to(len(position))
     filled = graph.fills(drafts.rank)
     tokens = row.tokens.repeat(len(filled), 1)
     tokens[:, position] = torch.where(filled, drafts.token, row.task.mask)
     if ahead is not None:
         position, filled = torch.cat([position, ahead]), pad(filled, (0, len(ahead)))
-    return Branches(graph, filled, tokens, position - row.prompt_length, drafts, len(position) - len(drafts.rank))
+    return DraftRows(graph, filled, tokens, position - row.prompt_length, drafts, len(position) - len(drafts.rank))
 
 
-def ranked(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
-    """The place of those that are left by falling confidence, from 1, ties by position; 0 for the others."""
+def rank_by_confidence(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
+    """Return the ranks of the remaining positions by falling confidence, from 1, ties by position; 0 for the others."""
     order = torch.where(left, confidence, -torch.inf).argsort(descending=True, stable=True)
     places = torch.arange(1, len(order) + 1, device=order.device)
     return torch.zeros_like(order).scatter_(0, order, places) * left
 
 
-def proceed(row: Row, rows: Branches, answer: Sequence[int], probs: Float[Tensor, "m V"]) -> RankedDrafts | None:
+def apply_answer(
+    row: BlockSequence, rows: DraftRows, answer: Sequence[int], probs: Float[Tensor, "m V"]
+) -> RankedDrafts | None:
     """Put an answer, tokens and then ranks, into the row; those with a rank are drafts, below 0 it is neither."""
     count = len(answer) // 2
     tokens, ranks = answer[:count], answer[count:]
@@ -84,8 +88,8 @@ def proceed(row: Row, rows: Branches, answer: Sequence[int], probs: Float[Tensor
     return RankedDrafts(token, rank, probs[to_device(torch.tensor(left), probs.device)])
 
 
-def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
-    """The rows and what became of them, for the record."""
+def draft_graph(rows: DraftRows, accepted: Bool[Tensor, " K"], accepted_under: Bool[Tensor, "K K"]) -> DraftGraph:
+    """Return the rows and their outcome, for the record."""
     graph, drafts = rows.graph, rows.drafts
     assert drafts is not None
     place = dict(zip(drafts.rank.tolist(), rows.position.tolist(), strict=False))
@@ -93,15 +97,17 @@ def draft_graph(rows: Branches, accepted: Bool[Tensor, " K"], accepted_under: Bo
         parents=tuple(graph.parents(k) for k in range(len(graph.nodes))),
         positions=tuple(tuple(place[rank] for rank in node) for node in graph.nodes),
         accepted=accepted,
-        accepted_under=accepted_under,
+        accepted_by_parent=accepted_under,
     )
 
 
-def verdicts(decision: Decision, rows: Branches, outcome: Accepted, probs: Float[Tensor, "K m V"]) -> dict[str, Any]:
-    """Columns that put before a complete decision on the winner's open positions what became of every drafted one.
+def verdicts(
+    decision: Decision, rows: DraftRows, outcome: GraphAcceptance, probs: Float[Tensor, "K m V"]
+) -> dict[str, Any]:
+    """Return the columns that precede a complete decision on the winner's open positions: the outcome of all drafts.
 
-    A draft is judged by the row that accepted the smallest accepted set that holds it, or else by the winner; it is
-    rejected if a set one larger than the winner's holds it, and dropped unjudged otherwise.
+    A draft is verified by the row that accepted the smallest accepted set that contains it, or else by the winner; it
+    is rejected if a set one larger than the winner's contains it, and dropped unverified otherwise.
     """
     drafts = rows.drafts
     assert drafts is not None
@@ -119,7 +125,7 @@ def verdicts(decision: Decision, rows: Branches, outcome: Accepted, probs: Float
         "rank": torch.arange(len(order), device=probs.device) + 1.0,
         "level": size[first],
     }
-    mine = {"level": torch.zeros_like(decision.position)} | dict(decision.numbers)
+    mine = {"level": torch.zeros_like(decision.position)} | dict(decision.measures)
     return {
         "position": torch.cat([decision.position[order], decision.position]),
         "token": torch.cat([draft, decision.token]),
@@ -128,20 +134,20 @@ def verdicts(decision: Decision, rows: Branches, outcome: Accepted, probs: Float
         "p": p,
         "q": drafts.probs[order],
         "probs": torch.cat([p, probs[winner][0]]),
-        "numbers": {name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
+        "measures": {name: torch.cat([drafted[name].double(), column.double()]) for name, column in mine.items()},
         "row": torch.cat([torch.where(won, winner, first), winner.expand(len(decision.position))]),
         "graph": draft_graph(rows, outcome.accepted, outcome.accepted_under),
     }
 
 
-def with_scores(decision: Decision, rows: Branches, score: Float[Tensor, " K"], winner: Int[Tensor, ""]) -> Decision:
+def with_scores(decision: Decision, rows: DraftRows, score: Float[Tensor, " K"], winner: Int[Tensor, ""]) -> Decision:
     """Put before a decision on the winner's open positions the drafts that only losing rows hold, with scores."""
     drafts = rows.drafts
     assert drafts is not None
     order = to_device(drafts.rank.argsort()[: rows.graph.reach], score.device)
     filled = to_device(rows.filled, score.device)
     won, first = filled[winner[None]][0], filled.int().argmax(0)
-    lost = torch.where(won[order], NO_ENTRY, FATE_CODES[Fate.DISCARDED])
+    lost = torch.where(won[order], UNUSED_ENTRY, FATE_CODES[Fate.DISCARDED])
     rest = torch.full_like(order, torch.nan, dtype=score.dtype)
     own = torch.where(won, score[winner[None]], torch.nan)
     scores = {"branch_score": torch.cat([score[first[order]], own])}
@@ -153,7 +159,7 @@ def with_scores(decision: Decision, rows: Branches, score: Float[Tensor, " K"], 
         token=torch.cat([to_device(drafts.token, score.device)[order], decision.token]),
         fate=torch.cat([lost, decision.fate]),
         probs=torch.cat([drafts.probs[order], *([] if decision.probs is None else [decision.probs])]),
-        numbers={name: torch.cat([rest, column]) for name, column in decision.numbers.items()} | scores,
+        measures={name: torch.cat([rest, column]) for name, column in decision.measures.items()} | scores,
         row=torch.cat([first[order], winner.expand(len(decision.position))]),
         graph=draft_graph(rows, accepted, accepted_under),
     )
@@ -162,9 +168,9 @@ def with_scores(decision: Decision, rows: Branches, score: Float[Tensor, " K"], 
 def check_size(task: TextTask, size: int, graph: Graph) -> None:
     """See that the distributions of all rows find room; raises ConfigError when they do not."""
     rows = len(graph.nodes)
-    needed = 3 * 8 * rows * size * task.vocabulary
-    if needed > MOST_BYTES:
+    needed = 3 * 8 * rows * size * task.vocab_size
+    if needed > MAX_BYTES:
         raise ConfigError(
-            f"graph: {rows} rows with {size} distributions over {task.vocabulary:,} tokens need "
-            f"{needed / 2**30:.0f} GiB, more than {MOST_BYTES / 2**30:.0f}; use fewer rows or a smaller block."
+            f"graph: {rows} rows with {size} distributions over {task.vocab_size:,} tokens need "
+            f"{needed / 2**30:.0f} GiB, more than {MAX_BYTES / 2**30:.0f}; use fewer rows or a smaller block."
         )

@@ -1,7 +1,7 @@
-"""Draft graphs chosen by what were accepted on other prompts, for one model, transfer policy and block size.
+"""Calibration of draft graphs: what was accepted on other prompts, for one model, transfer policy and block size.
 
 `python -m engines calibrate` decodes some prompts with the policy alone, and notes which ranks became final next with
-the tokens foreseen (analysis.prediction); docs/methods/psd.md says how a graph is chosen by them.
+the predicted tokens (analysis.prediction); docs/methods/psd.md describes how the graph is chosen.
 """
 
 import hashlib
@@ -18,18 +18,18 @@ from engines.diffusion_lm.block_sequence import TextTask
 from engines.diffusion_lm.draft_graphs import Graph
 from engines.paths import ASSETS
 from engines.settings import ConfigError
-from traces.files import write_whole
+from traces.files import write_atomic
 from traces.schema import ModelCard, Step
 
 FOLDER: Final = ASSETS / "graphs"
 PROMPTS: Final = ASSETS / "problems.json"
-DEEPEST: Final = 8
+MAX_DEPTH: Final = 8
 
 Sequences = Mapping[tuple[int, ...], int]
 
 
 def prompts(path: Path, count: int) -> list[str]:
-    """The last so many prompts of a JSON list of texts or of objects with a `question`; ValueError for fewer."""
+    """Return the last `count` prompts of a JSON list of texts or of objects with a `question`; ValueError for fewer."""
     try:
         data: Any = json.loads(bytes_of(path))
         texts = [one if isinstance(one, str) else str(one["question"]) for one in data]
@@ -44,17 +44,17 @@ def prompts(path: Path, count: int) -> list[str]:
     return texts[-count:]
 
 
-def emitted(runs: Sequence[Sequence[Step]]) -> Sequences:
+def count_rank_sequences(runs: Sequence[Sequence[Step]]) -> Sequences:
     """How often each sequence of ranks was accepted."""
-    return Counter(ranks for steps in runs for ranks in rank_sequences(steps, DEEPEST))
+    return Counter(ranks for steps in runs for ranks in rank_sequences(steps, MAX_DEPTH))
 
 
-def choose(sequences: Sequences, depth: int, rows: int) -> Graph:
-    """The graph of at most so many rows and levels that reaches deepest on average, found greedily.
+def best_graph(sequences: Sequences, depth: int, rows: int) -> Graph:
+    """Return the graph of at most `rows` rows and `depth` levels that reaches deepest on average, found greedily.
 
-    At a step, a graph is followed along the accepted sequence for as long as it holds the ranks met so far. Every
-    addition is the next set of some sequence, and the one that adds most to the sum of depths; ties go to the smaller
-    set, then to lower ranks.
+    At a step, a graph is followed along the accepted sequence as long as it contains its ranks. Every addition is the
+    next set of some sequence, and the one that adds most to the sum of depths; ties go to the smaller set, then to
+    lower ranks.
     """
     nodes: set[tuple[int, ...]] = {()}
     while len(nodes) < rows:
@@ -91,18 +91,18 @@ def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows:
     for field, value in wanted.items():
         if data.get(field) != value:
             raise ConfigError(f"graph: {path.name} is for {field} {data.get(field)!r}, not {value!r}; {remedy}")
-    return choose({tuple(ranks): count for ranks, count in data["sequences"]}, depth, rows)
+    return best_graph({tuple(ranks): count for ranks, count in data["sequences"]}, depth, rows)
 
 
 def path_of(model: str, policy: tuple[str, float, int]) -> Path:
-    """Where the calibration of a model and a policy is stored."""
+    """Return the path of the calibration of a model and a policy."""
     name, tau, block = policy
     stem = name if name == "greedy" else f"{name}-{tau:g}"
     return FOLDER / model.replace("/", "--") / f"{stem}-block{block}.json"
 
 
 def key(card: ModelCard, policy: tuple[str, float, int]) -> dict[str, Any]:
-    """What a calibration holds for."""
+    """Return the model and policy that a calibration holds for."""
     name, tau, block = policy
     digest = hashlib.sha256(json.dumps(dict(card.weights), sort_keys=True).encode()).hexdigest()[:32]
     return {
@@ -120,7 +120,7 @@ def write(path: Path, wanted: Mapping[str, Any], about: Mapping[str, Any], seque
     counted = sorted(sequences.items(), key=lambda pair: (-pair[1], pair[0]))
     lines = ",\n".join(f"  {json.dumps([list(ranks), count])}" for ranks, count in counted)
     head = json.dumps({**wanted, **about}, indent=1)[:-2]
-    write_whole(path, f'{head},\n "sequences": [\n{lines}\n ]\n}}\n'.encode())
+    write_atomic(path, f'{head},\n "sequences": [\n{lines}\n ]\n}}\n'.encode())
     read.cache_clear()
 
 

@@ -1,6 +1,6 @@
-"""Who may see whom among the tokens of one forward pass. True is "may see"; queries are rows, keys are columns.
+"""Attention masks among the tokens of one forward pass. True means visible; queries are rows, keys are columns.
 
-The finished tokens before them are in the cache and everybody sees them, so they are not in these masks.
+Final tokens before them are in the cache and visible to all, so they are not in these masks.
 """
 
 from functools import lru_cache
@@ -12,25 +12,25 @@ from jaxtyping import Bool
 from torch import Tensor
 from torch.nn.functional import pad
 
-Seen = Bool[Tensor, "n n"]
+AttentionMask = Bool[Tensor, "n n"]
 
 
 @lru_cache(maxsize=1024)
-def block_causal(count: int, size: int, before: int = 0, *, causal: bool = False) -> Seen:
-    """Of `count` tokens in a row, each sees its own block and the blocks before it; size 1 is the causal mask.
+def block_causal(count: int, size: int, before: int = 0, *, causal: bool = False) -> AttentionMask:
+    """Return the mask in which each of `count` tokens attends to its own block and earlier blocks; size 1 is causal.
 
-    A block begins behind the first `before`; with `causal` these see no further than themselves. Not to be changed.
+    A block starts after the first `before`; with `causal` these attend no further than to themselves. Do not modify it.
     """
     place = torch.arange(-before, count - before)
     block = torch.where(place < 0, place, place // size) if causal else place // size
     return block[:, None] >= block[None, :]
 
 
-def verifier(count: int, first: int, more: int = 0) -> Seen:
-    """S2D2's mask over [F | M] (arXiv 2603.25702, eq. 3): `count` filled tokens, mask copies of those from `first` on.
+def verifier(count: int, first: int, more: int = 0) -> AttentionMask:
+    """Return S2D2's mask over [F | M] (arXiv 2603.25702, eq. 3): `count` filled tokens, mask copies from `first` on.
 
-    As many copies as `more` says stand for places behind them. F is causal and sees no copy. A copy sees the filled
-    tokens strictly before its own and itself, so that its logits are those of block size 1.
+    `more` further copies are for positions after them. F is causal and attends to no copy. A copy attends to the filled
+    tokens strictly before its own and to itself, so that its logits are those of block size 1.
     """
     copied = torch.arange(first, count + more)
     filled = torch.arange(count)
@@ -39,7 +39,7 @@ def verifier(count: int, first: int, more: int = 0) -> Seen:
     return torch.cat([top, bottom])
 
 
-def partly_causal(count: int, first: int) -> Seen:
+def drafting_mask(count: int, first: int) -> AttentionMask:
     """S2D2's drafting mask (eq. 4): rows before the first open position are causal, the others see everything."""
     row = torch.arange(count)
     return (row[:, None] >= row[None, :]) | (row[:, None] >= first)
@@ -47,11 +47,12 @@ def partly_causal(count: int, first: int) -> Seen:
 
 @lru_cache(maxsize=1024)
 def temporal(count: int, before: int, after: int) -> Bool[Tensor, "k k"]:
-    """SimSD's mask over [D | M] (arXiv 2606.02544, eq. 1): drafts in the order they were made, and mask copies of them.
+    """Return SimSD's mask over [D | M] (arXiv 2606.02544, eq. 1): drafts in drafting order, and mask copies of them.
 
-    Every row sees each position exactly once: as a draft if it was drafted by then, as a mask if it was not. Other
-    tokens of the block, before and after the two, are seen by all and see masks in place of drafts. So what is not
-    judged looks as it does before anything is drafted, and no draft reaches a verdict through it. Not to be changed.
+    Every row attends to each position exactly once: as a draft if it was drafted by then, as a mask otherwise. Other
+    tokens of the block, before and after the two, are visible to all and attend to masks instead of drafts. So tokens
+    that are not verified look as they do before drafting, and no draft reaches a verdict through them. Do not modify
+    it.
     """
     query, key = torch.arange(count)[:, None], torch.arange(count)[None, :]
     drafts, whole = slice(before, before + count), before + 2 * count + after
@@ -63,12 +64,12 @@ def temporal(count: int, before: int, after: int) -> Bool[Tensor, "k k"]:
     return seen
 
 
-def behind(lead: Bool[Tensor, "n n"], rest: Bool[Tensor, "m m"]) -> Bool[Tensor, "k k"]:
+def prefix_mask(lead: Bool[Tensor, "n n"], rest: Bool[Tensor, "m m"]) -> Bool[Tensor, "k k"]:
     """The mask of `lead` tokens followed by `rest`, which see all of the lead and are not seen by it."""
     return torch.cat([pad(lead, (0, len(rest))), pad(rest, (len(lead), 0), value=True)])
 
 
-def runs(seen: Bool[Tensor, "n m"]) -> tuple[tuple[int, ...], ...]:
+def run_lengths(seen: Bool[Tensor, "n m"]) -> tuple[tuple[int, ...], ...]:
     """Lengths of the runs of every row, beginning with what may not be seen."""
     whole = np.pad(seen.numpy(), ((0, 0), (1, 0)))
     row, column = np.nonzero(whole[:, 1:] != whole[:, :-1])  # where another run begins

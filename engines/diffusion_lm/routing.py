@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.diffusion_lm.block_sequence import PartSettings
+from engines.diffusion_lm.block_sequence import SubBlockSettings
 from engines.sampling.coupling import entropy_bits
-from engines.settings import ConfigError, Knob
+from engines.settings import ConfigError, SettingInfo
 
 Estimator = Literal["entropy", "power", "renyi", "hard_entropy", "margin", "clipped_margin", "random"]
 TABLE: Final = ("random", "entropy", "power", "renyi", "hard_entropy", "margin")
@@ -28,49 +28,54 @@ _CUT: Final = {"estimator": ("hard_entropy", "margin")}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RouterSettings(PartSettings):
+class RouterSettings(SubBlockSettings):
     """Settings of routers."""
 
     router: Annotated[
         Literal["always", "span", "score", "hysteresis", "bandit", "never"],
-        Knob(
+        SettingInfo(
             "Router",
-            "When drafts are verified. span: where enough stand in a row. score, hysteresis: where enough are "
-            "expected to pass. bandit: where verifying has paid so far.",
+            "When drafts are verified. span: if enough follow one another. score, hysteresis: if enough are expected "
+            "to be accepted. bandit: if verifying has paid so far.",
         ),
     ] = "always"
     span_threshold: Annotated[
-        int, Knob("Shortest span", "The fewest drafts in a row that are verified. 1 is always.", 1, 33, 1, _SPAN)
+        int, SettingInfo("Shortest span", "The fewest drafts in a row that are verified. 1 is always.", 1, 33, 1, _SPAN)
     ] = 2
     score_threshold: Annotated[
-        float, Knob("Score threshold", "The score from which on drafts are verified.", -10.0, 32.0, 0.5, _SCORE)
+        float, SettingInfo("Score threshold", "The score from which on drafts are verified.", -10.0, 32.0, 0.5, _SCORE)
     ] = 0.0
     cost: Annotated[
-        float, Knob("Cost c", "Tokens a verification must gain; subtracted in the score.", 0.0, 8.0, 0.25, _SCORES)
+        float,
+        SettingInfo("Cost c", "Tokens a verification must gain; subtracted in the score.", 0.0, 8.0, 0.25, _SCORES),
     ] = 1.0
     scoring: Annotated[
         Literal["static", "dynamic"],
-        Knob("Score", "static: the cost counts once. dynamic: once for every token above the threshold.", when=_SCORES),
+        SettingInfo(
+            "Score",
+            "static: the cost counts once. dynamic: once for every token above the threshold.",
+            active_if=_SCORES,
+        ),
     ] = "static"
     switch_on: Annotated[
-        float, Knob("Switch on", "Verifying is switched on from this score on.", -10.0, 32.0, 0.5, _HYSTERESIS)
+        float, SettingInfo("Switch on", "Verifying is switched on from this score on.", -10.0, 32.0, 0.5, _HYSTERESIS)
     ] = 1.0
     switch_off: Annotated[
-        float, Knob("Switch off", "Verifying is switched off below this score.", -10.0, 32.0, 0.5, _HYSTERESIS)
+        float, SettingInfo("Switch off", "Verifying is switched off below this score.", -10.0, 32.0, 0.5, _HYSTERESIS)
     ] = -5.0
     exploration: Annotated[
-        float, Knob("Exploration", "How much rarely tried actions are tried (beta).", 0.0, 10.0, 0.1, _BANDIT)
+        float, SettingInfo("Exploration", "How much rarely tried actions are tried (beta).", 0.0, 10.0, 0.1, _BANDIT)
     ] = 1.0
     bins: Annotated[
         Literal["1,2,2", "2,1,2", "2,2,1", "2,2,2", "4,4,4"],
-        Knob("Bins", "Classes of span, progress and entropy that gains are noted for.", when=_BANDIT),
+        SettingInfo("Bins", "Classes of span, progress and entropy that gains are noted for.", active_if=_BANDIT),
     ] = "2,2,2"
     estimator: Annotated[
-        Estimator, Knob("Estimator", "How a draft's chance to pass is estimated before it is verified.")
+        Estimator, SettingInfo("Estimator", "How a draft's chance to pass is estimated before it is verified.")
     ] = "entropy"
     exponent: Annotated[
         float,
-        Knob(
+        SettingInfo(
             "Estimator strength",
             "Higher expects fewer drafts to pass (clipped_margin: more).",
             0.0,
@@ -81,18 +86,24 @@ class RouterSettings(PartSettings):
     ] = 1.0
     cut: Annotated[
         float,
-        Knob("Estimator cut", "margin: lead over the next. hard_entropy: share of the most.", 0.0, 1.0, 0.01, _CUT),
+        SettingInfo(
+            "Estimator cut", "margin: lead over the next. hard_entropy: share of the most.", 0.0, 1.0, 0.01, _CUT
+        ),
     ] = 0.1  # the margin of least error in the paper's Table 4
 
     threshold: Annotated[
-        float, Knob("Threshold", "Confidence from which a token is revealed without verification.", 0.0, 1.0, 0.05)
+        float,
+        SettingInfo("Threshold", "Confidence from which a token is revealed without verification.", 0.0, 1.0, 0.05),
     ] = 0.9
     steps: Annotated[
-        int, Knob("Steps per block", "The most steps per block; each reveals its share. 0: one token a step.", 0, 32, 1)
+        int,
+        SettingInfo(
+            "Steps per block", "The most steps per block; each reveals its share. 0: one token a step.", 0, 32, 1
+        ),
     ] = 0
 
     def __post_init__(self) -> None:
-        PartSettings.__post_init__(self)
+        SubBlockSettings.__post_init__(self)
         if self.steps > self.size:
             raise ConfigError(
                 f"steps: {self.steps} is more than a block of {self.size} has tokens; use 0 to {self.size}."
@@ -142,8 +153,8 @@ def expected_accepted(estimate: Float[Tensor, " L"]) -> Float[Tensor, ""]:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
-    """What a router sees of a step: the drafts of the span that would be verified."""
+class RouterInput:
+    """Input of a router in one step: the drafts of the span that would be verified."""
 
     probs: Float[Tensor, "L V"]
     """The distributions they were drawn from."""
@@ -157,8 +168,8 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
-    """What a router remembers of a sequence. Actions are 0, leave it, and 1, verify."""
+class RouterState:
+    """State of a router for one sequence. Actions are 0, do not verify, and 1, verify."""
 
     switch: Bool[Tensor, ""]
     visits: Float[Tensor, "buckets 2"]
@@ -171,22 +182,22 @@ class Route:
     """A decision."""
 
     verify: Bool[Tensor, ""]
-    memory: Memory
+    memory: RouterState
     estimate: Callable[[], Float[Tensor, " L"]]
     """Works out the chance of each draft to pass, for the record, as the signals are."""
     signals: Callable[[], Mapping[str, Tensor | float]] = dict
     bucket: Int[Tensor, " 1"] | None = None
-    """Where the bandit will note what came of it."""
+    """Bucket in which the bandit records the result."""
 
 
-def fresh(settings: RouterSettings, device: torch.device) -> Memory:
+def initial_state(settings: RouterSettings, device: torch.device) -> RouterState:
     """The memory of a sequence that begins: switched off, nothing tried."""
     span, progress, entropy = settings.buckets
     table = torch.zeros(span * progress * entropy, 2, dtype=torch.float64, device=device)
-    return Memory(torch.zeros((), dtype=torch.bool, device=device), table, table)
+    return RouterState(torch.zeros((), dtype=torch.bool, device=device), table, table)
 
 
-def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
+def route(settings: RouterSettings, view: RouterInput, memory: RouterState) -> Route:
     """Whether to verify (Alg. 4). Without a span there is nothing to decide."""
     count, device = len(view.probs), view.probs.device
     if not count:
@@ -218,7 +229,7 @@ def route(settings: RouterSettings, view: View, memory: Memory) -> Route:
     return Route(verify, memory, lambda: by_name()[settings.estimator], signals, bucket)
 
 
-def learn(taken: Route, committed: Int[Tensor, ""]) -> Memory:
+def update_state(taken: Route, committed: Int[Tensor, ""]) -> RouterState:
     """The memory after a decision that made `committed` tokens final (eq. 18)."""
     if taken.bucket is None:
         return taken.memory
@@ -229,7 +240,9 @@ def learn(taken: Route, committed: Int[Tensor, ""]) -> Memory:
     return replace(taken.memory, visits=visits, rewards=rewards)
 
 
-def _bandit(settings: RouterSettings, view: View, memory: Memory) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
+def _bandit(
+    settings: RouterSettings, view: RouterInput, memory: RouterState
+) -> tuple[Tensor, Tensor, dict[str, Tensor]]:
     """Eq. 16. What was never tried comes first, and verifying wins a tie."""
     spans, progresses, entropies = settings.buckets
     span = _bin((len(view.probs) - 1) / max(settings.part - 1, 1), spans)

@@ -1,4 +1,4 @@
-"""Passes in which a block-diffusion model judges itself: block size 1's distributions for a span of drafts.
+"""Passes in which a block-diffusion model verifies itself: distributions of block size 1 for a span of drafts.
 
 Source: S2D2 (arXiv 2603.25702), section 4.2.
 """
@@ -11,9 +11,9 @@ from jaxtyping import Int
 from torch import Tensor
 
 from engines.diffusion_lm import masks
-from engines.diffusion_lm.block_sequence import Layout, Row
+from engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
 from engines.diffusion_lm.routing import RouterSettings
-from engines.settings import Knob
+from engines.settings import SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,29 +21,34 @@ class SpanSettings(RouterSettings):
     """Settings of what the passes see."""
 
     ar_cache: Annotated[
-        bool, Knob("AR cache", "Store finished tokens as a left-to-right model sees them, for exact verdicts.")
+        bool, SettingInfo("AR cache", "Store finished tokens as a left-to-right model sees them, for exact verdicts.")
     ] = True
     causal_draft: Annotated[
-        bool, Knob("Partly causal drafts", "Tokens before the first mask do not see what comes later while drafting.")
+        bool,
+        SettingInfo("Partly causal drafts", "Tokens before the first mask do not see what comes later while drafting."),
     ] = False
     layout: Annotated[
         Literal["minimal", "full"],
-        Knob("Verifier input", "A verification is fed up to the last draft (minimal) or the whole block (full)."),
+        SettingInfo(
+            "Verifier input", "A verification is fed up to the last draft (minimal) or the whole block (full)."
+        ),
     ] = "minimal"
 
 
-def drafting(row: Row, settings: SpanSettings) -> Tensor | None:
-    """Who sees whom in the block of a draft pass: eq. 4, or None for everybody everybody."""
+def drafting(row: BlockSequence, settings: SpanSettings) -> Tensor | None:
+    """Return the attention mask within the block of a draft pass: eq. 4, or None for full attention."""
     if not settings.causal_draft or settings.size == 1:
         return None
-    return masks.partly_causal(row.block.stop - row.block.start, int(row.open[0]) - row.block.start)
+    return masks.drafting_mask(row.block.stop - row.block.start, int(row.open[0]) - row.block.start)
 
 
-def judging(row: Row, span: Int[Tensor, " L"], filled: Int[Tensor, " T"], settings: SpanSettings) -> Layout:
-    """The verifier's input for a span, where `filled` is the row with drafts in it.
+def judging(
+    row: BlockSequence, span: Int[Tensor, " L"], filled: Int[Tensor, " T"], settings: SpanSettings
+) -> PassLayout:
+    """Return the verifier's input for a span, where `filled` is the row with its drafts.
 
     [F | M] under eq. 3: the block with its drafts, and mask copies of the span. A right-shifted model needs no copies:
-    a causal pass over F gives the distribution of a token one place to its left.
+    a causal pass over F gives the distribution of a token at its left neighbour.
     """
     start, whole = row.block.start, settings.layout == "full"
     stop = row.block.stop if whole else int(span[-1]) + (0 if row.task.shift else 1)
@@ -53,7 +58,7 @@ def judging(row: Row, span: Int[Tensor, " L"], filled: Int[Tensor, " T"], settin
         seen, read = masks.block_causal(len(position), 1), span - start - 1
     else:
         seen, read = masks.verifier(len(position), int(copied[0]) - start), len(position) + span - copied[0]
-    return Layout(
+    return PassLayout(
         tokens=torch.cat([filled[position], torch.full_like(copied, row.task.mask)])[None],
         position=torch.cat([position, copied]),
         read=read,

@@ -1,4 +1,4 @@
-"""Layouts by which a diffusion language model judges drafts that were made one after the other, in any order."""
+"""Layouts by which a diffusion language model verifies drafts that were made one after the other, in any order."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
@@ -8,12 +8,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from engines.diffusion_lm import masks
-from engines.diffusion_lm.block_sequence import Layout, Row
-from engines.settings import Knob
+from engines.diffusion_lm.block_sequence import BlockSequence, PassLayout
+from engines.settings import SettingInfo
 
 Verifier = Annotated[
     Literal["eq1", "exact", "2L"],
-    Knob(
+    SettingInfo(
         "Verifier",
         "How drafts are verified. eq1: in one pass with the paper's mask, approximate. exact: in a row for every "
         "draft. 2L: in one pass that hides all masks but the draft's own.",
@@ -21,11 +21,15 @@ Verifier = Annotated[
 ]
 RopeCopy = Annotated[
     bool,
-    Knob("RoPE copy", "Masks that stand in for drafts have the drafts' positions.", when={"verifier": ("eq1", "2L")}),
+    SettingInfo(
+        "RoPE copy", "Mask copies of drafts have the drafts' positions.", active_if={"verifier": ("eq1", "2L")}
+    ),
 ]
 Order = Annotated[
     Literal["draft", "position"],
-    Knob("Judged in", "Drafts are judged as they were made, as in the paper, or from left to right, as released."),
+    SettingInfo(
+        "Verified in", "Drafts are verified in drafting order, as in the paper, or from left to right, as released."
+    ),
 ]
 
 
@@ -39,31 +43,31 @@ class Drafts:
     q: Float[Tensor, "g V"]
 
 
-def _temporal(row: Row, drafts: Drafts, rope_copy: bool) -> Layout:
+def _temporal(row: BlockSequence, drafts: Drafts, rope_copy: bool) -> PassLayout:
     """[final tokens | D | M | masks that were not drafted], eq. 1. Final tokens and those masks see M, but not D."""
     drafted = drafts.position.tolist()
     left = [place for place in row.open.tolist() if place not in drafted]
     return _copies(row, drafts, rope_copy, left, masks.temporal(len(drafted), len(_final(row)), len(left)))
 
 
-def _twofold(row: Row, drafts: Drafts, rope_copy: bool) -> Layout:
+def _twofold(row: BlockSequence, drafts: Drafts, rope_copy: bool) -> PassLayout:
     """[final tokens | D | M], where a copy sees the drafts before it and itself."""
     lead = torch.ones(len(_final(row)), len(_final(row)), dtype=torch.bool)
-    return _copies(row, drafts, rope_copy, [], masks.behind(lead, masks.verifier(len(drafts.token), 0)))
+    return _copies(row, drafts, rope_copy, [], masks.prefix_mask(lead, masks.verifier(len(drafts.token), 0)))
 
 
-def _final(row: Row) -> dict[int, int]:
+def _final(row: BlockSequence) -> dict[int, int]:
     """Tokens of the block under way by position."""
     held = enumerate(row.tokens[row.block].tolist(), row.block.start)
     return {place: token for place, token in held if token != row.task.mask}
 
 
-def _copies(row: Row, drafts: Drafts, rope_copy: bool, left: list[int], seen: Tensor) -> Layout:
+def _copies(row: BlockSequence, drafts: Drafts, rope_copy: bool, left: list[int], seen: Tensor) -> PassLayout:
     final, drafted, behind = _final(row), drafts.position.tolist(), row.block.stop
     copies = drafted if rope_copy else range(behind, behind + len(drafted))
     tokens = [*final.values(), *drafts.token.tolist(), *[row.task.mask] * (len(drafted) + len(left))]
     first = len(final) + len(drafted)
-    return Layout(
+    return PassLayout(
         tokens=torch.tensor([tokens]),
         position=torch.tensor([*final, *drafted, *copies, *left]),
         read=torch.arange(first, first + len(drafted)),
@@ -72,7 +76,7 @@ def _copies(row: Row, drafts: Drafts, rope_copy: bool, left: list[int], seen: Te
     )
 
 
-def _rows(row: Row, drafts: Drafts, _: bool) -> Layout:
+def _rows(row: BlockSequence, drafts: Drafts, _: bool) -> PassLayout:
     """Row r holds the drafts before the r-th: the distributions a target would give one after the other."""
     position = torch.arange(row.block.start, row.block.stop)
     gamma = len(drafts.token)
@@ -80,7 +84,7 @@ def _rows(row: Row, drafts: Drafts, _: bool) -> Layout:
     places = drafts.position - row.block.start
     for r in range(gamma):
         tokens[r, places[:r]] = drafts.token[:r]
-    return Layout(tokens=tokens, position=position, read=places, seen=None)
+    return PassLayout(tokens=tokens, position=position, read=places, seen=None)
 
 
 LAYOUTS: Final = {"eq1": _temporal, "exact": _rows, "2L": _twofold}

@@ -12,27 +12,30 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from engines.protocol import FATE_CODES
-from engines.settings import Knob
+from engines.settings import SettingInfo
 from traces.schema import Fate
 
 SURE: Final = "Confidence from which a token is revealed. Lower takes fewer passes, with more mistakes."
-"""What is said of a threshold."""
-Threshold = Annotated[float, Knob("Threshold", SURE, 0.0, 1.0, 0.05)]
+"""Help text of thresholds."""
+Threshold = Annotated[float, SettingInfo("Threshold", SURE, 0.0, 1.0, 0.05)]
 
 Confidence = Float[Tensor, "*K m"]
 Chosen = Bool[Tensor, "*K m"]
 
 
-def differing(reasons: Mapping[str, bool], together: bool = False) -> str:
-    """What is said of settings whose results are not those of block size 1, by reasons that may hold; or nothing."""
+def deviation_text(reasons: Mapping[str, bool], together: bool = False) -> str:
+    """Return the deviation of settings whose results differ from block size 1, by reasons that may apply.
+
+    Or nothing.
+    """
     every = {"tokens filled in by one pass do not know of each other": together, **reasons}
     why = "; ".join(reason for reason, holds in every.items() if holds)
     return f"Not what decoding token by token (block size 1) gives: {why}." if why else ""
 
 
-RELAXED: Final = 0.75
-RADIUS: Final = 4
-"""LocalLeap's threshold and reach beside an anchor, as released."""
+ANCHOR_THRESHOLD: Final = 0.75
+ANCHOR_RADIUS: Final = 4
+"""LocalLeap's threshold and radius around an anchor, as released."""
 
 
 def most_confident(confidence: Confidence, count: int) -> Chosen:
@@ -50,12 +53,12 @@ RevealRule: TypeAlias = Callable[[Confidence, Tensor, float], Chosen]
 """Called with confidence and position of all, and a threshold: whether each may be revealed; maybe none may."""
 
 
-def surest(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
+def top1(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
     """The most confident one, whatever the threshold."""
     return most_confident(confidence, 1)
 
 
-def confident(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
+def above_threshold(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
     """Every position that reaches the threshold (Fast-dLLM, arXiv 2505.22618)."""
     return confidence >= threshold
 
@@ -63,22 +66,22 @@ def confident(confidence: Confidence, position: Int[Tensor, " m"], threshold: fl
 def near_anchors(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
     """Anchors, which reach the threshold, and what reaches RELAXED within RADIUS of one (LocalLeap, 2510.07081)."""
     anchor = confidence >= threshold
-    near = (position[:, None] - position[None, :]).abs() <= RADIUS  # [m, m]
+    near = (position[:, None] - position[None, :]).abs() <= ANCHOR_RADIUS  # [m, m]
     beside = (anchor[..., None, :] & near).any(-1)
-    return anchor | (beside & (confidence >= RELAXED))
+    return anchor | (beside & (confidence >= ANCHOR_THRESHOLD))
 
 
-RULES: Final[Mapping[str, RevealRule]] = {"confidence": confident, "localleap": near_anchors, "greedy": surest}
+RULES: Final[Mapping[str, RevealRule]] = {"confidence": above_threshold, "localleap": near_anchors, "greedy": top1}
 """Name -> rule of a transfer policy. A policy is a rule and `at_least_one`."""
 
 
 def at_least_one(passed: Chosen, confidence: Confidence) -> Chosen:
-    """What passed a rule and, which it lets pass before all others, the most confident position."""
+    """Return what passed a rule, and the most confident position, so that at least one passes."""
     return passed | most_confident(confidence, 1)
 
 
 def fates(chosen: Bool[Tensor, " m"], rescued: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
-    """Of positions that are revealed, of which `rescued` are so as a fallback; the others stay drafts."""
+    """Return the fates of revealed positions, of which `rescued` are a fallback; the others stay drafts."""
     fate = torch.where(chosen, FATE_CODES[Fate.UNMASKED], FATE_CODES[Fate.DRAFTED])
     return torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)
 
@@ -90,7 +93,7 @@ def dynamic(confidence: Confidence, threshold: float, least: int) -> Chosen:
 
 
 def top_up(confidence: Confidence, taken: Chosen, least: int) -> Chosen:
-    """The most confident positions that are missing to `least` beside those already `taken` (release of S2D2)."""
+    """Return the most confident positions missing to `least` in addition to those already `taken` (release of S2D2)."""
     order = torch.where(taken, -torch.inf, confidence).argsort(descending=True, stable=True)
     rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
     return (rank < least - taken.sum()) & ~taken

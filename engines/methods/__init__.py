@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from engines.continuous.denoising import ContinuousSampling
-from engines.continuous.drafting import few_tries
+from engines.continuous.drafting import max_tries_deviation
 from engines.diffusion_lm.block_sequence import TextSampling
 from engines.methods import (
     ar,
@@ -25,7 +25,7 @@ from engines.methods import (
 )
 from engines.methods import continuous_ar as continuous
 from engines.methods import explanations as rules
-from engines.methods.method import Method, lossless
+from engines.methods.method import Method, no_deviation
 from engines.protocol import Family
 from engines.sampling.distributions import GuidedSampling
 from engines.settings import make_config
@@ -36,52 +36,53 @@ METHODS: Final[dict[str, Method]] = {
     for method in (
         Method("speculative", "Speculative decoding", "discrete-ar", speculative.Config, speculative.decode,
                "a small model drafts a few tokens ahead, a large one verifies them in one pass", "arXiv 2211.17192",
-               lossless, rules=rules.judged, drafter=lambda config: config.drafter),
+               no_deviation, explanations=rules.judged, find_drafter=lambda config: config.drafter),
         Method("ar", "Ordinary decoding", "discrete-ar", ar.Config, ar.decode,
-               "one token per forward pass; the baseline", "", lossless),
+               "one token per forward pass; the baseline", "", no_deviation),
         Method("scd", "MC-SJD, GS-SJD, SJD", "discrete-ar", scd.Config, scd.decode,
                "Speculative Coupled Decoding: speculative Jacobi decoding with coupled drafts", "arXiv 2510.24211",
-               scd.deviation, scd.PRESETS, rules=rules.coupled),
+               scd.deviation, scd.PRESETS, explanations=rules.coupled),
         Method("gsd", "GSD", "discrete-ar", gsd.Config, gsd.decode,
                "Grouped Speculative Decoding: speculative Jacobi decoding with grouped verdicts; lossy",
-               "arXiv 2508.07747", gsd.deviation, gsd.PRESETS, rules=rules.grouped),
+               "arXiv 2508.07747", gsd.deviation, gsd.PRESETS, explanations=rules.grouped),
         Method("continuous", "Ordinary decoding of vectors", "continuous-ar", continuous.Config,
                continuous.decode, "denoises one token per forward pass, or several for masked generation; the baseline",
                "", continuous.deviation),
         Method("cspd", "CSpD", "continuous-ar", cspd.Config, cspd.decode,
-               "Continuous Speculative Decoding: a small model drafts vectors, a large one judges the last steps",
-               "arXiv 2411.11925", cspd.deviation, rules=rules.last_step, drafter=lambda config: config.drafter),
+               "Continuous Speculative Decoding: a small model drafts vectors, a large one verifies their last steps",
+               "arXiv 2411.11925", cspd.deviation, explanations=rules.last_step,
+               find_drafter=lambda config: config.drafter),
         Method("cspd-block", "CSpD, whole paths", "continuous-ar", cspd_block.Config, cspd_block.decode,
-               "a small model drafts vectors, a large one judges all steps of their denoising at once",
-               "arXiv 2411.11925 and 2403.10444", few_tries, rules=rules.whole_path,
-               drafter=lambda config: config.drafter),
+               "a small model drafts vectors, a large one verifies all steps of their denoising at once",
+               "arXiv 2411.11925 and 2403.10444", max_tries_deviation, explanations=rules.whole_path,
+               find_drafter=lambda config: config.drafter),
         Method("cspd-release", "CSpD as released", "continuous-ar", cspd_release.Config, cspd_release.decode,
                "accepts nearly all that a small model drafts, and takes nothing back; lossy", "arXiv 2411.11925",
-               cspd_release.deviation, rules=rules.softened, drafter=lambda config: config.drafter),
+               cspd_release.deviation, explanations=rules.softened, find_drafter=lambda config: config.drafter),
         Method("blockwise", "Block diffusion", "diffusion-lm", blockwise.Config, blockwise.decode,
                "reveals confident tokens, block by block; block size 1 is ordinary decoding", "",
-               blockwise.deviation, blockwise.PRESETS, rules=rules.by_blocks),
+               blockwise.deviation, blockwise.PRESETS, explanations=rules.by_blocks),
         Method("s2d2", "S2D2", "diffusion-lm", s2d2.Config, s2d2.decode,
                "a block-diffusion model drafts, and verifies itself with blocks of one token", "arXiv 2603.25702",
-               s2d2.deviation, s2d2.PRESETS, rules=rules.self_verified),
+               s2d2.deviation, s2d2.PRESETS, explanations=rules.self_verified),
         Method("editing", "Token editing", "diffusion-lm", editing.Config, editing.decode,
                "reveals tokens early and repairs them later", "", editing.deviation, editing.PRESETS,
-               rules=rules.edited),
+               explanations=rules.edited),
         Method("simsd", "SimSD", "diffusion-lm", simsd.Config, simsd.decode,
-               "a small diffusion model drafts in any order, a large one judges in one pass", "arXiv 2606.02544",
-               simsd.deviation, rules=rules.drafted_and_verified, drafter=lambda config: config.drafter),
+               "a small diffusion model drafts in any order, a large one verifies in one pass", "arXiv 2606.02544",
+               simsd.deviation, explanations=rules.drafted_and_verified, find_drafter=lambda config: config.drafter),
         Method("psd", "PSD", "diffusion-lm", psd.Config, psd.decode,
                "reveals in parallel, drafts the steps to come, keeps the deepest draft that holds", "arXiv 2605.15609",
-               psd.deviation, psd.PRESETS, rules=rules.in_graphs, variants=True),
+               psd.deviation, psd.PRESETS, explanations=rules.in_graphs, variants=True),
         Method("lopa", "LoPA", "diffusion-lm", lopa.Config, lopa.decode,
                "fills the block in several orders side by side, keeps the most promising one", "arXiv 2512.16229",
-               lopa.deviation, rules=rules.in_branches),
+               lopa.deviation, explanations=rules.in_branches),
         Method("ete-style", "ETE-style", "diffusion-lm", ete.Config, ete.decode,
                "reveals across blocks, and now and then something unsure; our reading", "arXiv 2511.21103",
-               ete.deviation, rules=rules.explored),
+               ete.deviation, explanations=rules.explored),
         Method("fdm-style", "FDM-style", "diffusion-lm", fdm.Config, fdm.decode,
                "looks one step ahead before a token is chosen; our reading", "arXiv 2512.04135", fdm.deviation,
-               rules=rules.in_branches),
+               explanations=rules.in_branches),
     )
 }  # fmt: skip
 
@@ -100,7 +101,7 @@ SHARED: Final[dict[Family, type[Any]]] = {
 """The settings that every method of a family shares with its baseline."""
 
 
-def ordinary(family: Family, settings: Mapping[str, object]) -> tuple[Method, Any]:
+def baseline(family: Family, settings: Mapping[str, object]) -> tuple[Method, Any]:
     """Ordinary decoding, the baseline of a family, under those of `settings` that it has: method and Config."""
     name, own = _ORDINARY[family]
     shared = {setting.name for setting in settings_of(SHARED[family])}

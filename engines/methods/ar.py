@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import torch
 
-from engines.ar.probs_request import Forward
-from engines.protocol import FATE_CODES, Decision, Decoder, Task, ask_numbers, ask_probs
+from engines.ar.probs_request import ProbsRequest
+from engines.protocol import FATE_CODES, Decision, Decoder, Task, as_ints, as_probs
 from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import Chance, Draw
+from engines.sampling.random_source import DrawKey, RandomSource
 from traces.schema import Fate
 
 
@@ -16,16 +16,16 @@ class Config(GuidedSampling):
     """Ordinary decoding has no settings but those of sampling."""
 
 
-def decode(task: Task, config: Config, chance: Chance) -> Decoder:
+def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     """Draw every token from its own distribution."""
     chance.same_noise = config.same_noise
     done = torch.empty(0, dtype=torch.long, device=task.device)
     fate = torch.full((1,), FATE_CODES[Fate.SAMPLED], device=task.device)
     place, ended = torch.arange(task.length, device=task.device), False
     while (n := done.shape[0]) < task.length and not ended:
-        p = ask_probs((yield Forward(done, done=n, cached=max(n - 1, 0))))  # [1, V]
+        p = as_probs((yield ProbsRequest(done, num_final=n, num_cached=max(n - 1, 0))))  # [1, V]
         position = place[n : n + 1]
-        token = chance.categorical(p, Draw("sample", n, position))
-        (drawn,) = ask_numbers((yield Decision(position, token, fate, readback=token)))
-        done, ended = torch.cat([done, token]), drawn in task.ends
+        token = chance.categorical(p, DrawKey("sample", n, position))
+        (drawn,) = as_ints((yield Decision(position, token, fate, readback=token)))
+        done, ended = torch.cat([done, token]), drawn in task.eos_token_ids
     return done

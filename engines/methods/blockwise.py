@@ -10,38 +10,42 @@ from typing import Annotated, Final, Literal
 from torch import Tensor
 
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.approximate_caches import DEVIATION, Name, StaleCache
-from engines.diffusion_lm.block_sequence import PartSettings, Row, TextTask, propose
-from engines.protocol import Decoder, ask_numbers, ask_probs
-from engines.sampling.random_source import Chance
-from engines.settings import ConfigError, Knob
+from engines.diffusion_lm.approximate_caches import DEVIATION, ApproximateCache, Name
+from engines.diffusion_lm.block_sequence import BlockSequence, SubBlockSettings, TextTask, sample_open_positions
+from engines.protocol import Decoder, as_ints, as_probs
+from engines.sampling.random_source import RandomSource
+from engines.settings import ConfigError, SettingInfo
 from engines.transfer import to_device
 
 _SCHEDULED: Final = ("static", "dynamic")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(PartSettings):
+class Config(SubBlockSettings):
     """Settings of ordinary decoding."""
 
     rule: Annotated[
         Literal["confidence", "localleap", "greedy", "static", "dynamic"],
-        Knob(
+        SettingInfo(
             "Reveal",
             "Masks a pass reveals. confidence: all above the threshold. localleap: and nearly sure neighbours. "
-            "greedy: the surest. static: an equal share a step. dynamic: whichever of both is more.",
+            "greedy: the most confident. static: an equal share per step. dynamic: the larger of both.",
         ),
     ] = "confidence"
     threshold: Annotated[
-        float, Knob("Threshold", unmasking.SURE, 0.0, 1.0, 0.05, {"rule": ("confidence", "localleap", "dynamic")})
+        float,
+        SettingInfo("Threshold", unmasking.SURE, 0.0, 1.0, 0.05, {"rule": ("confidence", "localleap", "dynamic")}),
     ] = 0.9
     steps: Annotated[
-        int, Knob("Steps per block", "Steps to fill a block in. Fewer are less sure.", 1, 32, 1, {"rule": _SCHEDULED})
+        int,
+        SettingInfo(
+            "Steps per block", "Steps to fill a block in. Fewer are less sure.", 1, 32, 1, {"rule": _SCHEDULED}
+        ),
     ] = 1
 
     cache: Annotated[
         Name,
-        Knob(
+        SettingInfo(
             "Cache",
             "What is kept of earlier passes. exact: only what stays as it is. The others are APPROXIMATE: prefix and "
             "dual (Fast-dLLM) keep what surrounds a block as its first pass saw it, delayed (dKV-Cache) a token as the "
@@ -49,11 +53,12 @@ class Config(PartSettings):
         ),
     ] = "exact"
     refresh: Annotated[
-        int, Knob("Refresh", "Passes after which everything is computed anew.", 1, 64, 1, {"cache": ("delayed",)})
+        int,
+        SettingInfo("Refresh", "Passes after which all entries are recomputed.", 1, 64, 1, {"cache": ("delayed",)}),
     ] = 8
 
     def __post_init__(self) -> None:
-        PartSettings.__post_init__(self)
+        SubBlockSettings.__post_init__(self)
         if self.rule in _SCHEDULED and self.steps > self.size:
             raise ConfigError(
                 f"steps: {self.steps} is more than a block of {self.size} has tokens; use 1 to {self.size}."
@@ -67,28 +72,28 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
     "Fast-dLLM, dual cache": {"block": "32", "threshold": 0.9, "cache": "dual"},
     "dKV-Cache": {"block": "32", "rule": "greedy", "cache": "delayed", "refresh": 8},
 }
-"""What releases do, with blocks of 32; the caches are approximate."""
+"""Settings of releases, with blocks of 32; the caches are approximate."""
 
 
 def deviation(config: Config) -> str:
-    """What sets the distribution apart from that of block size 1."""
-    return unmasking.differing({DEVIATION: config.cache != "exact"}, config.size > 1)
+    """Return how the distribution deviates from that of block size 1."""
+    return unmasking.deviation_text({DEVIATION: config.cache != "exact"}, config.size > 1)
 
 
-def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     """Reveal tokens until the text ends."""
-    row = Row(task, config.size, part=config.part, carry=config.carry)
-    ask = row if config.cache == "exact" else StaleCache(row, config.cache, config.refresh)
+    row = BlockSequence(task, config.size, part=config.part, carry=config.carry)
+    ask = row if config.cache == "exact" else ApproximateCache(row, config.cache, config.refresh)
     iteration, block, taken = 0, row.block, 0
     while not row.ended:
         position = row.open
-        probs = ask_probs((yield ask.look(read=position)))  # [m, V]
-        token, confidence = propose(probs, position, iteration, chance, config.mode)
+        probs = as_probs((yield ask.request_open_positions(read=position)))  # [m, V]
+        token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
         ruled, passed = _choose(confidence, to_device(position, probs.device), config, taken)
         chosen = ruled | to_device(row.carried(position), probs.device) if task.shift else ruled
         decided = token, partial(unmasking.fates, chosen, ruled & ~passed), chosen
         answer = yield row.decision(position, decided, probs, confidence, open=len(position))
-        row.write(position, ask_numbers(answer))
+        row.write(position, as_ints(answer))
         row.move_on()
         iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
         block = row.block
@@ -96,7 +101,10 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
 
 
 def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) -> tuple[Tensor, Tensor]:
-    """The positions to reveal [m], and those that a rule lets pass: for want of them the most confident is revealed."""
+    """Return the positions to reveal [m], and those that the rule accepts.
+
+    If none, the most confident one is revealed.
+    """
     if config.rule in unmasking.RULES:
         passed = unmasking.RULES[config.rule](confidence, position, config.threshold)
         return unmasking.at_least_one(passed, confidence), passed

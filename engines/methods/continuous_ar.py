@@ -10,10 +10,10 @@ from typing import Annotated
 import torch
 
 from engines.continuous.denoising import ContinuousSampling, ContinuousTask
-from engines.continuous.drafting import alone, whole_canvas
+from engines.continuous.drafting import decode_without_drafts, whole_canvas
 from engines.protocol import Decoder
-from engines.sampling.random_source import Chance
-from engines.settings import ConfigError, Knob
+from engines.sampling.random_source import RandomSource
+from engines.settings import ConfigError, SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +22,7 @@ class Config(ContinuousSampling):
 
     parallel: Annotated[
         int,
-        Knob(
+        SettingInfo(
             "Tokens per step",
             "Tokens drawn in one pass without seeing each other, by models that decode in any order. 1 is exact.",
             1,
@@ -33,20 +33,20 @@ class Config(ContinuousSampling):
 
 
 def deviation(config: Config) -> str:
-    """What keeps these settings from being lossless."""
+    """Return what keeps these settings from being lossless."""
     return "" if config.parallel == 1 else "Lossy: the tokens of a step are drawn without seeing each other."
 
 
-def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
+def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decoder:
     """Denoise tokens given those before them; raises ConfigError for several per step of a causal model."""
     if config.parallel > 1 and not task.gaps:
         raise ConfigError(
             f"parallel: {config.parallel} tokens per step need a model that decodes in any order, such as "
             "patch-masked, and this one is causal; use 1."
         )
-    done, iteration = (canvas := whole_canvas(task, config, chance)).done, 0
+    done, iteration = (canvas := whole_canvas(task, config, chance)).final_tokens, 0
     while (n := len(done)) < task.length:
-        block = canvas.at(slice(n, n + config.parallel), done=done, iteration=iteration)
-        token = yield from alone(block, max(n - 1, 0))
+        block = canvas.at(slice(n, n + config.parallel), final_tokens=done, iteration=iteration)
+        token = yield from decode_without_drafts(block, max(n - 1, 0))
         done, iteration = torch.cat([done, token]), iteration + 1
     return done

@@ -15,14 +15,21 @@ from typing import Annotated, Literal
 
 import torch
 
-from engines.continuous.denoising import ContinuousTask, noise_at
-from engines.continuous.drafting import DraftedSampling, alone, draft, few_tries, next_block, whole_canvas
-from engines.continuous.path_request import PathForward, ask_paths
-from engines.continuous.rejection import accept, draw_replacements, tying
-from engines.continuous.verification_record import Verified, search
-from engines.protocol import Decoder, ask_numbers
-from engines.sampling.random_source import Chance
-from engines.settings import ConfigError, Knob
+from engines.continuous.denoising import ContinuousTask, position_noise
+from engines.continuous.drafting import (
+    DraftedSampling,
+    decode_without_drafts,
+    draft,
+    max_tries_deviation,
+    next_block,
+    whole_canvas,
+)
+from engines.continuous.path_request import PathRequest, as_paths
+from engines.continuous.rejection import accept, couple_steps, draw_replacements
+from engines.continuous.verification_record import VerifiedBlock, search_measures
+from engines.protocol import Decoder, as_ints
+from engines.sampling.random_source import RandomSource
+from engines.settings import ConfigError, SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,35 +38,36 @@ class Config(DraftedSampling):
 
     mode: Annotated[
         Literal["exact", "paper", "distance-only"],
-        Knob(
+        SettingInfo(
             "Ratio",
             "The acceptance ratio. exact: of the densities of the last step. paper: times Sigma (Eq. 9), biased. "
             "distance-only: of the distances to both means, more biased.",
         ),
     ] = "exact"
     align: Annotated[
-        bool, Knob("Align trajectories", "Target and drafter denoise with the same noise, so that more drafts pass.")
+        bool,
+        SettingInfo("Align trajectories", "Target and drafter denoise with the same noise, so that more drafts pass."),
     ] = True
     tied: Annotated[
         int,
-        Knob(
+        SettingInfo(
             "Tied steps", "Steps before the last that are coupled to the draft's, too.", 0, 250, 1, {"mode": ("exact",)}
         ),
     ] = 5
 
 
 def deviation(config: Config) -> str:
-    """What keeps these settings from being lossless."""
+    """Return what keeps these settings from being lossless."""
     if config.gamma == 0:
         return ""
     return {
-        "exact": few_tries(config),
+        "exact": max_tries_deviation(config),
         "paper": "Biased where the steps of the two models differ in width: the ratio has a factor, Sigma (Eq. 9, 13).",
-        "distance-only": "Lossy: drafts are judged by distances alone, however widely each model spreads its tokens.",
+        "distance-only": "Lossy: drafts are verified by distances alone, whatever the spread of each model.",
     }[config.mode]
 
 
-def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
+def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decoder:
     """Decode with drafts of a small model; raises ConfigError for a mode that the model's head does not have."""
     if task.mixture and config.mode == "distance-only" and config.gamma:
         raise ConfigError(
@@ -70,14 +78,16 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
             f"mode: {config.mode!r} measures drafts by one bell curve a denoising step; drafter=mixture mixes several, "
             "use exact."
         )
-    done = (canvas := whole_canvas(task, config, chance)).done
-    own = canvas.noise if config.align else noise_at(canvas.position, task, config.steps, chance, " of the target")
+    done = (canvas := whole_canvas(task, config, chance)).final_tokens
+    own = (
+        canvas.noise if config.align else position_noise(canvas.position, task, config.steps, chance, " of the target")
+    )
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
     tied = config.tied if config.mode == "exact" else 0
     while (start := len(done)) < task.length:
         block, iteration = next_block(canvas, config, done, iteration), iteration + 1
         if not (W := block.W):
-            token = yield from alone(block, settled)
+            token = yield from decode_without_drafts(block, settled)
             done, settled = torch.cat([done, token]), start
             continue
         # Sample x_1 .. x_gamma from the draft model, one after the other, along Y_q.
@@ -85,28 +95,28 @@ def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
         drawn = replace(drawn, densities=())  # a record is not to hold what the drafter's head computed
         # Denoise gamma + 1 positions by the target in one pass, along Y_p.
         noise = own[start : start + W + 1]
-        request = PathForward(
+        request = PathRequest(
             torch.cat([done, x]),
-            done=start,
-            cached=settled,
+            num_final=start,
+            num_cached=settled,
             noise=noise.path,
             guidance=block.guidance,
             mode="verify",
-            steer=tying(block, drawn, tied, config.tries, chance) if tied else None,
+            steer=couple_steps(block, drawn, tied, config.tries, chance) if tied else None,
         )
-        paths = ask_paths((yield request))
+        paths = as_paths((yield request))
         y = noise.draw(paths.last)  # what the target alone would draw
         # Determine n, the number of drafts accepted: uniform numbers against R.
-        verified = Verified(block, x, drawn, y[:W], paths)
+        verified = VerifiedBlock(block, x, drawn, y[:W], paths)
         ratio = verified.ratio(config.mode)
         log_ratio = ratio.log_of_drafts(x)
-        coins = accept(log_ratio, chance, block.draw("verify"), until_rejection=True)
+        coins = accept(log_ratio, chance, block.draw_key("verify"), until_rejection=True)
         n = coins.rejection
-        # Redraw the token behind them by acceptance-rejection; without a rejection it is the target's own.
+        # Replace the first rejected token by acceptance-rejection; without a rejection use the target's own token.
         rejected = torch.arange(W, device=x.device) == n
-        new = draw_replacements(ratio, rejected, config.tries, chance, block.draw("residual"))
+        new = draw_replacements(ratio, rejected, config.tries, chance, block.draw_key("residual"))
         token = torch.cat([torch.where(rejected[:, None], new.token, x), y[W:]])
-        numbers = partial(search, rejected, new, partial(dict, log_ratio=log_ratio))
-        (count,) = ask_numbers((yield verified.decision(token, coins, numbers, (n + 1)[None])))
+        numbers = partial(search_measures, rejected, new, partial(dict, log_ratio=log_ratio))
+        (count,) = as_ints((yield verified.decision(token, coins, numbers, (n + 1)[None])))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1
     return done

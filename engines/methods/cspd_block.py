@@ -1,9 +1,10 @@
-"""CSpD with whole paths, judged by block verification (arXiv 2411.11925 and 2403.10444) or coupled maximally.
+"""CSpD with whole paths, by block verification (arXiv 2411.11925 and 2403.10444) or maximal coupling.
 
-The target follows the draft's whole path x_T .. x_0, and takes over its x_T, so that there is no noise to align. The
-verdicts, of which docs/methods/cspd-block.md says why, are in engines/continuous/block_verification.py and maximal.py:
+The target follows the draft's whole path x_T .. x_0, and takes over its x_T, so that no noise has to be aligned. The
+verdicts, whose reasons are in docs/methods/cspd-block.md, are in engines/continuous/block_verification.py and
+maximal_coupling.py:
 
-    p_k, q_k  the target's and the draft's distribution of the state after step k, both given the draft's states before
+    p_k, q_k  the target's and the draft's distribution of the state after step k, both given the draft's earlier states
     n         drafts accepted, up to the first whose path is not accepted as a whole
 """
 
@@ -16,16 +17,23 @@ import torch
 from engines.continuous import block_verification
 from engines.continuous import maximal_coupling as maximal
 from engines.continuous.denoising import ContinuousTask
-from engines.continuous.drafting import DraftedSampling, alone, check_steps, draft, next_block, whole_canvas
-from engines.continuous.path_request import PathForward, ask_paths
-from engines.continuous.verification_record import Verified, search
-from engines.protocol import Decoder, ask_numbers
-from engines.sampling.random_source import Chance
-from engines.settings import Knob
+from engines.continuous.drafting import (
+    DraftedSampling,
+    check_steps,
+    decode_without_drafts,
+    draft,
+    next_block,
+    whole_canvas,
+)
+from engines.continuous.path_request import PathRequest, as_paths
+from engines.continuous.verification_record import VerifiedBlock, search_measures
+from engines.protocol import Decoder, as_ints
+from engines.sampling.random_source import RandomSource
+from engines.settings import SettingInfo
 
 VERDICTS: Final = {
-    "block": (block_verification.following, block_verification.measured),
-    "maximal": (maximal.following, maximal.measured),
+    "block": (block_verification.verify_paths, block_verification.verification_measures),
+    "maximal": (maximal.verify_paths, maximal.measured),
 }
 
 
@@ -34,46 +42,53 @@ class Config(DraftedSampling):
     """Settings of CSpD with whole paths."""
 
     tries: Annotated[
-        int, Knob("Tries", "Attempts to replace a rejected draft before a plain draw stands in.", 1, 100_000, 1)
+        int,
+        SettingInfo("Tries", "Proposals for the replacement of a rejected draft before a plain sample.", 1, 100_000, 1),
     ] = 10_000
     verdict: Annotated[
         Literal["block", "maximal"],
-        Knob("Verdict", "block: a rejected path is kept as far as it fits. maximal: it is drawn anew. Both are exact."),
+        SettingInfo(
+            "Verdict", "block: a rejected path is kept as far as it fits. maximal: it is sampled again. Both are exact."
+        ),
     ] = "block"
 
 
-def decode(task: ContinuousTask, config: Config, chance: Chance) -> Decoder:
-    """Decode with drafts of a small model; raises ConfigError for drafts of a model that has no path to judge."""
+def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decoder:
+    """Decode with drafts of a small model.
+
+    Raises:
+        ConfigError: If the drafts come from a model without a path to verify.
+    """
     check_steps(task, config)
     following, measured = VERDICTS[config.verdict]
-    done = (canvas := whole_canvas(task, config, chance)).done
+    done = (canvas := whole_canvas(task, config, chance)).final_tokens
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
     while (start := len(done)) < task.length:
         block, iteration = next_block(canvas, config, done, iteration), iteration + 1
         if not (W := block.W):
-            token = yield from alone(block, settled)
+            token = yield from decode_without_drafts(block, settled)
             done, settled = torch.cat([done, token]), start
             continue
         x, drawn = yield from draft(block, min(settled, fed))
         # The target follows all paths in one pass, and goes on by itself where the first rejected one is left.
-        request = PathForward(
+        request = PathRequest(
             torch.cat([done, x]),
-            done=start,
-            cached=settled,
+            num_final=start,
+            num_cached=settled,
             noise=block.noise.path,
             guidance=block.guidance,
             mode="verify",
             follow=following(block, drawn, x, config.tries, chance),
         )
-        paths = ask_paths((yield request))
+        paths = as_paths((yield request))
         assert paths.continuation is not None and paths.continuation.coins is not None
         drawn = replace(drawn, densities=())  # a record is not to hold what the drafter's head computed
         own, coins = paths.continuation, paths.continuation.coins
         token = torch.cat([x, own.token]).index_copy(0, own.row, own.token)
         n = coins.rejection
         rejected = torch.arange(W, device=x.device) == n
-        numbers = partial(search, rejected, own, partial(measured, drawn, paths, x))
-        verified = Verified(block, x, drawn, token[:W], paths)
-        (count,) = ask_numbers((yield verified.decision(token, coins, numbers, (n + 1)[None])))
+        numbers = partial(search_measures, rejected, own, partial(measured, drawn, paths, x))
+        verified = VerifiedBlock(block, x, drawn, token[:W], paths)
+        (count,) = as_ints((yield verified.decision(token, coins, numbers, (n + 1)[None])))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1
     return done

@@ -10,11 +10,11 @@ from typing import Annotated, Final
 import torch
 
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.block_sequence import BlockSettings, Row, TextTask, propose
-from engines.diffusion_lm.token_editing import MOST_PASSES, fates, polish, repair
-from engines.protocol import Decoder, ask_numbers, ask_probs
-from engines.sampling.random_source import Chance
-from engines.settings import Knob
+from engines.diffusion_lm.block_sequence import BlockSequence, BlockSettings, TextTask, sample_open_positions
+from engines.diffusion_lm.token_editing import MAX_PASSES, edit_until_stable, fates, propose_edits
+from engines.protocol import Decoder, as_ints, as_probs
+from engines.sampling.random_source import RandomSource
+from engines.settings import SettingInfo
 from engines.transfer import to_device
 
 
@@ -23,15 +23,15 @@ class Config(BlockSettings):
     """Settings of token editing."""
 
     threshold: Annotated[
-        float, Knob("Threshold", "Confidence from which a mask is filled in (tau_mask).", 0.0, 1.0, 0.05)
+        float, SettingInfo("Threshold", "Confidence from which a mask is filled in (tau_mask).", 0.0, 1.0, 0.05)
     ] = 0.95
     edit: Annotated[
         float,
-        Knob("Edit threshold", "Replace tokens where another is as sure (tau_edit). 1 is off.", 0.0, 1.0, 0.05),
+        SettingInfo("Edit threshold", "Replace tokens where another is as sure (tau_edit). 1 is off.", 0.0, 1.0, 0.05),
     ] = 0.9
     passes: Annotated[
-        int, Knob("Repair passes", "Passes, at most, that read a finished block again to repair it.", 0, 32, 1)
-    ] = MOST_PASSES
+        int, SettingInfo("Repair passes", "Passes, at most, that read a finished block again to repair it.", 0, 32, 1)
+    ] = MAX_PASSES
 
 
 PRESETS: Final[dict[str, dict[str, object]]] = {
@@ -42,28 +42,28 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 
 def deviation(config: Config) -> str:
-    """What sets the distribution apart from that of block size 1."""
-    return unmasking.differing({"tokens that were filled in are replaced": config.edit < 1}, config.size > 1)
+    """Return how the distribution deviates from that of block size 1."""
+    return unmasking.deviation_text({"tokens that were filled in are replaced": config.edit < 1}, config.size > 1)
 
 
-def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     """Reveal and edit tokens until the text ends."""
-    row, iteration = Row(task, config.size), 0
+    row, iteration = BlockSequence(task, config.size), 0
     while not row.ended:
         position, written = row.open, row.written[: None if config.edit < 1 else 0]
         both, count = torch.cat([position, written]), len(position)
-        all_probs = ask_probs((yield row.look(read=both)))
-        token, confidence = propose(all_probs[:count], position, iteration, chance, config.mode)
+        all_probs = as_probs((yield row.request_open_positions(read=both)))
+        token, confidence = sample_open_positions(all_probs[:count], position, iteration, chance, config.mode)
         chosen = unmasking.dynamic(confidence, config.threshold, 1) | to_device(row.carried(position), all_probs.device)
         rescued = chosen & (confidence <= config.threshold)
-        repaired, sure, edited = repair(all_probs[count:], row.tokens[written], config.edit)
+        repaired, sure, edited = propose_edits(all_probs[count:], row.tokens[written], config.edit)
         after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited])
         decided = after, partial(torch.cat, [unmasking.fates(chosen, rescued), fates(edited)]), kept
         sure = torch.cat([confidence, sure])
         answer = yield row.decision(both, decided, all_probs, sure, open=count, committed=chosen.sum())
-        row.write(both, ask_numbers(answer))
-        if row.settled:
-            yield from polish(row, config.edit, config.passes)
+        row.write(both, as_ints(answer))
+        if row.block_is_full:
+            yield from edit_until_stable(row, config.edit, config.passes)
         row.move_on()
         iteration += 1
     return row.tokens[row.prompt_length :]

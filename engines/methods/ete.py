@@ -10,10 +10,10 @@ from typing import Annotated, Final
 import torch
 
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.block_sequence import LikeliestTokens, Row, TextTask, propose
-from engines.protocol import Decoder, ask_numbers, ask_probs
-from engines.sampling.random_source import Chance
-from engines.settings import Knob
+from engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, TextTask, sample_open_positions
+from engines.protocol import Decoder, as_ints, as_probs
+from engines.sampling.random_source import RandomSource
+from engines.settings import SettingInfo
 from engines.transfer import to_device
 
 _ENOUGH: Final = 2
@@ -21,35 +21,37 @@ _ENOUGH: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(LikeliestTokens):
+class Config(GreedyOnly):
     """Settings of ETE-style decoding."""
 
     k: Annotated[
-        int, Knob("Blocks", "Blocks (k) a pass looks at. More reveal further ahead and cost more.", 1, 8, 1)
+        int, SettingInfo("Blocks", "Blocks (k) a pass looks at. More reveal further ahead and cost more.", 1, 8, 1)
     ] = 3
     tau: unmasking.Threshold = 0.9
-    explore: Annotated[bool, Knob("Explore", "Where little is sure, reveal the least sure token above the floor.")] = (
-        True
-    )
-    floor: Annotated[float, Knob("Floor", "The least confidence of a token revealed to explore.", 0.0, 1.0, 0.05)] = 0.5
+    explore: Annotated[
+        bool, SettingInfo("Explore", "Where little is sure, reveal the least sure token above the floor.")
+    ] = True
+    floor: Annotated[
+        float, SettingInfo("Floor", "The least confidence of a token revealed to explore.", 0.0, 1.0, 0.05)
+    ] = 0.5
 
 
 def deviation(config: Config) -> str:
-    """What sets the distribution apart from that of block size 1."""
+    """Return how the distribution deviates from that of block size 1."""
     later = {"later blocks are filled in before the ones they follow": config.k > 1}
-    return unmasking.differing(later, config.size > 1 or config.k > 1)
+    return unmasking.deviation_text(later, config.size > 1 or config.k > 1)
 
 
-def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     """Exploit and explore, until the text ends."""
-    row, iteration = Row(task, config.size), 0
+    row, iteration = BlockSequence(task, config.size), 0
     while not row.ended:
         window = torch.arange(row.block.start, min(row.block.start + config.k * config.size, len(row.tokens)))
-        position = row.open if row.carrying else window[row.tokens[window] == task.mask]
-        probs = ask_probs((yield row.look(read=position, blocks=config.k)))
-        token, confidence = propose(probs, position, iteration, chance, config.mode)
+        position = row.open if row.reuses_store_pass else window[row.tokens[window] == task.mask]
+        probs = as_probs((yield row.request_open_positions(read=position, blocks=config.k)))
+        token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
         place = to_device(position, probs.device)
-        sure = unmasking.confident(confidence, place, config.tau)
+        sure = unmasking.above_threshold(confidence, place, config.tau)
         first = place < row.block.stop
         inside = torch.where(first, confidence, -torch.inf)
         unsure = torch.where(first & (confidence >= config.floor) & ~sure, -confidence, -torch.inf)
@@ -61,7 +63,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
         kept = sure | rescued | to_device(row.carried(position), probs.device)
         decided = token, partial(unmasking.fates, kept, rescued), kept
         answer = yield row.decision(position, decided, probs, confidence, open=len(position), confident=sure.sum())
-        row.write(position, ask_numbers(answer))
+        row.write(position, as_ints(answer))
         row.move_on()
         iteration += 1
     return row.tokens[row.prompt_length :]

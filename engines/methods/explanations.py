@@ -1,13 +1,13 @@
 """Formulas of the methods' verdicts, which a page fills with a token's values (`traces.explanations`).
 
-A rule speaks of fates and of numbers that the method records; under which settings it holds is decided here, so that
-whoever shows a trace need not know the method. Of several rules, the first that fits an entry is shown.
+A rule covers fates and the measures that the method records. The settings under which it holds are decided here, so
+that a viewer need not know the method. Of several rules, the first that fits an entry is shown.
 """
 
 from dataclasses import replace
 from typing import Any, Final
 
-from engines.diffusion_lm.unmasking import RELAXED
+from engines.diffusion_lm.unmasking import ANCHOR_THRESHOLD
 from traces.schema import Fate, Rule
 
 _COIN: Final = "coin {coin} {coin ? accept_prob} {accept_prob}: {fate}"
@@ -51,19 +51,19 @@ def coupled(config: Any) -> tuple[Rule, ...]:
     waiting = Rule(
         fates=(Fate.KEPT, Fate.CHANGED),
         formula=RATIO.formula,
-        says="Behind a rejection nothing is final, but the same number decides whether the draft is kept or redrawn.",
+        says="After a rejection nothing is final, but the same number decides whether to keep or replace the draft.",
     )
     return RATIO, waiting
 
 
 def grouped(_: Any) -> tuple[Rule, ...]:
-    """Verdicts over groups of tokens that stand in for one another."""
+    """Return rules for verdicts over groups of interchangeable tokens."""
     formula = "min(1, {group_p} / {group_q}) = {accept_prob}; " + _COIN
     return (replace(RATIO, formula=formula, says="p and q are those of the draft and of tokens like it, added up."),)
 
 
 def verified(config: Any) -> tuple[Rule, ...]:
-    """What `engines.sampling.verification` decides."""
+    """Return rules for the verdicts of `engines.sampling.verification`."""
     if config.verdict == "match":
         return (LIKELIEST,)
     if config.verdict == "plain":
@@ -91,7 +91,7 @@ def sure(setting: str) -> tuple[Rule, ...]:
         Rule(fates=(Fate.UNMASKED,), formula=reached, says="A token is revealed where the model is this sure of it."),
         Rule(
             fates=(Fate.FALLBACK,),
-            formula=f"{reached} all the same",
+            formula=f"{reached} nevertheless",
             says="Nothing was sure enough. The surest open place is revealed anyway: every pass has to bring a token.",
         ),
         Rule(fates=(Fate.DRAFTED,), formula=reached, says="What the model is not sure enough of stays a draft."),
@@ -101,7 +101,8 @@ def sure(setting: str) -> tuple[Rule, ...]:
 def revealed(policy: str, setting: str) -> tuple[Rule, ...]:
     """The policies of `engines.diffusion_lm.unmasking`, and schedules."""
     if policy == "localleap":
-        formula = f"confidence {{confidence}}; threshold {{set {setting}}}, or {RELAXED:g} near a token that reaches it"
+        near = f"{ANCHOR_THRESHOLD:g} near a token that reaches it"
+        formula = f"confidence {{confidence}}; threshold {{set {setting}}}, or {near}"
         leap = Rule(
             fates=(Fate.UNMASKED,),
             formula=f"{formula}: {{fate}}",
@@ -116,13 +117,13 @@ def revealed(policy: str, setting: str) -> tuple[Rule, ...]:
 def by_blocks(config: Any) -> tuple[Rule, ...]:
     """Ordinary decoding of blocks."""
     if config.size == 1:
-        only = "A block of one token: the pass is about one place, and reveals it."
+        only = "A block of one token: the pass covers one position, and reveals it."
         return (Rule(fates=(Fate.UNMASKED, Fate.FALLBACK), formula="the only open place: {fate}", says=only),)
     return revealed(config.rule, "threshold")
 
 
 def in_graphs(config: Any) -> tuple[Rule, ...]:
-    """Drafts that stand in the graph of a step to come, and must be accepted there."""
+    """Return rules for drafts in the graph of a later step, which must be accepted there."""
     agree = "likeliest, given the drafts before it: {best} {best ? draft} the draft {draft}"
     enough = "" if config.policy == "greedy" else "; confidence {confidence} {confidence ? set tau} {set tau}"
     held = Rule(
@@ -160,7 +161,7 @@ def explored(_: Any) -> tuple[Rule, ...]:
 
 
 def drafted_and_verified(config: Any) -> tuple[Rule, ...]:
-    """A small model's drafts in an order of its own, judged by a large one."""
+    """Return rules for drafts of a small model in an order of its own, verified by a large one."""
     chosen = surest((Fate.DRAFTED,), "The drafter fills the position it is surest of, then the next one.")
     alone = surest((Fate.FALLBACK,), "Too few positions are left to draft: the target reveals the surest one.")
     return (*verified(config), chosen, alone)
@@ -183,11 +184,11 @@ def whole_path(config: Any) -> tuple[Rule, ...]:
     if config.verdict == "maximal":
         says = "p and q are the densities of the whole denoising path, all steps of it: " + _LESS + "."
         return _continuous("p / q = exp({log_ratio})", "p / q", says)
-    return _continuous("w = exp({log_ratio})", "w", "All denoising steps are judged as one, by their weight w.")
+    return _continuous("w = exp({log_ratio})", "w", "All denoising steps are verified as one, by their weight w.")
 
 
 def softened(_: Any) -> tuple[Rule, ...]:
-    """What the release computes in place of a ratio of densities."""
+    """Return rules for the quantity that the release computes instead of a ratio of densities."""
     formula = "R = exp({soft_log_ratio} − {log_variance_ratio})"
     return _continuous(
         formula, "R", "Distances are divided by 42 before they are compared, so most drafts are accepted."

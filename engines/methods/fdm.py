@@ -1,6 +1,6 @@
 """FDM-style decoding: look one step ahead before a token is chosen (after Mo et al., arXiv 2512.04135).
 
-Our reading of published summaries, as docs/methods/fdm-style.md says; the paper was not at hand.
+An interpretation of published summaries, see docs/methods/fdm-style.md; the paper was not available.
 """
 
 from dataclasses import dataclass
@@ -11,48 +11,56 @@ from torch import Tensor
 
 from engines.diffusion_lm import draft_rows as branches
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.block_sequence import LikeliestTokens, Row, TextTask
-from engines.diffusion_lm.draft_graphs import ROOT, Graph, rivals
-from engines.protocol import Decision, Decoder, Part, ask_numbers, ask_probs
-from engines.sampling.random_source import Chance
-from engines.settings import Knob
+from engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, TextTask
+from engines.diffusion_lm.draft_graphs import ROOT, Graph, sibling_nodes
+from engines.protocol import Decision, Decoder, SubDecoder, as_ints, as_probs
+from engines.sampling.random_source import RandomSource
+from engines.settings import SettingInfo
 from engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(LikeliestTokens):
+class Config(GreedyOnly):
     """Settings of FDM-style decoding."""
 
     k: Annotated[
-        int, Knob("Candidates", "Masks (k) tried side by side before one is filled in. 1 goes by confidence.", 1, 16, 1)
+        int,
+        SettingInfo(
+            "Candidates", "Masks (k) tried in parallel before one is filled in. 1 decodes by confidence.", 1, 16, 1
+        ),
     ] = 3
     tau: Annotated[
-        float, Knob("Threshold", "Confidence from which tokens are revealed without being tried out.", 0.0, 1.0, 0.05)
+        float,
+        SettingInfo("Threshold", "Confidence from which tokens are revealed without being tried out.", 0.0, 1.0, 0.05),
     ] = 0.9
     floor: Annotated[
         float,
-        Knob("Floor", "Masks below this confidence are not tried out, unless there are no others.", 0.0, 1.0, 0.05),
+        SettingInfo(
+            "Floor", "Masks below this confidence are not tried out, unless there are no others.", 0.0, 1.0, 0.05
+        ),
     ] = 0.3
 
 
 def deviation(config: Config) -> str:
-    """What sets the distribution apart from that of block size 1."""
-    return unmasking.differing({}, config.size > 1)
+    """Return how the distribution deviates from that of block size 1."""
+    return unmasking.deviation_text({}, config.size > 1)
 
 
-def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     """Reveal what is sure, try out the rest, until the text ends."""
-    branches.check_size(task, config.size, rivals(config.k))
-    row, drafts, graph = Row(task, config.size), None, ROOT
+    branches.check_size(task, config.size, sibling_nodes(config.k))
+    row, drafts, graph = BlockSequence(task, config.size), None, ROOT
     while not row.ended:
-        drafts, graph = yield from _step(row, branches.branch(row, drafts, graph), config)
+        drafts, graph = yield from _step(row, branches.build_rows(row, drafts, graph), config)
     return row.tokens[row.prompt_length :]
 
 
-def _step(row: Row, rows: branches.Branches, config: Config) -> Part[tuple[branches.RankedDrafts | None, Graph]]:
+def _step(
+    row: BlockSequence, rows: branches.DraftRows, config: Config
+) -> SubDecoder[tuple[branches.RankedDrafts | None, Graph]]:
     """One pass over the block, or over its candidate states: what is left to draft, and the candidates."""
     position, drafts = row.open, rows.drafts
-    probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
+    probs = as_probs((yield row.request_open_positions("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     score = _score(probs, filled, rows)
@@ -63,11 +71,11 @@ def _step(row: Row, rows: branches.Branches, config: Config) -> Part[tuple[branc
         token = torch.where(filled, to_device(drafts.token, probs.device), token)
 
     confidence = torch.where(filled, -torch.inf, best)
-    sure = unmasking.confident(confidence, place, config.tau)  # H
+    sure = unmasking.above_threshold(confidence, place, config.tau)  # H
     candidates = (confidence >= config.floor).sum().clamp(1, config.k)
     chosen = torch.where((sure.sum() > 1) | (candidates == 1), unmasking.at_least_one(sure, confidence), False)
     kept = chosen | filled | to_device(row.carried(position), probs.device)
-    rank = branches.ranked(best, ~kept)
+    rank = branches.rank_by_confidence(best, ~kept)
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
         place - row.prompt_length,
@@ -75,17 +83,21 @@ def _step(row: Row, rows: branches.Branches, config: Config) -> Part[tuple[branc
         unmasking.fates(kept, chosen & ~sure),
         readback=torch.cat([token, rank, (kept & ~filled).any()[None], sure.sum()[None], candidates[None]]),
         probs=probs_now,
-        numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
-        signals={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},
+        measures={
+            "confidence": best,
+            "rank": torch.where(rank > 0, rank.double(), torch.nan),
+            "level": filled.double(),
+        },
+        step_measures={"block": row.number, "open": len(position), "confident": sure.sum(), "winner": winner, **counts},
     )
     if drafts is not None:
         decision = branches.with_scores(decision, rows, score, winner)
-    *answer, stale, given, count = ask_numbers((yield decision))
-    left = branches.proceed(row, rows, tuple(answer), probs_now)
-    return (None, ROOT) if stale else (left, rivals(count, given))
+    *answer, stale, given, count = as_ints((yield decision))
+    left = branches.apply_answer(row, rows, tuple(answer), probs_now)
+    return (None, ROOT) if stale else (left, sibling_nodes(count, given))
 
 
-def _score(probs: Tensor, filled: Tensor, rows: branches.Branches) -> Tensor:
+def _score(probs: Tensor, filled: Tensor, rows: branches.DraftRows) -> Tensor:
     """By which states are compared [K]: the candidate's log probability less the entropy, in nats, of the rest."""
     if (drafts := rows.drafts) is None:
         return probs.new_zeros(1)

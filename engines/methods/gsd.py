@@ -1,6 +1,6 @@
 """GSD: grouped speculative decoding (So et al., 2025), the lossy baseline of the SCD paper (Table 1, C).
 
-A draft X is judged together with the group C of tokens that could stand in for it; docs/methods/gsd.md.
+A draft X is verified together with its group C of interchangeable tokens; docs/methods/gsd.md.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window
-from engines.protocol import Decoder, Task, ask_probs
-from engines.sampling.coupling import Verdicts, redraw
+from engines.ar.jacobi_window import InitialDrafter, InitialDraftSetting, WindowSize, empty_window
+from engines.protocol import Decoder, Task, as_probs
+from engines.sampling.coupling import CouplingResult, sample_residual
 from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import Chance, Draw
-from engines.settings import ConfigError, Knob
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.settings import ConfigError, SettingInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,25 +26,27 @@ class Config(GuidedSampling):
     window: WindowSize = 32
     group: Annotated[
         int,
-        Knob("Group reach G", "Neighbours in rank, either side, that may stand in for the draft. 0 is SJD.", 0, 50, 1),
+        SettingInfo("Group reach G", "Neighbours in rank, either side, in the group of the draft. 0 is SJD.", 0, 50, 1),
     ] = 3
     likeness: Annotated[
         float,
-        Knob(
+        SettingInfo(
             "Probability reach", "The most that probabilities in a group may differ from the draft's.", 0.0, 1.0, 0.05
         ),
     ] = 0.15
     distance: Annotated[
         float,
-        Knob(
+        SettingInfo(
             "Embedding reach", "The largest embedding distance in a group, over the mean squared one.", 0.0, 4.0, 0.05
         ),
     ] = 0.5
     ends: Annotated[
         Literal["cut", "clamp"],
-        Knob("Ends of the ranking", "Fewer than G neighbours: cut the group, or clamp to the last one (released)."),
+        SettingInfo(
+            "Ends of the ranking", "Fewer than G neighbours: cut the group, or clamp to the last one (released)."
+        ),
     ] = "cut"
-    initial: InitialDrafts = "random"
+    initial: InitialDraftSetting = "random"
 
 
 PRESETS: Final[dict[str, dict[str, object]]] = {
@@ -59,12 +61,12 @@ def deviation(config: Config) -> str:
     if config.group == 0 or config.window == 1:
         return ""
     return (
-        "Lossy by design: in verification, tokens that are alike stand in for one another. The paper reports worse "
-        "pictures for it, by FID and Inception score (SCD, Table 1)."
+        "Lossy by design: verification treats similar tokens as interchangeable. The paper reports worse pictures for "
+        "it, by FID and Inception score (SCD, Table 1)."
     )
 
 
-def decode(task: Task, config: Config, chance: Chance) -> Decoder:
+def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     """Speculative Jacobi decoding with grouped verdicts; raises ConfigError for the same noise."""
     if config.same_noise:
         raise ConfigError("same_noise: True is not possible, groups keep other tokens than the noise picks; use False.")
@@ -75,40 +77,40 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     while (n := done.shape[0]) < task.length and not ended:
         window = drafter.fill(window, done, iteration)
         x, q, W = window.x, window.q, len(window)
-        position = place[n : n + W + 1]  # [E]: W drafts, and the one behind unless the canvas ends there
+        position = place[n : n + W + 1]  # [E]: W drafts, and the one after them unless the canvas ends there
         E = position.shape[0]
-        probs = ask_probs((yield window.forward(done)))[:E]
+        probs = as_probs((yield window.make_request(done)))[:E]
         p, drafts, slot = probs[:W], position[:W], place[:E]
 
         # Verify by groups: r is the first rejection.
-        group_p, group_q, group_size = grouped(x, q, p, config, task.embedding)
+        group_p, group_q, group_size = group_probs(x, q, p, config, task.embedding)
         accept_prob = (group_p / group_q).clamp(max=1.0)
-        kept, coin = chance.keep(accept_prob, Draw("verify", iteration, drafts), until_rejection=True)
-        verdict = Verdicts(kept, accept_prob, coin)
+        kept, coin = chance.accept(accept_prob, DrawKey("verify", iteration, drafts), until_rejection=True)
+        verdict = CouplingResult(kept, accept_prob, coin)
         r = verdict.rejection
         rejected = slot[:W] == r
-        after = pad(redraw(x, q, p, chance, Draw("residual", iteration, drafts), rejected), (0, E - W))
+        after = pad(sample_residual(x, q, p, chance, DrawKey("residual", iteration, drafts), rejected), (0, E - W))
 
-        # Redraft what lies to the right, and draw what is behind the window: a bonus, or the next draft.
+        # Draft again to the right, and sample the position after the window: a bonus, or the next draft.
         free = (slot > r) | (slot == W)
-        after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
+        after = torch.where(free, chance.categorical(probs, DrawKey("sample", iteration, position), where=free), after)
 
         numbers = {"group_p": group_p, "group_q": group_q, "group_size": group_size}
-        gained, ended = yield from window.decided(task, position, after, p, verdict, numbers)
+        gained, ended = yield from window.record_iteration(task, position, after, p, verdict, numbers)
         done = torch.cat([done, after[:gained]])
-        window = window.moved(after, probs, gained)
+        window = window.advance(after, probs, gained)
         iteration += 1
     return done
 
 
-def grouped(
+def group_probs(
     x: Int[Tensor, " W"],
     q: Float[Tensor, "W V"],
     p: Float[Tensor, "W V"],
     config: Config,
     embedding: Float[Tensor, "V D"] | None,
 ) -> tuple[Float[Tensor, " W"], Float[Tensor, " W"], Int[Tensor, " W"]]:
-    """Sums of p and of q over the group C of every draft, the tokens that stand in for it, and how many these are."""
+    """Return the sums of p and of q over the group C of every draft, its interchangeable tokens, and the size of C."""
     V = p.shape[-1]
     order = p.argsort(dim=-1, stable=True)
     rank = order.argsort(dim=-1).gather(1, x[:, None])  # [W, 1]

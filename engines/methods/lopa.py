@@ -10,47 +10,49 @@ import torch
 
 from engines.diffusion_lm import draft_rows as branches
 from engines.diffusion_lm import unmasking
-from engines.diffusion_lm.block_sequence import LikeliestTokens, Row, TextTask
+from engines.diffusion_lm.block_sequence import BlockSequence, GreedyOnly, TextTask
 from engines.diffusion_lm.draft_graphs import star
-from engines.protocol import Decision, Decoder, Part, ask_numbers, ask_probs
-from engines.sampling.random_source import Chance
-from engines.settings import Knob
+from engines.protocol import Decision, Decoder, SubDecoder, as_ints, as_probs
+from engines.sampling.random_source import RandomSource
+from engines.settings import SettingInfo
 from engines.transfer import to_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Config(LikeliestTokens):
+class Config(GreedyOnly):
     """Settings of LoPA."""
 
     k: Annotated[
-        int, Knob("Branches", "Copies of the block (k), each with one more draft, compared in a pass.", 0, 16, 1)
+        int, SettingInfo("Branches", "Copies of the block (k), each with one more draft, compared in a pass.", 0, 16, 1)
     ] = 3
     tau: unmasking.Threshold = 0.9
     ranking: Annotated[
         Literal["confidence", "entropy"],
-        Knob("Ranking", "Copies and drafts are compared by the likeliest tokens' probability, or by entropy."),
+        SettingInfo("Ranking", "Copies and drafts are compared by the likeliest tokens' probability, or by entropy."),
     ] = "confidence"
 
 
 def deviation(config: Config) -> str:
-    """What sets the distribution apart from that of block size 1."""
+    """Return how the distribution deviates from that of block size 1."""
     several = config.size > 1
-    return unmasking.differing({"the draft of the branch that wins is not verified": several and config.k > 0}, several)
+    return unmasking.deviation_text(
+        {"the draft of the branch that wins is not verified": several and config.k > 0}, several
+    )
 
 
-def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
+def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     """Branch, compare, reveal, until the text ends."""
     branches.check_size(task, config.size, star(config.k))
-    row, drafts = Row(task, config.size), None
+    row, drafts = BlockSequence(task, config.size), None
     while not row.ended:
-        drafts = yield from _step(row, branches.branch(row, drafts, star(config.k)), config)
+        drafts = yield from _step(row, branches.build_rows(row, drafts, star(config.k)), config)
     return row.tokens[row.prompt_length :]
 
 
-def _step(row: Row, rows: branches.Branches, config: Config) -> Part[branches.RankedDrafts | None]:
+def _step(row: BlockSequence, rows: branches.DraftRows, config: Config) -> SubDecoder[branches.RankedDrafts | None]:
     """One pass over all branches."""
     position, drafts = row.open, rows.drafts
-    probs = ask_probs((yield row.look("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
+    probs = as_probs((yield row.request_open_positions("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
     place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     best, token = probs.max(-1)
@@ -64,10 +66,10 @@ def _step(row: Row, rows: branches.Branches, config: Config) -> Part[branches.Ra
     if drafts is not None:
         token = torch.where(filled, to_device(drafts.token, probs.device), token)
     confidence = torch.where(filled, -torch.inf, best)
-    passed = unmasking.confident(confidence, place, config.tau)
+    passed = unmasking.above_threshold(confidence, place, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
     kept = chosen | filled | to_device(row.carried(position), probs.device)
-    rank = branches.ranked(value, ~kept)
+    rank = branches.rank_by_confidence(value, ~kept)
     counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
     decision = Decision(
         place - row.prompt_length,
@@ -75,9 +77,13 @@ def _step(row: Row, rows: branches.Branches, config: Config) -> Part[branches.Ra
         unmasking.fates(kept, chosen & ~passed),
         readback=torch.cat([token, rank]),
         probs=probs_now,
-        numbers={"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan), "level": filled.double()},
-        signals={"block": row.number, "open": len(position), "winner": winner, **counts},
+        measures={
+            "confidence": best,
+            "rank": torch.where(rank > 0, rank.double(), torch.nan),
+            "level": filled.double(),
+        },
+        step_measures={"block": row.number, "open": len(position), "winner": winner, **counts},
     )
     if drafts is not None and config.k:
         decision = branches.with_scores(decision, rows, score, winner)
-    return branches.proceed(row, rows, ask_numbers((yield decision)), probs_now)
+    return branches.apply_answer(row, rows, as_ints((yield decision)), probs_now)

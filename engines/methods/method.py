@@ -1,4 +1,4 @@
-"""What a method is to the rest of the program."""
+"""Registry entry of a method."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,8 +7,8 @@ from typing import Any
 from engines.continuous.denoising import ContinuousSampling
 from engines.protocol import Decoder, Family
 from engines.sampling.distributions import Sampling
-from engines.sampling.random_source import Chance
-from engines.settings import ConfigError, shown
+from engines.sampling.random_source import RandomSource
+from engines.settings import ConfigError, format_value
 from traces.schema import Rule
 
 
@@ -20,26 +20,26 @@ class Method:
     title: str
     family: Family
     config: type[Sampling] | type[ContinuousSampling]
-    decode: Callable[[Any, Any, Chance], Decoder]
+    decode: Callable[[Any, Any, RandomSource], Decoder]
     summary: str
     paper: str
     deviation: Callable[[Any], str]
     """Empty where the output distribution under these settings is ordinary decoding's; else what differs, in words."""
     presets: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     """Settings that a paper or a release gives a name, by that name."""
-    rules: Callable[[Any], tuple[Rule, ...]] = lambda _: ()
+    explanations: Callable[[Any], tuple[Rule, ...]] = lambda _: ()
     """Formulas of the verdicts under these settings (`traces.explanations`); none where the general form holds."""
-    drafter: Callable[[Any], str] | None = None
+    find_drafter: Callable[[Any], str] | None = None
     """Which model drafts under these settings, `small` or `itself`; none where the method asks one model alone."""
     variants: bool = False
-    """Whether presets are methods in their own right, so that a run with the settings of one goes by its name."""
+    """Whether presets are methods in their own right, so that a run with a preset's settings has its name."""
 
     def preset(self, name: object) -> Mapping[str, object]:
         """The settings of a preset; raises ConfigError for a name that there is not."""
         if isinstance(name, str) and name in self.presets:
             return self.presets[name]
         there_are = f"there are {', '.join(self.presets)}" if self.presets else "it has none; leave it out"
-        raise ConfigError(f"preset: {self.name} has no {shown(name)}; {there_are}.")
+        raise ConfigError(f"preset: {self.name} has no {format_value(name)}; {there_are}.")
 
     def variant(self, config: Any) -> str:
         """The preset by whose name a run with these settings goes: of those that fit, the one that says most."""
@@ -51,6 +51,6 @@ class Method:
         return max(fits, key=lambda name: len(self.presets[name]), default="")
 
 
-def lossless(_: Any) -> str:
+def no_deviation(_: Any) -> str:
     """The deviation of a method that has none."""
     return ""

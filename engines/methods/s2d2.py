@@ -12,13 +12,13 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from engines.diffusion_lm import routing, s2d2_layouts, unmasking
-from engines.diffusion_lm.block_sequence import Row, TextTask, propose
-from engines.diffusion_lm.token_editing import fates, polish, repair
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, Part, ask_numbers, ask_probs
-from engines.sampling.random_source import Chance, Draw
-from engines.sampling.verification import divergences, verify
+from engines.diffusion_lm.block_sequence import BlockSequence, TextTask, sample_open_positions
+from engines.diffusion_lm.token_editing import edit_until_stable, fates, propose_edits
+from engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, Decoder, SubDecoder, as_ints, as_probs
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.sampling.verification import divergences, verify_in_order
 from engines.sampling.verification import fates as judged
-from engines.settings import ConfigError, Knob
+from engines.settings import ConfigError, SettingInfo
 from engines.transfer import to_device
 from traces.schema import Fate
 
@@ -29,15 +29,21 @@ class Config(s2d2_layouts.SpanSettings):
 
     verdict: Annotated[
         Literal["match", "ratio"],
-        Knob("Verdict", "match: the likeliest token. ratio: with probability min(1, p / q), else from (p - q)+."),
+        SettingInfo(
+            "Verdict", "match: the likeliest token. ratio: with probability min(1, p / q), else from (p - q)+."
+        ),
     ] = "match"
     tempering: Annotated[
         float,
-        Knob("Tempering", "Power of p / q. Lower accepts more drafts, 0 all.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}),
+        SettingInfo(
+            "Tempering", "Power of p / q. Lower accepts more drafts, 0 all.", 0.0, 3.0, 0.25, {"verdict": ("ratio",)}
+        ),
     ] = 1.0
     edit: Annotated[
         float,
-        Knob("Edit threshold", "Replace a final token where another has this confidence. 1 is off.", 0.0, 1.0, 0.05),
+        SettingInfo(
+            "Edit threshold", "Replace a final token where another has this confidence. 1 is off.", 0.0, 1.0, 0.05
+        ),
     ] = 1.0
 
 
@@ -62,12 +68,12 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
 
 
 def deviation(config: Config) -> str:
-    """What keeps these settings from the distribution of block size 1, ordinary decoding."""
+    """Return how the distribution deviates from that of block size 1, the baseline."""
     always = config.router == "always" or (config.router == "span" and config.span_threshold == 1)
     reasons = {
         "passes whose drafts are not verified fill in tokens by confidence": not always,
         "finished tokens are stored as their block sees them, not as they look from left to right": not config.ar_cache,
-        "likeliest tokens are judged by p / q as if they had been drawn": (config.mode, config.verdict)
+        "most likely tokens are verified by p / q as if they had been sampled": (config.mode, config.verdict)
         == ("greedy", "ratio"),
         "the ratio p/q is raised to a power": config.verdict == "ratio" and config.tempering != 1,
         "steps that gain too little fill in more by confidence": 0 < config.steps < config.size,
@@ -76,12 +82,12 @@ def deviation(config: Config) -> str:
         reasons = dict.fromkeys(reasons, False)
     reasons["a draft stays only if it is the likeliest token"] = (config.mode, config.verdict) == ("sample", "match")
     reasons["tokens that were filled in are replaced"] = config.edit < 1
-    return unmasking.differing(reasons)
+    return unmasking.deviation_text(reasons)
 
 
 @dataclass(frozen=True, slots=True)
 class FilledSpan:
-    """What a draft pass leaves to a verification: the positions still open, of which the first L are the span."""
+    """Drafts of a pass for the verification: the positions still open, of which the first L are the span."""
 
     span: Int[Tensor, " L"]
     """On the CPU."""
@@ -94,23 +100,27 @@ class FilledSpan:
     route: routing.Route
 
 
-def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
-    """Draft, and verify where the router says so; raises ConfigError for a bidirectional model."""
+def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+    """Draft, and verify if the router decides so.
+
+    Raises:
+        ConfigError: If the model is bidirectional.
+    """
     if task.full:
         raise ConfigError(
             "model: s2d2 verifies token by token, and this model looks at the whole text; use method blockwise."
         )
-    row = Row(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry)
-    memory = routing.fresh(config, row.task.device)
+    row = BlockSequence(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry)
+    memory = routing.initial_state(config, row.task.device)
     iteration, block, taken = 0, row.block, 0
     while not row.ended:
         least = unmasking.schedule(config.size, config.steps or config.size, taken)
         drafts, route, gained = yield from _draft(row, config, chance, memory, iteration, least)
         if drafts is not None:
             gained = gained + (yield from _verify(row, config, chance, drafts, iteration, least))
-        memory = routing.learn(route, gained)
-        if row.settled:
-            yield from polish(row, config.edit)
+        memory = routing.update_state(route, gained)
+        if row.block_is_full:
+            yield from edit_until_stable(row, config.edit)
         row.move_on()
         iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
         block = row.block
@@ -118,39 +128,43 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
 
 
 def _draft(
-    row: Row, config: Config, chance: Chance, memory: routing.Memory, iteration: int, least: int
-) -> Part[tuple[FilledSpan | None, routing.Route, Tensor]]:
-    """The draft pass: (drafts if they are to be verified, the route, tokens gained)."""
+    row: BlockSequence, config: Config, chance: RandomSource, memory: routing.RouterState, iteration: int, least: int
+) -> SubDecoder[tuple[FilledSpan | None, routing.Route, Tensor]]:
+    """Run the draft pass; returns the drafts if they are to be verified, the route, and the tokens gained."""
     position, span, number = row.open, row.span, row.number
     written = row.written if config.edit < 1 else position[:0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
-    all_probs = ask_probs((yield row.look(seen=s2d2_layouts.drafting(row, config), read=both)))
+    all_probs = as_probs((yield row.request_open_positions(seen=s2d2_layouts.drafting(row, config), read=both)))
     probs, places, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
-    token, confidence = propose(probs, position, iteration, chance, config.mode)
-    _, coin = chance.keep(torch.ones_like(confidence), Draw("estimate", iteration, places[:count]))
+    token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
+    _, coin = chance.accept(torch.ones_like(confidence), DrawKey("estimate", iteration, places[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
-    progress = (row.part.stop - max(row.part.start, row.prompt_length) - count) / config.part
-    route = routing.route(config, routing.View(probs[inside], confidence[inside], coin[inside], sure, progress), memory)
+    progress = (
+        row.sub_block_positions.stop - max(row.sub_block_positions.start, row.prompt_length) - count
+    ) / config.part
+    route = routing.route(
+        config, routing.RouterInput(probs[inside], confidence[inside], coin[inside], sure, progress), memory
+    )
 
     carried = to_device(carried, probs.device)
     ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
     chosen = ruled | carried
-    repaired, _, edited = repair(all_probs[count:], row.tokens[written], config.edit)
+    repaired, _, edited = propose_edits(all_probs[count:], row.tokens[written], config.edit)
     after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited])
     answer = yield Decision(
         places - row.prompt_length,
         after,
         readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
         probs=all_probs,
-        details=lambda: {
+        deferred_fields=lambda: {
             "fate": torch.cat([unmasking.fates(chosen, ruled & (confidence <= config.threshold)), fates(edited)]),
-            "numbers": {"confidence": confidence, "margin": routing.margin(probs)}
+            "measures": {"confidence": confidence, "margin": routing.margin(probs)}
             | {"entropy_share": routing.entropy_share(probs)}
             | {"estimate": torch.cat([coin[:first] + torch.nan, route.estimate()])},
-            "signals": {"block": number, "open": count, "committed": chosen.sum(), **route.signals()},
+            "step_measures": {"block": number, "open": count, "committed": chosen.sum(), **route.signals()},
         },
     )
-    *numbers, verify = ask_numbers(answer)
+    *numbers, verify = as_ints(answer)
     row.write(both, numbers)
     if not verify or row.ended:
         return None, route, chosen.sum()
@@ -160,16 +174,18 @@ def _draft(
     return drafts, route, chosen.sum()
 
 
-def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iteration: int, least: int) -> Part[Tensor]:
+def _verify(
+    row: BlockSequence, config: Config, chance: RandomSource, drafts: FilledSpan, iteration: int, least: int
+) -> SubDecoder[Tensor]:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
-    p = ask_probs((yield row.feed(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
-    q, names = drafts.probs[:count], Draw("verify", iteration, drafts.position[:count])
-    verdict = verify(x[:count], (q, p), config.verdict, chance, names, config.tempering)
+    p = as_probs((yield row.request_layout(s2d2_layouts.judging(row, drafts.span, drafts.filled, config), "verify")))
+    q, names = drafts.probs[:count], DrawKey("verify", iteration, drafts.position[:count])
+    verdict = verify_in_order(x[:count], (q, p), config.verdict, chance, names, config.tempering)
 
     passed = torch.arange(count, device=x.device) <= verdict.rejection
-    ends = passed & torch.isin(verdict.token, to_device(torch.tensor(row.task.ends, dtype=x.dtype), x.device))
-    passed &= ends.cumsum(0) == ends  # what stands behind the end is not decoded
+    ends = passed & torch.isin(verdict.token, to_device(torch.tensor(row.task.eos_token_ids, dtype=x.dtype), x.device))
+    passed &= ends.cumsum(0) == ends  # positions after the end are not decoded
     more = (0, len(x) - count)
     kept = pad(passed, more)
     topped = unmasking.top_up(drafts.confidence, kept, least)
@@ -184,14 +200,16 @@ def _verify(row: Row, config: Config, chance: Chance, drafts: FilledSpan, iterat
         q=q,
         probs=torch.cat([p, drafts.probs[count:]]),
         accept_prob=verdict.accept_prob,
-        coin=verdict.coin,
-        signals={"block": row.number, "open": len(x), "committed": gained},
-        details=lambda: {
+        uniform=verdict.coin,
+        step_measures={"block": row.number, "open": len(x), "committed": gained},
+        deferred_fields=lambda: {
             "fate": pad(
-                torch.where(passed, judged(verdict.rejection, count), FATE_CODES[Fate.DISCARDED]), more, value=NO_ENTRY
+                torch.where(passed, judged(verdict.rejection, count), FATE_CODES[Fate.DISCARDED]),
+                more,
+                value=UNUSED_ENTRY,
             ).masked_fill_(topped, FATE_CODES[Fate.UNMASKED]),
-            "numbers": {"estimate": drafts.route.estimate(), **divergences(x[:count], q, p)},
+            "measures": {"estimate": drafts.route.estimate(), **divergences(x[:count], q, p)},
         },
     )
-    row.write(row.open, ask_numbers(answer))
+    row.write(row.open, as_ints(answer))
     return gained

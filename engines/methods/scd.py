@@ -1,13 +1,14 @@
 """SCD: speculative Jacobi decoding with coupled drafts (So et al., arXiv 2510.24211); docs/methods/scd.md.
 
 At iteration t the window holds drafts X_j^t ~ p_j^t (here `x` and `q`), and one pass gives the distributions p_j^{t+1}
-(`p`) of all of them. Left of the first rejection by MRS (Alg. 3) drafts are final; the others are redrafted (Alg. 2):
+(`p`) of all of them. Left of the first rejection by MRS (Alg. 3) drafts are final; the others are drafted again (Alg.
+2):
 
-    coupling "none"     an independent draw from p               speculative Jacobi decoding, SJD (arXiv 2410.01699)
-    coupling "maximal"  the MRS output, already at hand          MC-SJD, pi_MC, Thm. 2
+    coupling "none"     an independent sample from p             speculative Jacobi decoding, SJD (arXiv 2410.01699)
+    coupling "maximal"  the MRS output, already computed         MC-SJD, pi_MC, Thm. 2
     coupling "gumbel"   argmax(log p + G_j), G_j fixed for j     GS-SJD, pi_GS, Alg. 4, Thm. 3
 
-With `same_noise` all three are the last one, and a draft is kept if p picks it again (docs/methods/ar.md).
+With `same_noise` all three are the last one, and a draft is accepted if p picks it again (docs/methods/ar.md).
 """
 
 from dataclasses import dataclass
@@ -17,12 +18,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from engines.ar.jacobi_window import InitialDrafter, InitialDrafts, WindowSize, empty_window
-from engines.protocol import Decoder, Task, ask_probs
-from engines.sampling.coupling import redraw, verify
+from engines.ar.jacobi_window import InitialDrafter, InitialDraftSetting, WindowSize, empty_window
+from engines.protocol import Decoder, Task, as_probs
+from engines.sampling.coupling import sample_residual, verify_drafts
 from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import Chance, Draw
-from engines.settings import Knob
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.settings import SettingInfo
 
 _COUPLED: Final = {"coupling": ("maximal", "gumbel")}
 
@@ -33,7 +34,7 @@ class Config(GuidedSampling):
 
     coupling: Annotated[
         Literal["maximal", "gumbel", "none"],
-        Knob(
+        SettingInfo(
             "Coupling",
             "How a redrawn draft is tied to the old one. maximal: it changes as rarely as possible. gumbel: positions "
             "keep their noise. none: plain speculative Jacobi decoding (SJD).",
@@ -42,11 +43,16 @@ class Config(GuidedSampling):
     window: WindowSize = 32
     alpha: Annotated[
         float,
-        Knob("Coupling strength", "Share of the redrawn drafts that are coupled (alpha).", 0.0, 1.0, 0.05, _COUPLED),
+        SettingInfo(
+            "Coupling strength", "Share of the redrawn drafts that are coupled (alpha).", 0.0, 1.0, 0.05, _COUPLED
+        ),
     ] = 1.0
-    initial: InitialDrafts = "random"
+    initial: InitialDraftSetting = "random"
     stale: Annotated[
-        bool, Knob("Keep the old distribution (biased)", "A surviving draft keeps its first distribution, as released.")
+        bool,
+        SettingInfo(
+            "Keep the old distribution (biased)", "A surviving draft keeps its first distribution, as released."
+        ),
     ] = False
 
 
@@ -55,23 +61,23 @@ PRESETS: Final[dict[str, dict[str, object]]] = {
     "Janus-Pro": {"top_k": 1000, "guidance": 5.0, "window": 32},
     "Cosmos": {"top_p": 0.8, "window": 128},
 }
-"""What the paper samples its models with (App. F), and the window that is fastest in its tables (1, 3 and 2)."""
+"""Sampling settings of the paper's models (App. F), and the fastest window in its tables (1, 3 and 2)."""
 
 
 def deviation(config: Config) -> str:
-    """What keeps these settings from being lossless."""
+    """Return what keeps these settings from being lossless."""
     # With one draft, none waits to the right of a rejection. With two, one does, whatever the initial drafts are: it
-    # came from the model, behind the window.
+    # came from the model, after the window.
     if config.stale and config.coupling == "maximal" and config.alpha > 0 and config.window > 2:
         return (
-            "Biased: drafts that survive are judged by the distribution they were first drawn from, as in the released "
-            "image code. Results are not quite the model's own; docs/methods/scd.md says by how much."
+            "Biased: surviving drafts are verified against the distribution they were first sampled from, as in the "
+            "released image code. The output is not exactly the model's; docs/methods/scd.md measures the difference."
         )
     return ""
 
 
-def decode(task: Task, config: Config, chance: Chance) -> Decoder:
-    """Decode with drafts that are judged and redrawn in one pass per iteration."""
+def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
+    """Decode with drafts that are verified and sampled again in one pass per iteration."""
     chance.same_noise = config.same_noise  # then every coupling is the Gumbel one
     done, place = torch.empty(0, dtype=torch.long, device=task.device), torch.arange(task.length, device=task.device)
     window = empty_window(task)
@@ -79,51 +85,53 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     maximal = config.coupling == "maximal"
     iteration, ended = 0, False
     while (n := done.shape[0]) < task.length and not ended:
-        # Initial drafts, and one pass for the distributions of all drafts and what is behind them (lines 1, 2, 7, 8).
+        # Initial drafts, and one pass for the distributions of all drafts and the next position (lines 1, 2, 7, 8).
         window = drafter.fill(window, done, iteration)
         x, q, W = window.x, window.q, len(window)
-        position = place[n : n + W + 1]  # [E]: W drafts, and the one behind unless the canvas ends there
+        position = place[n : n + W + 1]  # [E]: W drafts, and the one after them unless the canvas ends there
         E = position.shape[0]
-        probs = ask_probs((yield window.forward(done)))
+        probs = as_probs((yield window.make_request(done)))
         p, drafts, probs = probs[:W], position[:W], probs[:E] if E == W else probs
 
         # Verify (Alg. 2, line 10): r is the first rejection.
-        verdict = verify(x, q, p, chance, Draw("verify", iteration, drafts), until_rejection=not maximal)
-        kept, residual = verdict.kept, Draw("residual", iteration, drafts)
+        verdict = verify_drafts(x, q, p, chance, DrawKey("verify", iteration, drafts), until_rejection=not maximal)
+        kept, residual = verdict.accepted, DrawKey("residual", iteration, drafts)
 
         # Redraft what lies to the right (lines 4, 5); under maximal coupling the MRS output is the draft. What is
-        # behind the window is drawn from the model, too: a bonus, or a draft for the next iteration.
+        # after the window is sampled from the model, too: a bonus, or a draft for the next iteration.
         if maximal and config.alpha == 1:
-            after = redraw(x, q, p, chance, residual, ~kept)
+            after = sample_residual(x, q, p, chance, residual, ~kept)
             if E > W:
-                after = torch.cat([after, chance.categorical(probs[W:], Draw("sample", iteration, position[W:]))])
+                after = torch.cat([after, chance.categorical(probs[W:], DrawKey("sample", iteration, position[W:]))])
         else:
             slot, r = place[:E], verdict.rejection
             loose = _loose(slot, r, position, config, chance, iteration)
             redrawn = ~(kept | loose[:W]) if maximal else slot[:W] == r
-            after, free = pad(redraw(x, q, p, chance, residual, redrawn), (0, E - W)), slot == W
+            after, free = pad(sample_residual(x, q, p, chance, residual, redrawn), (0, E - W)), slot == W
             if config.coupling == "gumbel":
                 tied = (slot > r) & ~loose
                 after = torch.where(tied, chance.gumbel_argmax(probs, position, where=tied), after)
                 free = free & (slot == r)
             free = free | loose
-            after = torch.where(free, chance.categorical(probs, Draw("sample", iteration, position), where=free), after)
+            after = torch.where(
+                free, chance.categorical(probs, DrawKey("sample", iteration, position), where=free), after
+            )
 
-        gained, ended = yield from window.decided(task, position, after, p, verdict)
+        gained, ended = yield from window.record_iteration(task, position, after, p, verdict)
         done = torch.cat([done, after[:gained]])
         if maximal and config.stale:  # as released: drafts that were kept, not redrawn, keep the distribution they had
             stays = kept if config.alpha == 1 else kept & ~loose[:W]
             probs = torch.cat([torch.where(stays[:, None], q, p), probs[W:]])
-        window = window.moved(after, probs, gained)
+        window = window.advance(after, probs, gained)
         iteration += 1
     return done
 
 
-def _loose(slot: Tensor, r: Tensor, position: Tensor, config: Config, chance: Chance, iteration: int) -> Tensor:
+def _loose(slot: Tensor, r: Tensor, position: Tensor, config: Config, chance: RandomSource, iteration: int) -> Tensor:
     """Which positions right of the first rejection are not redrafted by the coupling."""
     if config.coupling == "none":
         return slot > r
     if config.alpha == 1:
         return slot < 0
     prob = torch.where(slot > r, config.alpha, 0.0).to(torch.float64)
-    return (slot > r) & ~chance.keep(prob, Draw("alpha", iteration, position))[0]
+    return (slot > r) & ~chance.accept(prob, DrawKey("alpha", iteration, position))[0]

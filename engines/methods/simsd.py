@@ -1,7 +1,7 @@
 """SimSD: a small diffusion language model drafts for a large one (arXiv 2606.02544).
 
-The drafter phi reveals gamma tokens of a block at positions o_1 .. o_gamma; the target theta judges them in one pass
-over [D | M], the drafted tokens and a mask copy of each, under a mask of time; docs/methods/simsd.md.
+The drafter phi reveals gamma tokens of a block at positions o_1 .. o_gamma; the target theta verifies them in one pass
+over [D | M], the drafted tokens and a mask copy of each, under a temporal mask; docs/methods/simsd.md.
 """
 
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from engines.diffusion_lm.block_sequence import BlockSettings, Layout, Row, Size, TextTask
+from engines.diffusion_lm.block_sequence import BlockSequence, BlockSettings, PassLayout, Size, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts, Order, RopeCopy, Verifier
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision, Decoder, ForwardRequest, Part, ask_numbers, ask_probs
-from engines.sampling.random_source import Chance, Draw
-from engines.sampling.verification import divergences, fates, verify
-from engines.settings import ConfigError, Knob
+from engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision, Decoder, ForwardRequest, SubDecoder, as_ints, as_probs
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.sampling.verification import divergences, fates, verify_in_order
+from engines.settings import ConfigError, SettingInfo
 from engines.transfer import to_device
 from traces.schema import Fate
 
@@ -25,31 +25,36 @@ from traces.schema import Fate
 class Config(BlockSettings):
     """Settings of SimSD."""
 
-    block: Annotated[Size, Knob("Block size", "How many tokens are decoded together; the paper takes 4 and 8.")] = "8"
+    block: Annotated[
+        Size, SettingInfo("Block size", "How many tokens are decoded together; the paper takes 4 and 8.")
+    ] = "8"
     drafter: Annotated[
         Literal["small", "itself"],
-        Knob("Drafter", "What drafts: a smaller model, or the target itself, for comparison."),
+        SettingInfo("Drafter", "What drafts: a smaller model, or the target itself, for comparison."),
     ] = "small"
     gamma: Annotated[
-        int, Knob("Drafts", "Drafts (gamma) before the target verifies. 0 is the whole block.", 0, 32, 1)
+        int, SettingInfo("Drafts", "Drafts (gamma) before the target verifies. 0 is the whole block.", 0, 32, 1)
     ] = 4
     draft_threshold: Annotated[
-        float, Knob("Drafter's threshold", "Confidence from which drafts share a pass. 1 is one a pass.", 0, 1, 0.05)
+        float,
+        SettingInfo("Drafter's threshold", "Confidence from which drafts share a pass. 1 is one a pass.", 0, 1, 0.05),
     ] = 0.5
     verifier: Verifier = "eq1"
     rope_copy: RopeCopy = True
     order: Order = "draft"
     verdict: Annotated[
         Literal["match", "ratio", "plain"],
-        Knob(
+        SettingInfo(
             "Verdict",
-            "match: the target's likeliest token passes. ratio: with probability min(1, p / q), else a draw from the "
-            "residual (p - q)+ stands in. plain: a draw from p does, which is biased.",
+            "match: accept the target's most likely token. ratio: accept with probability min(1, p / q), else sample "
+            "from the residual (p - q)+. plain: else sample from p, which is biased.",
         ),
     ] = "match"
     rest: Annotated[
         Literal["fallback", "truncate"],
-        Knob("When fewer than gamma masks remain", "fallback: the target fills them in. truncate: they are drafted."),
+        SettingInfo(
+            "When fewer than gamma masks remain", "fallback: the target fills them in. truncate: they are drafted."
+        ),
     ] = "truncate"
 
     def __post_init__(self) -> None:
@@ -61,20 +66,20 @@ ANY_ORDER: Final = "What the target gives in the order of drafting; ordinary dec
 
 
 def deviation(config: Config) -> str:
-    """What keeps these settings from ordinary decoding's distribution."""
+    """Return how the distribution deviates from that of the baseline."""
     reasons, several = [], config.size > 1 and config.gamma != 1
     if config.verifier == "eq1" and several:
         reasons.append("verified in one pass, a draft has a say in its own verdict, through the masks of later ones")
     if config.verifier == "2L" and config.size > 1:
         reasons.append("the verification sees no masks at other open positions, unlike the target in training")
     if not config.rope_copy and config.verifier != "exact":
-        reasons.append("the masks that stand in for drafts have other places than these")
+        reasons.append("the mask copies of drafts have other positions than the drafts")
     if config.order == "position" and several:
-        reasons.append("drafts are judged from left to right, each as if those drafted before it were there")
+        reasons.append("drafts are verified from left to right, each as if those drafted before it were final")
     if config.verdict == "plain":
         reasons.append("a rejected draft is redrawn from the target's distribution instead of the residual")
     if config.verdict == "ratio" and config.mode == "greedy":
-        reasons.append("likeliest tokens are judged by p / q as if they had been drawn")
+        reasons.append("most likely tokens are verified by p / q as if they had been sampled")
     if config.verdict == "match" and config.mode == "sample":
         reasons.append("a draft stays only if the target finds it likeliest")
     if reasons:
@@ -91,26 +96,26 @@ class Pick:
     """How pass `number` puts tokens: as drafts of its round from `order` on, or one that is final, with None."""
 
     config: Config
-    chance: Chance
+    chance: RandomSource
     number: int
     order: int | None = None
     most: int = 1
     """How many positions may share the pass: the surest one, and others that reach `draft_threshold`."""
 
 
-def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
-    """Draft, judge, go on."""
+def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
+    """Draft and verify until the text is complete."""
     if task.full or task.shift:
-        reads = "looks at the whole text" if task.full else "predicts a token from the place to its left"
-        raise ConfigError(f"model: simsd goes by blocks and a token's own place; this one {reads}, use blockwise.")
-    row, passes = Row(task, config.size), count()
+        reads = "attends to the whole text" if task.full else "predicts a token at the position to its left"
+        raise ConfigError(f"model: simsd needs blocks whose tokens are read in place; this one {reads}, use blockwise.")
+    row, passes = BlockSequence(task, config.size), count()
     block, width = None, 0
     while not row.ended:
         if row.block != block:
             block, width = row.block, min(config.gamma or config.size, len(row.open))
         gamma = min(width, len(row.open))
         if gamma < width and config.rest == "fallback":
-            request, pick = row.look("fallback", "target"), Pick(config, chance, next(passes))
+            request, pick = row.request_open_positions("fallback", "target"), Pick(config, chance, next(passes))
             ((place, token, _),) = yield from _choose(row, request, row.open, pick)
             row.fill([place], [token])
             continue
@@ -125,7 +130,7 @@ def decode(task: TextTask, config: Config, chance: Chance) -> Decoder:
     return row.tokens[row.prompt_length :]
 
 
-def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part[list[Chosen]]:
+def _draft(row: BlockSequence, held: Tensor, open_: Tensor, pick: Pick) -> SubDecoder[list[Chosen]]:
     """One pass of the drafter over the block as `held` has it; the surest of the open positions take tokens.
 
     Positions are chosen by their distributions, not by the tokens drawn there: a choice that favours likely draws would
@@ -133,22 +138,22 @@ def _draft(row: Row, held: Tensor, open_: Tensor, pick: Pick) -> Part[list[Chose
     """
     position, read = torch.arange(row.block.start, row.block.stop), open_ - row.block.start
     tokens = held[None, row.block].clone()
-    layout = Layout(tokens=tokens, position=position, read=read, seen=None, drafted=len(position))
-    drafts = yield from _choose(row, row.feed(layout, "small_draft", "draft"), open_, pick)
+    layout = PassLayout(tokens=tokens, position=position, read=read, seen=None, drafted=len(position))
+    drafts = yield from _choose(row, row.request_layout(layout, "small_draft", "draft"), open_, pick)
     for place, token, _ in drafts:
         held[place] = token
     return drafts
 
 
-def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> Part[list[Chosen]]:
+def _choose(row: BlockSequence, request: ForwardRequest, position: Tensor, pick: Pick) -> SubDecoder[list[Chosen]]:
     """Ask, and put tokens at the positions whose distributions are surest, the surest first."""
-    probs = ask_probs((yield request))
+    probs = as_probs((yield request))
     position, best = to_device(position, probs.device), probs.max(-1).values
     surest = best.argmax()[None] if pick.most == 1 else best.argsort(descending=True, stable=True)[: pick.most]
     here, probs, count = position[surest], probs[surest], len(surest)
     kept = best[surest] >= pick.config.draft_threshold
     kept[0] = True
-    draw, greedy = Draw("draft", pick.number, here), pick.config.mode == "greedy"
+    draw, greedy = DrawKey("draft", pick.number, here), pick.config.mode == "greedy"
     token = probs.argmax(-1) if greedy else pick.chance.categorical(probs, draw, where=kept)
     fate = FATE_CODES[Fate.FALLBACK if pick.order is None else Fate.DRAFTED]
     answer = yield Decision(
@@ -156,26 +161,28 @@ def _choose(row: Row, request: ForwardRequest, position: Tensor, pick: Pick) -> 
         token,
         readback=torch.cat([kept.sum()[None], here, token]),
         probs=probs,
-        signals={"block": row.number, "open": len(position), "committed": float(pick.order is None)},
-        details=lambda: {
-            "fate": torch.where(kept, fate, NO_ENTRY),
-            "numbers": {"confidence": probs.gather(1, token[:, None]).squeeze(1)}
+        step_measures={"block": row.number, "open": len(position), "committed": float(pick.order is None)},
+        deferred_fields=lambda: {
+            "fate": torch.where(kept, fate, UNUSED_ENTRY),
+            "measures": {"confidence": probs.gather(1, token[:, None]).squeeze(1)}
             | ({} if pick.order is None else {"order": pick.order + torch.ones_like(best[:count]).cumsum(0) - 1}),
         },
     )
-    most, *chosen = ask_numbers(answer)
+    most, *chosen = as_ints(answer)
     return list(zip(chosen[:most], chosen[count:], probs, strict=False))
 
 
-def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: int) -> Part[None]:
+def _verify(row: BlockSequence, drafts: Drafts, config: Config, chance: RandomSource, number: int) -> SubDecoder[None]:
     """One pass of the target over all drafts (eq. 2)."""
     gamma = len(drafts.token)
-    probs = ask_probs((yield row.feed(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target")))
+    probs = as_probs(
+        (yield row.request_layout(LAYOUTS[config.verifier](row, drafts, config.rope_copy), "verify", "target"))
+    )
     p = probs.diagonal().movedim(-1, 0) if config.verifier == "exact" and gamma > 1 else probs
     rank: Any = slice(None) if config.order == "draft" else to_device(drafts.position.argsort(), p.device)
     position, x = (to_device(column, p.device)[rank] for column in (drafts.position, drafts.token))
     q, p = drafts.q[rank], p[rank]
-    verdict = verify(x, (q, p), config.verdict, chance, Draw("verify", number, position))
+    verdict = verify_in_order(x, (q, p), config.verdict, chance, DrawKey("verify", number, position))
     block, left = row.number, len(row.open)
     answer = yield Decision(
         position - row.prompt_length,
@@ -186,12 +193,12 @@ def _verify(row: Row, drafts: Drafts, config: Config, chance: Chance, number: in
         q=q,
         probs=p,
         accept_prob=verdict.accept_prob,
-        coin=verdict.coin,
-        details=lambda: {
+        uniform=verdict.coin,
+        deferred_fields=lambda: {
             "fate": fates(verdict.rejection, gamma),
-            "numbers": {"order": torch.arange(gamma, dtype=p.dtype, device=p.device)[rank], **divergences(x, q, p)},
-            "signals": {"block": block, "open": left, "committed": (verdict.rejection + 1).clamp(max=gamma)},
+            "measures": {"order": torch.arange(gamma, dtype=p.dtype, device=p.device)[rank], **divergences(x, q, p)},
+            "step_measures": {"block": block, "open": left, "committed": (verdict.rejection + 1).clamp(max=gamma)},
         },
     )
-    rejection, *final = ask_numbers(answer)
+    rejection, *final = as_ints(answer)
     row.fill(final[:gamma][: rejection + 1], final[gamma:][: rejection + 1])

@@ -1,16 +1,15 @@
 """Speculative decoding with a small draft model (Leviathan et al., arXiv 2211.17192; Chen et al., arXiv 2302.01318).
 
-Everything else here is told against it. Symbols follow Leviathan's Alg. 1:
+The reference for all other methods. Symbols follow Leviathan's Alg. 1:
 
-    x_1 .. x_gamma   drafts, each drawn from q_i, the drafter's distribution given the tokens and drafts before it
-    p_1 .. p_gamma+1 the target's distributions at the same positions and the one behind, all from one forward pass
+    x_1 .. x_gamma   drafts, each sampled from q_i, the drafter's distribution given all earlier tokens and drafts
+    p_1 .. p_gamma+1 the target's distributions at the same positions and the next one, all from one forward pass
     n (here `r`)     drafts accepted: the first uniform number above p_i(x_i) / q_i(x_i) ends them
 
-The token behind the accepted drafts is drawn from (p - q)+ at the first rejection, or from the target's own
-distribution where all drafts were accepted. The output distribution is ordinary decoding's, whatever the drafter is:
-a small model, a layer that reads the target's hidden states (EAGLE-3, arXiv 2503.01840), the target itself, or the text
-so far, in which the longest repeated end is looked up and continued (prompt lookup; its drafts are certain, q_i is 1 at
-x_i).
+The token after the accepted drafts is sampled from (p - q)+ at the first rejection, or from the target's own
+distribution if all drafts were accepted. The output distribution is the baseline's, whatever the drafter: a small
+model, a layer that reads the target's hidden states (EAGLE-3, arXiv 2503.01840), the target itself, or the text so far,
+in which the longest repeated suffix is found and continued (prompt lookup; its drafts are certain, q_i is 1 at x_i).
 """
 
 from collections.abc import Sequence
@@ -22,24 +21,24 @@ from typing import Annotated, Literal
 import torch
 from torch import Tensor
 
-from engines.ar.end_of_sequence import cut_at_end, fates_up_to
-from engines.ar.probs_request import Forward
-from engines.protocol import FATE_CODES, Decision, Decoder, Part, Task, ask_numbers, ask_probs
-from engines.sampling.coupling import redraw, verify
+from engines.ar.end_of_sequence import keep_final_fates, truncate_at_eos
+from engines.ar.probs_request import ProbsRequest
+from engines.protocol import FATE_CODES, Decision, Decoder, SubDecoder, Task, as_ints, as_probs
+from engines.sampling.coupling import sample_residual, verify_drafts
 from engines.sampling.distributions import GuidedSampling
-from engines.sampling.random_source import Chance, Draw
-from engines.sampling.verification import fates_and_bonus
-from engines.settings import ConfigError, Knob
+from engines.sampling.random_source import DrawKey, RandomSource
+from engines.sampling.verification import fates_with_bonus
+from engines.settings import ConfigError, SettingInfo
 from engines.transfer import to_device
 from traces.schema import Fate
 
-MOST_DRAFTS = 64
-EAGLES = ("eagle", "lookup-eagle")
+MAX_DRAFTS = 64
+EAGLE_DRAFTERS = ("eagle", "lookup-eagle")
 """Settings of `drafter` by which the target's hidden states are read."""
 _LONGEST_MATCH = 3
 """Tokens of the end of the text that a lookup tries to find again, at most."""
 _SHORTEST_MATCH = {"lookup": 1, "lookup-eagle": 2}
-"""And at least, by drafter; others look nothing up."""
+"""Minimum length of a match, by drafter; other drafters look nothing up."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,11 +46,12 @@ class Config(GuidedSampling):
     """Settings of speculative decoding."""
 
     gamma: Annotated[
-        int, Knob("Draft length", "Drafts (gamma) before a verification. 0 is ordinary decoding.", 0, MOST_DRAFTS, 1)
+        int,
+        SettingInfo("Draft length", "Drafts (gamma) before a verification. 0 is ordinary decoding.", 0, MAX_DRAFTS, 1),
     ] = 4
     drafter: Annotated[
         Literal["small", "lookup", "itself", "eagle", "lookup-eagle"],
-        Knob(
+        SettingInfo(
             "Drafter",
             "small: a smaller model. lookup: what followed the same tokens before. itself: the target. eagle, where "
             "there is one: a layer trained to read the target's hidden states. lookup-eagle: lookup where two tokens "
@@ -60,21 +60,22 @@ class Config(GuidedSampling):
     ] = "small"
     lookup_gamma: Annotated[
         int,
-        Knob(
+        SettingInfo(
             "Draft length of a lookup",
             "Drafts before a verification where they are looked up, which takes no pass of the drafter.",
             1,
-            MOST_DRAFTS,
+            MAX_DRAFTS,
             1,
             {"drafter": ("lookup-eagle",)},
         ),
     ] = 8
     adaptive: Annotated[
-        bool, Knob("Adapt the draft length", "Draft two more after all were accepted, one fewer after a rejection.")
+        bool,
+        SettingInfo("Adapt the draft length", "Draft two more after all were accepted, one fewer after a rejection."),
     ] = False
 
 
-def decode(task: Task, config: Config, chance: Chance) -> Decoder:
+def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     """Draft, verify, go on; raises ConfigError for more drafts than the canvas has positions."""
     if config.gamma >= task.length:
         raise ConfigError(
@@ -83,10 +84,10 @@ def decode(task: Task, config: Config, chance: Chance) -> Decoder:
     return _decode(task, config, chance)
 
 
-def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
+def _decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     chance.same_noise = config.same_noise
     done, place = torch.empty(0, dtype=torch.long, device=task.device), torch.arange(task.length, device=task.device)
-    context, kept, least = list(task.prompt), (0, 0), _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1)
+    context, kept, least = list(task.prompt_ids), (0, 0), _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1)
     copied_to = len(context)
     longest = config.lookup_gamma if config.drafter == "lookup-eagle" and config.gamma else config.gamma
     lengths = {"draft": config.gamma, "lookup": longest}
@@ -94,7 +95,7 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
     while (n := len(done)) < task.length and not ended:
         # Draft (Alg. 1, first loop). The target always adds one token, so the last position needs no draft.
         most = task.length - n - 1
-        if config.drafter in EAGLES and not iteration:
+        if config.drafter in EAGLE_DRAFTERS and not iteration:
             most = 0  # the target has yet to read the prompt
         found = _look_up(context, copied_to, least)
         copied = context[found : found + min(lengths["lookup"], most)]
@@ -105,16 +106,20 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
             x, q = _certain(copied, task)
         W = len(x)
 
-        # Verify all drafts in one pass. Behind them nothing is drafted, q is 0.
-        request = Forward(torch.cat([done, x]), done=n, cached=kept[0], mode="verify" if W else "causal")
-        p = ask_probs((yield request))  # [W + 1, V]
+        # Verify all drafts in one pass. There is no draft after them, so q is 0.
+        request = ProbsRequest(torch.cat([done, x]), num_final=n, num_cached=kept[0], mode="verify" if W else "causal")
+        p = as_probs((yield request))  # [W + 1, V]
         position = place[n : n + W + 1]
-        verdict = verify(x, q[:W], p[:W], chance, Draw("verify", iteration, position[:W]), until_rejection=True)
+        verdict = verify_drafts(
+            x, q[:W], p[:W], chance, DrawKey("verify", iteration, position[:W]), until_rejection=True
+        )
         r = verdict.rejection
 
-        # The token behind the accepted drafts.
+        # The token after the accepted drafts.
         slot = place[: W + 1]
-        drawn = redraw(torch.zeros_like(position), q, p, chance, Draw("residual", iteration, position), slot == r)
+        drawn = sample_residual(
+            torch.zeros_like(position), q, p, chance, DrawKey("residual", iteration, position), slot == r
+        )
         after = torch.cat([torch.where(slot[:W] < r, x, drawn[:W]), drawn[W:]])
         answer = yield Decision(
             position,
@@ -124,21 +129,21 @@ def _decode(task: Task, config: Config, chance: Chance) -> Decoder:
             p=p[:W],
             q=q[:W],
             accept_prob=verdict.accept_prob,
-            coin=verdict.coin,
-            details=partial(_details, task, after, r, W),
+            uniform=verdict.coin,
+            deferred_fields=partial(_details, task, after, r, W),
         )
-        kept_drafts, *tokens = ask_numbers(answer)
-        gained = next((i for i in range(kept_drafts) if tokens[i] in task.ends), kept_drafts) + 1
-        done, ended = torch.cat([done, after[:gained]]), tokens[gained - 1] in task.ends
+        kept_drafts, *tokens = as_ints(answer)
+        gained = next((i for i in range(kept_drafts) if tokens[i] in task.eos_token_ids), kept_drafts) + 1
+        done, ended = torch.cat([done, after[:gained]]), tokens[gained - 1] in task.eos_token_ids
         context, copied_to = context + tokens[:gained], found + gained
         kept = (n + gained - 1, min(n + gained, n + W) - 1)
         if config.adaptive and W:
-            lengths[by] = min(max(lengths[by] + (2 if gained > W else -1), 1), MOST_DRAFTS)
+            lengths[by] = min(max(lengths[by] + (2 if gained > W else -1), 1), MAX_DRAFTS)
         iteration += 1
     return done
 
 
-def _draft(task: Task, done: Tensor, count: int, kept: int, chance: Chance) -> Part[tuple[Tensor, Tensor]]:
+def _draft(task: Task, done: Tensor, count: int, kept: int, chance: RandomSource) -> SubDecoder[tuple[Tensor, Tensor]]:
     """Draw at most `count` drafts [W], one pass of the drafter each, with their distributions and zeros [W + 1, V].
 
     A draft that ends the text is the last one. `kept` final tokens went through the drafter before.
@@ -146,27 +151,33 @@ def _draft(task: Task, done: Tensor, count: int, kept: int, chance: Chance) -> P
     tokens, probs = done, list[Tensor]()
     drafted = torch.full((1,), FATE_CODES[Fate.DRAFTED], device=done.device)
     for n in range(len(done), len(done) + count):
-        q = ask_probs((yield Forward(tokens, done=n, cached=max(kept, 0), role="draft", mode="draft")))  # [1, V]
+        q = as_probs(
+            (yield ProbsRequest(tokens, num_final=n, num_cached=max(kept, 0), role="draft", mode="draft"))
+        )  # [1, V]
         position = torch.full((1,), n, device=done.device)
-        token = chance.categorical(q, Draw("draft", n, position))
-        (drawn,) = ask_numbers((yield Decision(position, token, drafted, readback=token, probs=q)))
+        token = chance.categorical(q, DrawKey("draft", n, position))
+        (drawn,) = as_ints((yield Decision(position, token, drafted, readback=token, probs=q)))
         tokens, kept = torch.cat([tokens, token]), n
         probs.append(q)
-        if drawn in task.ends:
+        if drawn in task.eos_token_ids:
             break
-    nothing = torch.zeros(1, task.vocabulary, dtype=torch.float64, device=done.device)
+    nothing = torch.zeros(1, task.vocab_size, dtype=torch.float64, device=done.device)
     return tokens[len(done) :], torch.cat([*probs, nothing])
 
 
 def _details(task: Task, after: Tensor, r: Tensor, W: int) -> dict[str, Tensor]:
-    return {"fate": fates_up_to(cut_at_end(task, after, r + 1)[0], fates_and_bonus(r, W))}
+    return {"fate": keep_final_fates(truncate_at_eos(task, after, r + 1)[0], fates_with_bonus(r, W))}
 
 
 def _look_up(context: Sequence[int], copied_to: int, least: int) -> int:
-    """Where to copy drafts from: behind an earlier place of the text's end, of which at least so many tokens match.
+    """Return where to copy drafts from: the index after an earlier occurrence of the text's last tokens.
 
-    The longest match counts; of equally long ones the first at or behind `copied_to`, where the last copy ended, or
-    else the last. The length of the text, where nothing matches.
+    The longest match of at least `least` tokens wins; of equally long ones the first at or after `copied_to`, where the
+    last copy ended, or else the last one. Without a match, the length of the text.
+
+    Example:
+        >>> _look_up([3, 1, 2, 0, 3, 1, 2], copied_to=7, least=1)  # continues after the earlier [3, 1, 2]
+        3
     """
     here = len(context)
     for length in range(min(_LONGEST_MATCH, here - 1), least - 1, -1):
@@ -179,7 +190,7 @@ def _look_up(context: Sequence[int], copied_to: int, least: int) -> int:
 
 
 def _certain(tokens: Sequence[int], task: Task) -> tuple[Tensor, Tensor]:
-    """Drafts x [W] that were looked up, and their distributions q [W + 1, V]: 1 at the draft, and zeros behind."""
+    """Return copied drafts x [W], and their distributions q [W + 1, V]: 1 at the draft, and zeros after the last."""
     x = to_device(torch.tensor(tokens, dtype=torch.long), task.device)
-    q = torch.zeros(len(x) + 1, task.vocabulary, dtype=torch.float64, device=task.device)
+    q = torch.zeros(len(x) + 1, task.vocab_size, dtype=torch.float64, device=task.device)
     return x, q.scatter_(1, x[:, None], 1.0)

@@ -1,27 +1,28 @@
-"""Every model there is, by id. Nothing is loaded before it is asked for. A visitor chooses an id, and sends no path."""
+"""Catalogue of all models by id. Models are loaded on first use. Users of a public page choose an id, never a path."""
 
 import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, cast
 
-from engines.methods.speculative import EAGLES
+from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.models.bundled.catalog import OURS
 from engines.models.checkpoint_files import CONFIG
 from engines.models.checkpoints.families import CHECKPOINTS, Checkpoint, Example, Kind, published_as, type_of
-from engines.models.devices import resolve_several, split
-from engines.models.download import folder_of, is_fetched, size_of
+from engines.models.devices import parse_devices, resolve_devices
+from engines.models.download import download_dir, is_fetched, size_of
 from engines.models.errors import ModelError
-from engines.models.memory import DTYPES, Room
+from engines.models.memory import DTYPES, MemoryBudget
 from engines.models.model_info import ModelInfo
 from engines.paths import ASSETS, REMEDY
-from engines.paths import FOLDERS_VARIABLE as VARIABLE
+from engines.paths import MODELS_VARIABLE as VARIABLE
 from engines.protocol import Family, Model
-from engines.settings import ConfigError, Setting, Value, shown
+from engines.settings import ConfigError, Setting, Value, format_value
 
 _FOLDER_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _LOADERS: Final = {info.id: module for module, infos in OURS.items() for info in infos}
@@ -41,7 +42,7 @@ _CORRECT: Final = (
 )
 """Much of the answer can be copied."""
 _GENERATED: Final = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}
-"""What `generate` samples with where nothing else is said."""
+"""Defaults of `generate` for sampling."""
 _UNBUILT: Final = {
     "repetition_penalty": 1.0,
     "no_repeat_ngram_size": 0,
@@ -49,21 +50,21 @@ _UNBUILT: Final = {
     "min_p": None,
     "num_beams": 1,
 }
-"""What it may be told besides, and the value that changes nothing."""
-_SAY: Final = ("An owl in the forest.", "Say what to draw.")
+"""Options of `generate` that are not implemented, with their neutral values."""
+_SAY: Final = ("An owl in the forest.", "Describe the picture.")
 _CLASS: Final = ("207", "Give the number of one of ImageNet's 1,000 classes.")
 _CLIP: Final = (
     "",
-    "Continues a clip behind its first nine frames: give the path of a GIF or MP4 on the command line, or choose a "
+    "Continues a clip after its first nine frames: give the path of a GIF or MP4 on the command line, or choose a "
     "clip on the page.",
 )
 
 
 def _info(kind: Kind, name: str, title: str, needs: str) -> ModelInfo:
-    """What every checkpoint of a kind has in common."""
+    """Return the common entries of all checkpoints of a kind."""
     asks = {"texts": _SAY, "classes": _CLASS, "clips": _CLIP}.get(kind.split()[-1], _QUESTION)
     families = _FAMILIES.get(kind.split()[0], ("discrete-ar",))
-    return ModelInfo(name, title, families, needs, *asks, clips=kind == "clips", writes=asks is _QUESTION)
+    return ModelInfo(name, title, families, needs, *asks, clips=kind == "clips", generates_text=asks is _QUESTION)
 
 
 def _listed(row: Checkpoint, example: Example) -> ModelInfo:
@@ -76,11 +77,11 @@ def _listed(row: Checkpoint, example: Example) -> ModelInfo:
     info = _info(row.kind, example.name, example.title, needs)
     return replace(
         info,
-        small=example.drafter,
+        default_drafter=example.drafter,
         eagle=example.eagle,
         folder=bool(example.files),
         fetched=example.fetched is not None,
-        opens=_drafting(example),
+        form_defaults=_drafting(example),
         default_prompt=_CORRECT if example.fetched else info.default_prompt,
         group=row.name,
         gigabytes=example.gigabytes,
@@ -101,7 +102,10 @@ def _has_weights(eagle: str) -> bool:
 
 
 def terms_of(name: str) -> str:
-    """What the licence of a checkpoint, by its name or folder, asks for before it is loaded; empty for nothing."""
+    """Return what the licence of a checkpoint, given by name or folder, requires before it is loaded.
+
+    Empty for nothing.
+    """
     row = published_as(name)
     return row.terms if row else ""
 
@@ -119,7 +123,7 @@ MODELS: Final[dict[str, ModelInfo]] = {
 }
 """In the order of lists: the first of a family is what pages open with."""
 _OWN: Final[dict[str, Path]] = {}
-"""Checkpoints in folders of one's own, by id."""
+"""Checkpoints in folders of the user, by id."""
 
 
 def _offer(folder: Path) -> str:
@@ -133,8 +137,8 @@ def _offer(folder: Path) -> str:
         raise ValueError(f"cannot be read: {error}") from error
     name = folder.name
     if not _FOLDER_NAME.fullmatch(name) or name in MODELS:
-        raise ValueError("goes by a name that is taken or has other characters than A-Z a-z 0-9 . _ -; rename it.")
-    info = _info(row.kind, name, name, "nothing: it is in a folder of one's own")
+        raise ValueError("has a name that is taken or contains characters other than A-Z a-z 0-9 . _ -; rename it.")
+    info = _info(row.kind, name, name, "nothing: it is in a local folder")
     group = row.name if row.examples else str(type_of(settings))
     size = sum(file.stat().st_size for file in source.folder.glob("*.safetensors"))
     MODELS[name] = replace(info, group=group, gigabytes=size / 1e9, terms=terms_of(name))
@@ -142,34 +146,49 @@ def _offer(folder: Path) -> str:
     return name
 
 
-def offer_folders(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Offer the folders that `VARIABLE` names; a sentence for each that cannot be."""
+def register_folders(environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Add the checkpoints in the folders that the environment variable `VARIABLE` lists.
+
+    Args:
+        environment: Environment variables, such as ``os.environ``.
+
+    Returns:
+        One sentence for each folder that cannot be read.
+    """
     problems = []
     for name in filter(None, environment.get(VARIABLE, "").split(os.pathsep)):
         try:
             _offer(Path(name).expanduser().resolve())
         except ValueError as error:
-            problems.append(f"{VARIABLE}: {shown(name)} {error}")
+            problems.append(f"{VARIABLE}: {format_value(name)} {error}")
     return tuple(problems)
 
 
-UNREADABLE: Final = offer_folders(os.environ)
+@cache
+def registered_folders() -> tuple[str, ...]:
+    """Add the checkpoints of this process's environment once. Returns one sentence for each unreadable folder."""
+    return register_folders(os.environ)
 
 
-def add_folder(named: str) -> str:
-    """Offer a checkpoint in a folder from now on; its id, or a ValueError or ModelError that says why not."""
+def register_folder(named: str) -> str:
+    """Add the checkpoint in a folder to the catalogue, and return its id.
+
+    Raises:
+        ValueError: If the path or the checkpoint cannot be read.
+        ModelError: If the checkpoint is incomplete.
+    """
     try:
         folder = Path(named.strip()).expanduser().resolve()
     except (OSError, RuntimeError, ValueError):
-        raise ValueError(f"{shown(named)} cannot be a path; name the folder of a checkpoint.") from None
+        raise ValueError(f"{format_value(named)} cannot be a path; name the folder of a checkpoint.") from None
     if not named.strip():
-        raise ValueError(f"{shown(named)} is empty; name the folder of a checkpoint.")
+        raise ValueError(f"{format_value(named)} is empty; name the folder of a checkpoint.")
     if folder in _OWN.values():
         return next(name for name, own in _OWN.items() if own == folder)
     try:
         name = _offer(folder)
     except ValueError as error:
-        raise ValueError(f"{shown(named)} {error}") from None
+        raise ValueError(f"{format_value(named)} {error}") from None
     try:
         loading = import_module("engines.models.loading")
         loading.needs_of(str(folder))
@@ -186,26 +205,26 @@ def default_model(family: Family) -> str:
 
 
 def models_for(family: Family) -> list[str]:
-    """Ids of the models at hand that methods of a family run on."""
-    return [info.id for info in MODELS.values() if family in info.families and at_hand(info.id)]
+    """Return the ids of the available models that methods of a family run on."""
+    return [info.id for info in MODELS.values() if family in info.families and is_available(info.id)]
 
 
-def ships(model_id: str) -> bool:
+def is_bundled(model_id: str) -> bool:
     """Whether a model is one of the project's own, which come with it."""
     return model_id in _LOADERS
 
 
-def at_hand(model_id: str) -> bool:
-    """Whether a model ships with the project, was fetched or is in a folder of one's own, so that it can be offered."""
+def is_available(model_id: str) -> bool:
+    """Return whether a model is bundled, downloaded or in a registered folder."""
     info = MODELS[model_id]
-    if ships(model_id) or model_id in _OWN or info.fetched:
+    if is_bundled(model_id) or model_id in _OWN or info.fetched:
         return not info.fetched or is_fetched(model_id)
     from huggingface_hub import try_to_load_from_cache  # brings much that a list has no use for
 
     return not info.folder and isinstance(try_to_load_from_cache(model_id, CONFIG), str)
 
 
-def how_to_fetch(model_id: str) -> str:
+def download_hint(model_id: str) -> str:
     """How a model that is fetched on request can be had, in a sentence."""
     command = f"python -m engines fetch {model_id}"
     return f"{model_id}: is not fetched yet; fetch it once, {size_of(model_id)}, with: {command}"
@@ -215,7 +234,7 @@ GENERATION: Final = "generation_config"
 """The preset that is a model's own: what `generate` of transformers does with it unasked."""
 
 
-def sampling_of(model: Any) -> dict[str, object]:
+def default_sampling(model: Any) -> dict[str, object]:
     """How `generate` would sample from a model, by its id, its folder, OWNER/NAME or as an object, as settings.
 
     Raises:
@@ -225,13 +244,13 @@ def sampling_of(model: Any) -> dict[str, object]:
     if isinstance(model, str):
         from engines.models.loading import source_of  # brings transformers
 
-        place = folder_of(model) if model in MODELS and MODELS[model].fetched else _OWN.get(model, model)
-        named = {} if ships(model) else source_of(str(place)).read_json_if_any(f"{GENERATION}.json")
+        place = download_dir(model) if model in MODELS and MODELS[model].fetched else _OWN.get(model, model)
+        named = {} if is_bundled(model) else source_of(str(place)).read_json_if_any(f"{GENERATION}.json")
     else:
         config = getattr(model, GENERATION, None)
         named = {} if config is None else config.to_dict()
     if not named:
-        raise ConfigError(f"preset: {shown(model)} has no {GENERATION}.json; leave it out.")
+        raise ConfigError(f"preset: {format_value(model)} has no {GENERATION}.json; leave it out.")
     if not named.get("do_sample"):
         return {"top_k": 1}
     for name, neutral in _UNBUILT.items():
@@ -246,7 +265,7 @@ def sampling_of(model: Any) -> dict[str, object]:
 def drafter_of(model_id: str, drafter: str = "small") -> str:
     """The model that drafts where the setting `drafter` is small or mixture; raises ModelError without one."""
     info = MODELS.get(model_id)
-    name = "" if info is None else info.mixture if drafter == "mixture" else info.small
+    name = "" if info is None else info.mixture if drafter == "mixture" else info.default_drafter
     if name:
         return name
     if drafter == "mixture":
@@ -266,10 +285,10 @@ def has_eagle(model_id: str) -> bool:
     return model_id in MODELS and _has_weights(MODELS[model_id].eagle)
 
 
-def offered(setting: Setting) -> tuple[str, ...]:
+def available_choices(setting: Setting) -> tuple[str, ...]:
     """The choices of a setting for which there are weights."""
     there = setting.name != "drafter" or any(map(has_eagle, MODELS))
-    return tuple(choice for choice in setting.choices if there or choice not in EAGLES)
+    return tuple(choice for choice in setting.choices if there or choice not in EAGLE_DRAFTERS)
 
 
 def eagle_of(model: Model) -> Model:
@@ -285,37 +304,41 @@ def eagle_of(model: Model) -> Model:
 
 
 def load_model(model_id: str, device: str | None = None) -> Model:
-    """A model by id, loaded once a device and shared; `devices.resolve_several` says where.
+    """Return a model by id, loaded once per device and shared; `devices.resolve_devices` chooses the device.
 
     Raises:
-        ConfigError: for what is no device's name.
-        ModelError: for an unknown id, a missing device, or weights that cannot be had.
+        ConfigError: If the device name is invalid.
+        ModelError: If the id is unknown, the device is missing, or the weights are unavailable.
     """
+    if model_id not in MODELS:
+        registered_folders()  # in a process that neither the app nor the command line has prepared
     info, module = MODELS.get(model_id), _LOADERS.get(model_id, "")
     if info is None:
         raise ModelError(f"model: there is no {model_id!r}; there are {', '.join(MODELS)}.")
     if info.fetched and not is_fetched(model_id):
-        raise ModelError(how_to_fetch(model_id))
+        raise ModelError(download_hint(model_id))
     if info.folder:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {info.needs}.")
     if module.startswith("engines.models.bundled") and not ASSETS.is_dir():
         raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")
-    place = resolve_several(device)
+    place = resolve_devices(device)
     if module:
         load: Callable[[str, str], Model] = import_module(module).load
-        return load(model_id, split(place)[0])
-    return _load(folder_of(model_id) if info.fetched else _OWN.get(model_id, model_id), place)
+        return load(model_id, parse_devices(place)[0])
+    return _load(download_dir(model_id) if info.fetched else _OWN.get(model_id, model_id), place)
 
 
-def open_model(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> Model:
+def open_model(
+    name: str, device: str | None = None, dtype: str | None = None, room: MemoryBudget | None = None
+) -> Model:
     """A model by id, or a checkpoint by its folder or OWNER/NAME, for people at their own machine; see `load_model`."""
     fetched = name in MODELS and MODELS[name].fetched and is_fetched(name)
-    if ships(name) or name in _OWN or not (fetched or "/" in name or Path(name).is_dir()):
+    if is_bundled(name) or name in _OWN or not (fetched or "/" in name or Path(name).is_dir()):
         if dtype is not None and name in MODELS:
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
-    place = folder_of(name) if fetched else Path(name) if Path(name).is_dir() else name
-    return _load(place, resolve_several(device), None if dtype is None else DTYPES[dtype], room)
+    place = download_dir(name) if fetched else Path(name) if Path(name).is_dir() else name
+    return _load(place, resolve_devices(device), None if dtype is None else DTYPES[dtype], room)
 
 
 def _load(place: Path | str, *how: Any) -> Model:

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from engines.models.errors import ModelError
-from engines.settings import shown
+from engines.settings import format_value
 
 CONFIG: Final = "config.json"
 LARGEST: Final = 2**31
@@ -31,12 +31,12 @@ _WHOLE_BYTES: Final = 2**28
 _SAMPLE_BYTES, _SAMPLE_EVERY = 2**20, 2**26
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 _MOST_CHARACTERS: Final = 500
-"""Of a problem, as libraries answer with pages."""
+"""Maximum length of a problem in messages, because libraries answer with pages."""
 _LONGEST_NAME: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class CheckpointDir:
     """A folder that holds a checkpoint, and how it can be had again.
 
     Whatever reads it raises ModelError for files that are missing or damaged.
@@ -47,7 +47,7 @@ class Source:
     remedy: str
 
     def incomplete(self, problem: str) -> ModelError:
-        """The error for files that are missing or damaged; it says how to fetch them again."""
+        """Return the error for missing or damaged files, with the command that downloads them again."""
         return ModelError(f"{self.unsupported(problem)} {self.remedy}")
 
     def unsupported(self, problem: str) -> ModelError:
@@ -69,10 +69,10 @@ class Source:
         return value
 
     def read_json_if_any(self, name: str) -> dict[str, Any]:
-        """The same; empty where there is no such file."""
+        """Return the content of a JSON file; empty if the file does not exist."""
         return self.read_json(name) if (self.folder / name).is_file() else {}
 
-    def inside(self, name: str) -> "Source":
+    def inside(self, name: str) -> "CheckpointDir":
         """A folder inside a checkpoint's."""
         return replace(self, folder=self.folder / name, name=f"{self.name}/{name}")
 
@@ -80,7 +80,7 @@ class Source:
         """An object inside config.json, without what is null."""
         value = settings.get(name)
         if not isinstance(value, dict):
-            raise self.incomplete(f"config.json has {shown(value)} for {name!r}; it is an object")
+            raise self.incomplete(f"config.json has {format_value(value)} for {name!r}; it is an object")
         return {key: inner for key, inner in value.items() if inner is not None}
 
     def check_fixed(self, settings: Mapping[str, Any], fixed: Mapping[str, object], title: str) -> None:
@@ -88,7 +88,7 @@ class Source:
         for name, value in fixed.items():
             if settings.get(name, value) != value:
                 raise self.unsupported(
-                    f"config.json has {shown(settings[name])} for {name!r}; {title} is built for {value!r}"
+                    f"config.json has {format_value(settings[name])} for {name!r}; {title} is built for {value!r}"
                 )
 
     def number(self, settings: Mapping[str, Any], name: str, most: int = LARGEST) -> int:
@@ -104,7 +104,7 @@ class Source:
             raise self.incomplete(f"config.json has no {name!r}")
         value = settings[name]
         if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value <= most:
-            raise self.incomplete(f"config.json has {shown(value)} for {name!r}, which is not allowed")
+            raise self.incomplete(f"config.json has {format_value(value)} for {name!r}, which is not allowed")
         return value
 
     def files(self) -> list[Path]:
@@ -118,7 +118,7 @@ class Source:
         for name in names:
             if Path(name).name != name or len(name) > _LONGEST_NAME:
                 raise self.incomplete(
-                    f"{_INDEX} names {name[:_LONGEST_NAME]!r}, which lies outside the folder or cannot be a file"
+                    f"{_INDEX} names {name[:_LONGEST_NAME]!r}, which is outside the folder or cannot be a file"
                 )
             if not (self.folder / name).is_file():
                 raise self.incomplete(f"{name} is missing in {self.folder}; weights are read from safetensors alone")
@@ -181,16 +181,16 @@ def sha256(file: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def weight_hashes(source: Source) -> dict[str, str]:
-    """The files with the weights, each with a hash, of which docs/models.md says how large files are sampled."""
+def weight_hashes(source: CheckpointDir) -> dict[str, str]:
+    """Return the weight files with their hashes; large files are sampled as described in docs/models.md."""
     hashes = {}
     for file in source.files():
         whole = _SHA256.fullmatch(file.resolve().name) or file.stat().st_size <= _WHOLE_BYTES
-        hashes[file.name if whole else f"{file.name} (samples)"] = sha256(file) if whole else sampled(file)
+        hashes[file.name if whole else f"{file.name} (samples)"] = sha256(file) if whole else sampled_hash(file)
     return hashes
 
 
-def sampled(file: Path) -> str:
+def sampled_hash(file: Path) -> str:
     """SHA-256 of the size and the head of a safetensors file, and of a megabyte in 64 of the rest."""
     size = file.stat().st_size
     digest = hashlib.sha256(size.to_bytes(8, "little"))
@@ -204,6 +204,6 @@ def sampled(file: Path) -> str:
     return digest.hexdigest()
 
 
-def other_hashes(source: Source) -> dict[str, str]:
+def other_hashes(source: CheckpointDir) -> dict[str, str]:
     """The other files of a checkpoint that decide what it decodes, each with its SHA-256: its config and tokenizer."""
     return {file.name: sha256(file) for file in sorted(source.folder.iterdir()) if file.suffix in _OTHERS}

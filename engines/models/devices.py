@@ -1,4 +1,4 @@
-"""Where models run: on the device that is named, else what DRAFTSCOPE_DEVICE says, else the best there is."""
+"""Devices of models: the named one, else DRAFTSCOPE_DEVICE, else the best available."""
 
 import argparse
 import os
@@ -18,33 +18,33 @@ _NAMES: Final = re.compile(r"auto|cpu|cuda(:\d+)?|mps")
 
 
 def resolve(name: str | None = None) -> str:
-    """The device to run on, as torch calls it.
+    """Return the device to run on, by its torch name.
 
     Raises:
-        ConfigError: for what is no device's name.
-        ModelError: for a device that is not there, or cannot do what is needed.
+        ConfigError: If the name is invalid.
+        ModelError: If the device is missing or lacks a required feature.
     """
     field, name = ("device", name) if name else (VARIABLE, os.environ.get(VARIABLE) or "auto")
     if not _NAMES.fullmatch(name):
-        raise ConfigError(f"{field}: {name!r} is no device; use {_NAMED}.")
+        raise ConfigError(f"{field}: {name!r} is not a device; use {_NAMED}.")
     return _available(field, name)
 
 
-def resolve_several(names: str | None = None) -> str:
-    """The same where there may be several, each once, with commas between them, which takes a language model."""
+def resolve_devices(names: str | None = None) -> str:
+    """Return one or several devices, each once, separated by commas; several require a language model."""
     field, value = ("device", names) if names else (VARIABLE, os.environ.get(VARIABLE) or "auto")
     parts = value.split(",")
     if len(parts) == 1:
         return resolve(names)
     if wrong := [name for name in parts if name == "auto" or not _NAMES.fullmatch(name)]:
-        raise ConfigError(f"{field}: {wrong[0]!r} in {value!r} is no device; use cpu, cuda:N or mps, each once.")
+        raise ConfigError(f"{field}: {wrong[0]!r} in {value!r} is not a device; use cpu, cuda:N or mps, each once.")
     if len({(torch.device(name).type, torch.device(name).index or 0) for name in parts}) < len(parts):
         raise ConfigError(f"{field}: {value!r} names a device twice; use each once.")
     return ",".join(_available(field, name) for name in parts)
 
 
-def split(place: str) -> list[str]:
-    """The devices of what `resolve_several` gives; what cannot be spread runs on the first."""
+def parse_devices(place: str) -> list[str]:
+    """The devices of what `resolve_devices` gives; what cannot be spread runs on the first."""
     return place.split(",")
 
 

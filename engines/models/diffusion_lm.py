@@ -9,7 +9,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from engines.diffusion_lm.block_sequence import BlockSettings, TextTask, text_canvas
-from engines.models.chat import refuse_empty, refuse_guidance, refuse_special, refuse_too_long
+from engines.models.chat import check_guidance, check_length, check_no_special_tokens, check_not_empty
 from engines.models.fast_decoder import lean
 from engines.models.memory import cached_numbers, check_cache
 from engines.models.sessions.block import BlockSession, Network, TokenSession
@@ -24,7 +24,7 @@ _WHOLE_VOCABULARY: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What sets a family of diffusion language models apart from another one; see `TextTask`."""
+    """Differences between families of diffusion language models; see `TextTask`."""
 
     mask: int
     ends: tuple[int, ...]
@@ -34,7 +34,7 @@ class Traits:
     """Block sizes that were trained; empty for any."""
     longest: int = 512
     asks: tuple[str, str] = ("", "\n")
-    """What stands before and behind a prompt."""
+    """Text before and after a prompt."""
     begins: tuple[int, ...] = ()
     """Ids that every text begins with."""
     read: Callable[[str], str] = str.strip
@@ -48,25 +48,25 @@ class DiffusionLM(Networked):
     def __init__(
         self, network: nn.Module, tokenizer: Tokenizer, kind: Traits, card: ModelCard, device: torch.device
     ) -> None:
-        """Wrap a causal-LM class of transformers, whose own attention mask is always overruled.
+        """Wrap a causal-LM class of transformers, whose own attention mask is always overridden.
 
-        A network that lies on several devices, of which `device` is the first, stays there.
+        A network on several devices, of which `device` is the first, stays there.
         """
         self.card, self.device, self.kind = card, device, kind
         self.families: tuple[Family, ...] = ("diffusion-lm",) if kind.full else ("diffusion-lm", "discrete-ar")
-        self.parameters = count_parameters(network)
+        self.num_parameters = count_parameters(network)
         self._network = network.eval()
         if len({weight.device for weight in network.parameters()}) == 1:
             self._network.to(device)
             self._network.model = lean(self._network.model)
         self._tokenizer = tokenizer
-        # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
+        # A head may be wider than its vocabulary, for speed: further ids are not tokens.
         self._width = max(tokenizer.get_vocab().values()) + 1
         self._special = {i: token.content for i, token in tokenizer.get_added_tokens_decoder().items() if token.special}
         self._special[kind.mask] = tokenizer.id_to_token(kind.mask) or ""
 
     @property
-    def tokens(self) -> Mapping[str, int]:
+    def token_space(self) -> Mapping[str, int]:
         """Ids by token. A model verifies another's drafts only where both have the same."""
         return cast("Mapping[str, int]", self._tokenizer.get_vocab())
 
@@ -76,21 +76,21 @@ class DiffusionLM(Networked):
 
     def read(self, prompt: str, length: int) -> tuple[int, ...]:
         """The ids of a prompt in the form that was taught; ValueError for none, special tokens, or too many."""
-        refuse_empty(prompt, "ask a question")
-        refuse_special(prompt, filter(None, self._special.values()), self.card.id)
+        check_not_empty(prompt, "ask a question")
+        check_no_special_tokens(prompt, filter(None, self._special.values()), self.card.id)
         before, behind = self.kind.asks
         ids = self.kind.begins + self.encode(before + self.kind.read(prompt) + behind)
-        refuse_too_long(len(ids), length, self.kind.longest, self.card.id)
+        check_length(len(ids), length, self.kind.longest, self.card.id)
         return ids
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+    def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """The text of the tokens."""
         size = self._tokenizer.get_vocab_size()
         met = {token for canvas in canvases.values() for token in canvas if token is not None}.union(mentioned)
         ids = range(size) if size <= _WHOLE_VOCABULARY else sorted(met)
         return Legend(vocabulary={i: self._piece(i) for i in ids}, ends=self.kind.ends)
 
-    def output(self, tokens: Sequence[int | None]) -> Output:
+    def render_output(self, tokens: Sequence[int | None]) -> Output:
         """The text up to its end."""
         stop = next((i for i, token in enumerate(tokens) if token in self.kind.ends), len(tokens))
         text = self._tokenizer.decode([token for token in tokens[:stop] if token is not None])
@@ -103,12 +103,14 @@ class DiffusionLM(Networked):
         return name if name.startswith("<") and name.endswith(">") else self._tokenizer.decode([token])
 
     def make_task(self, prompt: str, config: BlockSettings | GuidedSampling) -> Task:
-        """See `engines.protocol.Model.make_task`."""
+        """Build the decoding task of a prompt."""
         kind = self.kind
         if isinstance(config, GuidedSampling):
-            refuse_guidance(config.guided, self.card.id)
+            check_guidance(config.uses_guidance, self.card.id)
             line = Canvas(kind="text", shape=(config.length,))
-            return Task(line, self._width, self.device, prompt=self.read(prompt, config.length), ends=kind.ends)
+            return Task(
+                line, self._width, self.device, prompt_ids=self.read(prompt, config.length), eos_token_ids=kind.ends
+            )
         ids = self.read(prompt, config.length)
         if kind.sizes and config.size not in kind.sizes:
             sizes = ", ".join(map(str, kind.sizes[:-1])) + f" or {kind.sizes[-1]}"
@@ -117,9 +119,11 @@ class DiffusionLM(Networked):
         traits = (kind.mask, kind.shift, kind.full, self.card, kind.causal)
         return TextTask(canvas, self._width, self.device, None, ids, kind.ends, *traits)
 
-    def start(self, tasks: Sequence[Task], guided: bool) -> BlockSession | TokenSession:
-        """See `engines.protocol.Model.start`."""
-        slots = max(len(task.prompt) + task.length for task in tasks) + 64  # what is only looked at lies behind a text
+    def open_session(self, tasks: Sequence[Task], guided: bool) -> BlockSession | TokenSession:
+        """Open a session, one sequence per task."""
+        slots = (
+            max(len(task.prompt_ids) + task.length for task in tasks) + 64
+        )  # tokens that are not stored come after a text
         layers = len(self._network.model.layers)
         if not self.kind.full:
             needed = len(tasks) * slots * cached_numbers(self._network.config) * self.dtype.itemsize
@@ -128,7 +132,7 @@ class DiffusionLM(Networked):
         blocks = BlockSession(network, len(tasks), slots)
         if isinstance(tasks[0], TextTask):
             return blocks
-        return TokenSession(blocks, [task.prompt for task in tasks], self.kind.mask, shift=self.kind.shift)
+        return TokenSession(blocks, [task.prompt_ids for task in tasks], self.kind.mask, shift=self.kind.shift)
 
     def _hidden(self, ids: Tensor, positions: Tensor, mask: Tensor, cache: Any) -> Tensor:
         states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)

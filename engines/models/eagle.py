@@ -1,8 +1,8 @@
-"""A drafter that is trained for one target and reads its hidden states, as EAGLE-3 does (arXiv 2503.01840).
+"""Drafter that is trained for one target and reads its hidden states, like EAGLE-3 (arXiv 2503.01840).
 
 It is a single layer. For position t it is fed the hidden states of the target there, fused into one vector, and the
 token at t + 1, and predicts the token at t + 2. Further drafts have no hidden states of the target yet: its own output
-stands in for them. Embedding and head are the target's, the head's rows those of frequent tokens: q is 0 for others.
+replaces them. Embedding and head are the target's, the head's rows those of frequent tokens: q is 0 for others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,14 +16,14 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers.models.llama.modeling_llama import LlamaDecoderLayer, LlamaRMSNorm
 
-from engines.ar.probs_request import Forward
+from engines.ar.probs_request import ProbsRequest
 from engines.models.bundled.image import load_weights
 from engines.models.checkpoints.causal_lm import CausalCheckpoint, CausalLMSession
 from engines.models.errors import ModelError
 from engines.models.fast_decoder import HalfLinear, LeanCausalLM, Linear, causal_mask, laid_out, least_of, normed, packs
 from engines.models.sessions.causal import SlotCache
 from engines.models.torch_model import count_parameters
-from engines.protocol import Answer, Lap, Task
+from engines.protocol import ForwardResult, StageCallback, Task
 from engines.sampling.distributions import Sampling, to_probs
 from traces.schema import ModelCard
 
@@ -33,16 +33,16 @@ _PACKED: Final = 2**24
 
 @dataclass(frozen=True, slots=True)
 class EagleSize:
-    """By default that of smollm2's drafter."""
+    """Sizes, by default those of smollm2's drafter."""
 
     taps: tuple[int, ...] = (7, 15, 23)
-    """Layers of the target behind which hidden states are read, besides the last."""
+    """Layers of the target whose outputs are read, in addition to the last."""
     feed_forward: int = 1280
     rows: int = 8192
 
 
 class Eagle(nn.Module):
-    """The weights, as they are trained and stored; `LeanEagle` drafts with them."""
+    """The weights, as they are trained and stored; `EagleHead` drafts with them."""
 
     ids: Int[Tensor, " R"]
     """The tokens that can be drafted, rising."""
@@ -63,7 +63,7 @@ class Eagle(nn.Module):
         self.config = own
 
 
-class LeanEagle:
+class EagleHead:
     """A drafter in the form in which it drafts, for one target on its device."""
 
     def __init__(self, network: Eagle, target: LeanCausalLM) -> None:
@@ -83,12 +83,15 @@ class LeanEagle:
         self._head = linear(embedding[self.ids] * network.norm.weight.detach() * root)
 
     def fused(self, states: Float[Tensor, "T S"]) -> Float[Tensor, "T W"]:
-        """What is fed in place of hidden states of the target: those of the taps and the last, side by side."""
+        """Return the fused hidden states of the target: those of the taps and the last, concatenated."""
         parts = normed(states.unflatten(-1, (len(self.taps) + 1, -1)), self._least)
         return self._fuse(self._padded(parts.flatten(-2)))[: len(states)]
 
     def forward(self, ids: Int[Tensor, " T"], states: Float[Tensor, "T W"], cached: SlotCache) -> Float[Tensor, "T W"]:
-        """The states behind those that are cached: each is made of one of the target or of its own, and a token."""
+        """Return the states after the cached ones.
+
+        Each is computed from a state of the target or of its own, and a token.
+        """
         start, count = cached.get_seq_length(), len(ids)
         place = torch.arange(start, start + count, device=ids.device)
         cached.advance(count)
@@ -97,36 +100,38 @@ class LeanEagle:
         return self._layer(rows, turn, causal_mask(start, place), remember, self._padded(inputs))[:count]
 
     def logits(self, states: Float[Tensor, "T W"]) -> Float[Tensor, "T R"]:
-        """Of the tokens `ids`."""
+        """Return the logits of the tokens `ids`."""
         return self._head(self._padded(normed(states, self._least)))[: len(states)]
 
 
 class EagleSession:
     """Drafts for the sequences of a target's session, whose hidden states it takes; drafts are cut off its cache."""
 
-    def __init__(self, network: LeanEagle, target: CausalLMSession, tasks: Sequence[Task]) -> None:
-        target.watch(network.taps)
-        self._network, self._target, self._width = network, target, tasks[0].vocabulary
-        self._prompts = [torch.tensor(task.prompt, device=network.ids.device) for task in tasks]
-        self._caches = [SlotCache(1, len(task.prompt) + task.length) for task in tasks]
+    def __init__(self, network: EagleHead, target: CausalLMSession, tasks: Sequence[Task]) -> None:
+        target.record_hidden_states(network.taps)
+        self._network, self._target, self._width = network, target, tasks[0].vocab_size
+        self._prompts = [torch.tensor(task.prompt_ids, device=network.ids.device) for task in tasks]
+        self._caches = [SlotCache(1, len(task.prompt_ids) + task.length) for task in tasks]
         self._last: dict[int, Tensor] = {}
-        """The state [1, W] behind the last token, by sequence."""
+        """State [1, W] after the last token, by sequence."""
 
     @torch.inference_mode()
-    def answer(self, requests: Mapping[int, Forward], sampling: Sampling, lap: Lap) -> dict[int, Answer]:
-        """See `engines.protocol.Session.answer`; values are distributions [1, V]."""
+    def forward(
+        self, requests: Mapping[int, ProbsRequest], sampling: Sampling, lap: StageCallback
+    ) -> dict[int, ForwardResult]:
+        """Run the drafter; values are distributions [1, V]."""
         fed = [self._state(sequence, request) for sequence, request in requests.items()]
         logits = self._network.logits(torch.cat([self._last[sequence] for sequence in requests]))
         lap("forward", logits)
         probs = torch.zeros(len(fed), 1, self._width, dtype=torch.float64, device=logits.device)
         probs[:, :, self._network.ids] = to_probs(logits[:, None, None], sampling)
         lap("logits", probs)
-        return {i: Answer(row, 1, count) for i, row, count in zip(requests, probs, fed, strict=True)}
+        return {i: ForwardResult(row, 1, count) for i, row, count in zip(requests, probs, fed, strict=True)}
 
-    def _state(self, sequence: int, request: Forward) -> int:
-        """Advance to the state from which the token behind a text is predicted; the tokens that were fed."""
+    def _state(self, sequence: int, request: ProbsRequest) -> int:
+        """Advance to the state that predicts the token after a text; returns the number of tokens fed."""
         text, cached = torch.cat([self._prompts[sequence], request.tokens]), self._caches[sequence]
-        seen = self._target.taken(sequence)
+        seen = self._target.pop_hidden_states(sequence)
         if seen is None:
             ids, states = text[-1:], self._last[sequence]
         else:
@@ -139,14 +144,14 @@ class EagleSession:
 
 
 class EagleDrafter(CausalCheckpoint):
-    """The drafter of a model. It decodes beside its target alone."""
+    """Drafter of a model. It only decodes together with its target."""
 
-    def __init__(self, network: LeanEagle, target: CausalCheckpoint, card: ModelCard, parameters: int) -> None:
+    def __init__(self, network: EagleHead, target: CausalCheckpoint, card: ModelCard, parameters: int) -> None:
         vars(self).update(vars(target))
-        self._eagle, self.card, self.parameters = network, card, parameters
+        self._eagle, self.card, self.num_parameters = network, card, parameters
 
-    def beside(self, session: CausalLMSession, tasks: Sequence[Task]) -> EagleSession:
-        """A session beside the target's own."""
+    def open_drafter_session(self, session: CausalLMSession, tasks: Sequence[Task]) -> EagleSession:
+        """Open a session on top of the target's."""
         return EagleSession(self._eagle, session, tasks)
 
 
@@ -160,11 +165,11 @@ def load(name: str, target: Any) -> EagleDrafter:
 
 
 @cache
-def _loaded(name: str, model: str, target: LeanCausalLM) -> tuple[LeanEagle, dict[str, str], int]:
+def _loaded(name: str, model: str, target: LeanCausalLM) -> tuple[EagleHead, dict[str, str], int]:
     network, owner = Eagle(target.config, EagleSize()), f"drafter: 'eagle' of {model}"
     try:
         weights = load_weights(network, name, owner)
-        return LeanEagle(network, target), weights, count_parameters(network)
+        return EagleHead(network, target), weights, count_parameters(network)
     except ModelError:
         raise
     except (RuntimeError, ValueError) as error:

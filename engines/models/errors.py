@@ -1,4 +1,4 @@
-"""What is raised for a model that cannot be had."""
+"""Error for models that are unavailable."""
 
 
 class ModelError(RuntimeError):

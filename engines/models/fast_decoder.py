@@ -15,33 +15,34 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from transformers import LlamaModel, MistralModel, Qwen2Model, Qwen3Model
 from transformers.cache_utils import Cache
+from typing_extensions import override
 
 from engines.models.sessions.causal import SlotCache
 
 Remember = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 """Takes K and V [n, H, T, D] of a pass and gives all that may be seen."""
 Then = Literal["none", "swish", "mul", "add"]
-"""What becomes of a product, in oneDNN's words: nothing, its SiLU, or it times or plus other numbers."""
+"""Post-operation of a product, in oneDNN's terms: nothing, its SiLU, or its product or sum with other numbers."""
 _ROTATIONS: Final = ("default", "linear", "llama3")
 """Kinds of rotary embeddings whose angles do not depend on the length of a text."""
 LARGE: Final = 3 * 2**23
-"""Bytes of weights from which on no cache holds them beside all else."""
+"""Bytes of weights above which no cache holds them together with all else."""
 _ROWS: Final = 4
 """The fewest rows of a packed product: one takes as long, and from two on a row does not depend on the others."""
 
 
 class States(NamedTuple):
-    """What a pass gives, named as transformers names it, whose own record takes as long as a small layer."""
+    """Output of a pass, named as in transformers, whose own record takes as long to create as a small layer."""
 
     last_hidden_state: Float[Tensor, "n T W"]
     tapped: tuple[Float[Tensor, "n T W"], ...] = ()
-    """Hidden states after the layers that were asked for."""
+    """Hidden states after the requested layers."""
     logits: Float[Tensor, "1 T V"] | None = None
-    """Of a causal language model."""
+    """Logits of a causal language model."""
 
 
-class Lean(nn.Module):
-    """Stands in for the decoder of transformers that it is made of, on its device, in float32, for inference."""
+class FastDecoder(nn.Module):
+    """Replacement for the decoder of transformers that it is built from, on its device, in float32, for inference."""
 
     def __init__(self, model: Any, linear: "type[Linear]") -> None:
         """Lay out the weights of a model that `fits`; layers are taken out of it, so that one is held twice at most."""
@@ -58,7 +59,7 @@ class Lean(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        """What it computes in."""
+        """Data type of the computations."""
         return cast(torch.dtype, self._norm.dtype)
 
     def forward(
@@ -71,7 +72,10 @@ class Lean(nn.Module):
         taps: Sequence[int] = (),
         **_: object,
     ) -> States:
-        """See `LlamaModel.forward` and `causal_mask`; positions must be given, `taps` are layers, from 0 and rising."""
+        """Run the decoder, as `LlamaModel.forward` with `causal_mask`.
+
+        Positions are required; `taps` are layer indices from 0, rising.
+        """
         x = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         assert x is not None
         turn, shape = self.turn[position_ids], x.shape  # [n, T, 1, D / 2]
@@ -87,16 +91,16 @@ class Lean(nn.Module):
 
 def lean(model: nn.Module) -> nn.Module:
     """The lean form of a decoder that has one, and the decoder itself otherwise."""
-    if not fits(model):
+    if not is_supported(model):
         return model
     layers: Any = model.layers
     size = sum(weight.nbytes for weight in layers.parameters() if weight.device.type == "cpu")
     if not size or not packs():
-        return Lean(model, Linear)
-    return Lean(model, PackedLinear if size >= LARGE else CachedLinear)
+        return FastDecoder(model, Linear)
+    return FastDecoder(model, PackedLinear if size >= LARGE else CachedLinear)
 
 
-def fits(model: Any) -> bool:
+def is_supported(model: Any) -> bool:
     """Whether a decoder is in float32 on one device, its attention full, its feed-forward part gated by SiLU."""
     if type(model) not in (LlamaModel, MistralModel, Qwen2Model, Qwen3Model) or model.dtype != torch.float32:
         return False
@@ -110,18 +114,21 @@ def fits(model: Any) -> bool:
 
 
 class LeanCausalLM(nn.Module):
-    """Stands in for a causal language model whose decoder `fits`, for one sequence; its head is packed likewise."""
+    """Replacement for a causal language model whose decoder `is_supported`, for one sequence.
+
+    Its head is packed, too.
+    """
 
     def __init__(self, network: Any) -> None:
         super().__init__()
         head: Any = network.lm_head
         self.config: Any = network.config
-        self.model = cast(Lean, lean(network.model))
+        self.model = cast(FastDecoder, lean(network.model))
         self._head: Linear = self.model.linear(head.weight, head.bias)
 
     @property
     def device(self) -> torch.device:
-        """Where its weights lie."""
+        """Device of the weights."""
         return cast(torch.device, self.model.embed_tokens.weight.device)
 
     def forward(
@@ -132,7 +139,10 @@ class LeanCausalLM(nn.Module):
         taps: Sequence[int] = (),
         **_: object,
     ) -> States:
-        """Logits of the last `logits_to_keep` tokens, or of all, behind what is cached; `taps` as `Lean.forward`."""
+        """Return the logits of the last `logits_to_keep` tokens, or of all, after the cached ones.
+
+        `taps` as in `FastDecoder.forward`.
+        """
         start, count = past_key_values.get_seq_length(), input_ids.shape[1]
         place = torch.arange(start, start + count, device=input_ids.device)
         past_key_values.advance(count)
@@ -143,7 +153,7 @@ class LeanCausalLM(nn.Module):
 
 
 def causal_mask(start: int, place: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"] | None:
-    """What tokens in a row may not see of `start` cached ones and of themselves; None where attention is causal."""
+    """Return the attention mask of consecutive tokens over `start` cached ones and themselves; None if it is causal."""
     if not start or len(place) == 1:
         return None
     hidden = torch.arange(start + len(place), device=place.device) > place[:, None]
@@ -158,13 +168,13 @@ class Linear:
 
     @staticmethod
     def padded(x: Float[Tensor, "R in"]) -> Float[Tensor, "P in"]:
-        """The rows that are worth multiplying: these, and rows of zeros behind them."""
+        """Return the rows to multiply: these, followed by rows of zeros."""
         return x
 
     def __call__(
         self, x: Float[Tensor, "R in"], then: Then = "none", other: Float[Tensor, "R out"] | None = None
     ) -> Float[Tensor, "R out"]:
-        """The product, or what `then` becomes of it; "mul" and "add" take `other` numbers."""
+        """Return the product after the operation `then`; "mul" and "add" take `other`."""
         if other is not None and then == "add" and self._bias is None:
             return torch.addmm(other, x, self._weight)
         product = torch.mm(x, self._weight) if self._bias is None else torch.addmm(self._bias, x, self._weight)
@@ -174,49 +184,49 @@ class Linear:
 
 
 class PackedLinear(Linear):
-    """The same by oneDNN, whose order of weights it takes, in one operation each. Its operators are torch's private."""
+    """Linear layer by oneDNN, with weights in its order, in one operation each. Its operators are private in torch."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self._weight = torch.ops.mkldnn._reorder_linear_weight(weight.detach().contiguous(), _ROWS)
         self._bias = None if bias is None else bias.detach()
 
+    @override
     @staticmethod
     def padded(x: Tensor) -> Tensor:
-        """See `Linear`."""
         return x if x.shape[0] >= _ROWS else F.pad(x, (0, 0, 0, _ROWS - x.shape[0]))
 
+    @override
     def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
-        """See `Linear`."""
         if other is None:
             return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, self._weight, self._bias, then, [], ""))
         return cast(Tensor, torch.ops.mkldnn._linear_pointwise.binary(x, other, self._weight, self._bias, then))
 
 
 class CachedLinear(PackedLinear):
-    """The same for weights that a cache holds, from which a single row is read faster as they lie."""
+    """Linear layer for weights that fit a cache, from which a single row is read faster in their original order."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         super().__init__(weight, bias)
         self._one = Linear(weight, bias)
 
+    @override
     @staticmethod
     def padded(x: Tensor) -> Tensor:
-        """See `Linear`."""
         return x if x.shape[0] == 1 else PackedLinear.padded(x)
 
+    @override
     def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
-        """See `Linear`."""
         return self._one(x, then, other) if x.shape[0] == 1 else super().__call__(x, then, other)
 
 
 class HalfLinear(PackedLinear):
-    """The same with weights in bfloat16, half the bytes to read, for numbers, float32, that need not be exact."""
+    """Linear layer with weights in bfloat16, half the bytes to read, for float32 results that need not be exact."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         super().__init__(weight.bfloat16(), None if bias is None else bias.bfloat16())
 
+    @override
     def __call__(self, x: Tensor, then: Then = "none", other: Tensor | None = None) -> Tensor:
-        """See `Linear`."""
         product = super().__call__(x.bfloat16(), then if other is None else "none").float()
         if other is None:
             return product
@@ -240,21 +250,21 @@ def packs(kind: type[PackedLinear] = PackedLinear) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LeanLayer:
-    """One layer. The two numbers that a rotation turns lie side by side, as complex numbers do; scores are the same.
+    """One layer. The two numbers that a rotation combines are adjacent, as in complex numbers; scores are unchanged.
 
-    What a norm scales by is a factor of the weights behind it.
+    The scale of a norm is multiplied into the weights after it.
     """
 
     heads: tuple[int, int]
     qkv: Linear
     scale: Float[Tensor, "G D"] | None
-    """Of queries and keys, where they are normalised."""
+    """Scale of queries and keys, if they are normalised."""
     out: Linear
     gate: Linear
     up: Linear
     down: Linear
     least: Tensor
-    """See `normed`; of states."""
+    """Minimum length of states; see `normed`."""
     least_head: Tensor
 
     def __call__(
@@ -265,7 +275,7 @@ class LeanLayer:
         remember: Remember,
         inputs: Tensor | None = None,
     ) -> Float[Tensor, "P W"]:
-        """The states behind the layer; its attention projects the states, normalised, or other `inputs` [P, I]."""
+        """Return the states after the layer; its attention projects the normalised states, or other `inputs` [P, I]."""
         (n, T), (heads, stored) = turn.shape[:2], self.heads
         both = heads + stored
         mixed = self.qkv(normed(rows, self.least) if inputs is None else inputs)[: n * T].view(n, T, both + stored, -1)
@@ -321,12 +331,12 @@ def laid_out(layer: Any, config: Any, linear: type[Linear]) -> LeanLayer:
 
 
 def normed(x: Tensor, least: Tensor) -> Tensor:
-    """X over its length, which is the root of its mean square but for a factor that the weights behind it hold."""
+    """Return x over its length, the root of its mean square up to a factor that is part of the next weights."""
     return x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), least)
 
 
 def least_of(width: int, epsilon: float, like: Tensor) -> Tensor:
-    """What keeps the length of `width` numbers from 0, for a mean square that has `epsilon` added."""
+    """Return the minimum length of `width` numbers, for a mean square to which `epsilon` is added."""
     return torch.tensor((width * epsilon) ** 0.5, dtype=like.dtype, device=like.device)
 
 

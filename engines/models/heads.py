@@ -12,8 +12,9 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from typing_extensions import override
 
-from engines.continuous.denoising import Denoiser, Schedule, learnt_from_error
+from engines.continuous.denoising import Denoiser, Schedule, variance_output_from_error
 from engines.continuous.gaussians import Gaussians
 from engines.models.fast_decoder import Linear, PackedLinear, packs
 
@@ -62,7 +63,7 @@ class FinalLayer(nn.Module):
 
 
 class DiffusionHead(nn.Module):
-    """MAR's head (arXiv 2406.11838): estimates the noise in a noisy token, and v, which places the step's variance."""
+    """MAR's head (arXiv 2406.11838): estimates the noise in a noisy token, and v, which sets the step's variance."""
 
     def __init__(self, token: int, condition: int, width: int, depth: int) -> None:
         super().__init__()
@@ -136,7 +137,7 @@ class DiffusionHead(nn.Module):
 
 
 class ConditionedHead:
-    """A head given the conditions of M tokens: an `engines.continuous.denoising.Conditioned`.
+    """A head given the conditions of M tokens: an `engines.continuous.denoising.ConditionedDenoiser`.
 
     Modulations depend on step and condition alone, so they are made for many steps and tokens in one product.
     """
@@ -156,7 +157,7 @@ class ConditionedHead:
         self._made, self._part, self._steps = made, -1, list[tuple[Tensor, ...]]()
 
     def __call__(self, x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
-        """See `engines.continuous.denoising.Denoiser`."""
+        """Apply the layer."""
         part, row = divmod(len(schedule) - 1 - i, self._count)
         if part != self._part:
             self._part = part
@@ -164,7 +165,7 @@ class ConditionedHead:
         return self._head.read(*self._head.step(x, self._steps[row], self._layers), schedule, i)
 
     def along(self, before: Float[Tensor, "n M D"], schedule: Schedule) -> tuple[Tensor, Tensor]:
-        """See `engines.continuous.denoising.Conditioned`."""
+        """Predict along whole paths."""
         head, width = self._head, self._head.width
         steps = [
             head.step(chunk, self._modulations(part).split(width, -1), self._layers)
@@ -174,14 +175,14 @@ class ConditionedHead:
         return head.read(eps, v, schedule, None)
 
     def rows(self, index: slice | Int[Tensor, " N"]) -> "ConditionedHead":
-        """See `engines.continuous.denoising.Conditioned`. Modulations that fit are made once for all tokens."""
+        """Return the head for some conditions. Modulations that fit into memory are computed once for all tokens."""
         embedded, steps = self._embedded[index], len(self._times)
         fits = steps <= self._count and steps * len(embedded) <= _ROWS
         made = self._modulations(0)[:, index] if fits else None
         return ConditionedHead(self._head, self._layers, self._modulation, self._times, embedded, made)
 
     def _modulations(self, part: int) -> Float[Tensor, "S M A"]:
-        """Of all layers at some of the steps, the first first."""
+        """Return the modulations of all layers at some of the steps, the first first."""
         if self._made is not None:
             return self._made
         steps = slice(part * self._count, (part + 1) * self._count)
@@ -194,15 +195,15 @@ class ConditionedHead:
 
 
 class ResidualHead(DiffusionHead):
-    """A diffusion head whose second output is how far off its noise estimates are (NPR-DPM, arXiv 2206.07309).
+    """A diffusion head whose second output is the error of its noise estimates (NPR-DPM, arXiv 2206.07309).
 
-    MAR's v says where a step's variance lies between two extremes, which holds for the steps it was trained with. From
-    the error of the noise estimate the variances follow for however many steps.
+    MAR's v interpolates a step's variance between two extremes, which holds for the steps it was trained with. From the
+    error of the noise estimate the variances follow for any number of steps.
     """
 
+    @override
     def read(self, eps: Tensor, v: Tensor, schedule: Schedule, i: int | None) -> tuple[Tensor, Tensor]:
-        """See `DiffusionHead.read`."""
-        return eps, learnt_from_error(schedule, i, v.sigmoid())
+        return eps, variance_output_from_error(schedule, i, v.sigmoid())
 
 
 class MixtureHead(nn.Module):

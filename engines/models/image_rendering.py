@@ -17,7 +17,7 @@ from traces.schema import Frame, Legend, Output, Token
 
 
 @dataclass(frozen=True, slots=True)
-class Pictures:
+class ImageLimits:
     """How much of a canvas a trace holds as pictures."""
 
     most: int | None = None
@@ -40,7 +40,7 @@ def as_uri(picture: Image.Image, kind: str) -> str:
 def frames(
     canvases: Mapping[int, Sequence[Any]],
     draw: Callable[[Sequence[Sequence[Any]]], Sequence[Image.Image]],
-    limits: Pictures,
+    limits: ImageLimits,
 ) -> tuple[Frame, ...]:
     """Pictures of the canvas at steps that are spread evenly over a run."""
     steps = sorted(canvases)
@@ -51,27 +51,27 @@ def frames(
     return tuple(Frame(step=step, image=as_uri(one, limits.kind)) for step, one in zip(steps, pictures, strict=True))
 
 
-def shrunk(picture: Image.Image, limits: Pictures) -> Image.Image:
+def shrunk(picture: Image.Image, limits: ImageLimits) -> Image.Image:
     """A picture that is no larger than a trace may hold."""
     if limits.longest is not None and max(picture.size) > limits.longest:
         picture.thumbnail((limits.longest, limits.longest), Image.Resampling.BOX)
     return picture
 
 
-class Draws(ABC):
+class RendersImages(ABC):
     """A model that shows its canvas as pictures."""
 
-    limits = Pictures()
+    limits = ImageLimits()
 
     @abstractmethod
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
         """Pictures of canvases in [-1, 1], which may be overstepped."""
 
-    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
+    def make_legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, drafts included; viewers mark open positions."""
         return Legend(frames=frames(canvases, self._draw, self.limits))
 
-    def output(self, tokens: Sequence[Token | None]) -> Output:
+    def render_output(self, tokens: Sequence[Token | None]) -> Output:
         """The finished picture."""
         return Output(tokens=tuple(tokens), image=as_uri(self._draw([tokens])[0], "PNG"))
 

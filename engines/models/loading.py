@@ -12,58 +12,60 @@ import torch
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-from engines.models.checkpoint_files import CONFIG, Source
+from engines.models.checkpoint_files import CONFIG, CheckpointDir
 from engines.models.checkpoints.families import CAUSAL, CHECKPOINTS, Checkpoint, row_of, type_of
-from engines.models.devices import split
-from engines.models.download import folder_of
+from engines.models.devices import parse_devices
+from engines.models.download import download_dir
 from engines.models.errors import ModelError
-from engines.models.memory import Needs, Room, check_room, usual
+from engines.models.memory import MemoryBudget, MemoryRequirement, check_memory, default_dtype
 from engines.protocol import Model
-from engines.settings import shown
+from engines.settings import format_value
 
 _PICKLES: Final = (".pt", ".pth", ".ckpt", ".bin", ".jit")
 """How files end that are converted, if anything is done with them."""
 _ON_SEVERAL: Final = ("causal_lm", "diffusion_lm")
-_LOADED: Final[dict[tuple[Source, str, torch.dtype], Model]] = {}
+_LOADED: Final[dict[tuple[CheckpointDir, str, torch.dtype], Model]] = {}
 """Models by what they were made of, device and number format, whatever they were first to decode."""
 
 
-def load(place: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: Room | None = None) -> Model:
-    """A checkpoint from a folder (a `Path`), or from the hub's cache by its OWNER/NAME; loaded once per device.
+def load(
+    place: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: MemoryBudget | None = None
+) -> Model:
+    """Load a checkpoint from a folder (a `Path`), or from the hub's cache by its OWNER/NAME; once per device.
 
     A language model may have several devices, as in "cuda:0,cuda:1". Weights are float32 on a CPU and bfloat16
-    elsewhere, unless `dtype` says otherwise. They are not read where there is no `room` for what is to be decoded.
+    elsewhere, unless `dtype` is given. They are not read if the memory does not suffice for `room`.
 
     Raises:
-        ModelError: when it was not fetched or is not all there, of no family that can be read, or too large.
+        ModelError: If it is not downloaded, incomplete, of an unsupported family, or too large.
     """
     source = _local(place) if isinstance(place, Path) else cached_source(place)
-    held = source, device, dtype or usual(device)
+    held = source, device, dtype or default_dtype(device)
     if held not in _LOADED:
-        _LOADED[held] = _load(*held, room or Room())
+        _LOADED[held] = _load(*held, room or MemoryBudget())
     return _LOADED[held]
 
 
-def source_of(name: str) -> Source:
+def source_of(name: str) -> CheckpointDir:
     """The files of a folder, or of OWNER/NAME in the hub's cache."""
     return _local(Path(name)) if Path(name).is_dir() else cached_source(name)
 
 
-def needs_of(name: str) -> Needs:
+def needs_of(name: str) -> MemoryRequirement:
     """The memory that the model of a folder or of OWNER/NAME needs, before a tensor of it is read."""
     source = source_of(name)
     row, settings = read_config(source)
-    return cast(Needs, _module(row).needs(source, settings))
+    return cast(MemoryRequirement, _module(row).needs(source, settings))
 
 
-def read_config(source: Source) -> tuple[Checkpoint, dict[str, Any]]:
+def read_config(source: CheckpointDir) -> tuple[Checkpoint, dict[str, Any]]:
     """The family of a checkpoint that can be read, and its config.json; raises ModelError for another."""
     if not (source.folder / CONFIG).is_file():
         files = sorted(file.name for file in source.folder.iterdir() if file.suffix in _PICKLES)
         if files:
             converted = "; ".join(row.name for row in CHECKPOINTS if row.convert)
             raise source.unsupported(
-                f"has {shown(files[0])} and no config.json; pickles are not read, and are converted first for "
+                f"has {format_value(files[0])} and no config.json; pickles are not read, and are converted first for "
                 f"{converted}: docs/models.md"
             )
     settings = source.read_json(CONFIG)
@@ -76,8 +78,8 @@ def read_config(source: Source) -> tuple[Checkpoint, dict[str, Any]]:
         if not is_causal(type_of(settings)):
             others = ", ".join(kind for one in CHECKPOINTS if one.module for kind in one.types)
             raise source.unsupported(
-                f"config.json has {shown(settings.get('model_type'))} for 'model_type', which is no causal language "
-                f"model of transformers and none of {others}; docs/models.md lists what can be read"
+                f"config.json has {format_value(settings.get('model_type'))} for 'model_type', which is neither "
+                f"a causal language model of transformers nor one of {others}; docs/models.md lists what can be read"
             )
         return CAUSAL, settings
     if not row.module:
@@ -85,7 +87,7 @@ def read_config(source: Source) -> tuple[Checkpoint, dict[str, Any]]:
     return row, settings
 
 
-def cached_source(model_id: str) -> Source:
+def cached_source(model_id: str) -> CheckpointDir:
     """A repository OWNER/NAME in the hub's cache."""
     fetch = f"hf download {model_id}"
     try:
@@ -94,16 +96,16 @@ def cached_source(model_id: str) -> Source:
         raise ModelError(f"model: {model_id!r} is neither a folder nor OWNER/NAME of the hub.") from None
     except LocalEntryNotFoundError:
         raise ModelError(
-            f"{model_id}: is no folder here and not in the hub's cache. Correct the path, or fetch it with: {fetch}"
+            f"{model_id}: is neither a folder nor in the hub's cache. Correct the path, or download it with: {fetch}"
         ) from None
-    return Source(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download")
+    return CheckpointDir(model_id, Path(folder), f"Fetch it again with: {fetch} --force-download")
 
 
-def _local(folder: Path) -> Source:
+def _local(folder: Path) -> CheckpointDir:
     remedy = f"Fetch it again with: hf download OWNER/NAME --local-dir {folder}"
-    if folder.resolve() == folder_of(folder.name).resolve():
+    if folder.resolve() == download_dir(folder.name).resolve():
         remedy = f"Remove {folder}, and fetch it again with: python -m engines fetch {folder.name}"
-    source = Source(folder.resolve().name, folder.resolve(), remedy)
+    source = CheckpointDir(folder.resolve().name, folder.resolve(), remedy)
     if (folder / CONFIG).is_file() or not any(folder.glob("*.gguf")):
         return source
     from engines.models.checkpoints.gguf_file import converted
@@ -115,9 +117,9 @@ def _module(row: Checkpoint) -> Any:
     return import_module(f"engines.models.checkpoints.{row.module}")
 
 
-def _load(source: Source, device: str, dtype: torch.dtype, room: Room) -> Model:
+def _load(source: CheckpointDir, device: str, dtype: torch.dtype, room: MemoryBudget) -> Model:
     row, settings = read_config(source)
-    if len(split(device)) > 1 and row.module not in _ON_SEVERAL:
+    if len(parse_devices(device)) > 1 and row.module not in _ON_SEVERAL:
         raise source.unsupported(f"runs on one device, and {device!r} names several; name one of them")
-    check_room(source, _module(row).needs(source, settings), dtype, device, room)
+    check_memory(source, _module(row).needs(source, settings), dtype, device, room)
     return cast(Model, _module(row).load(source, settings, device, dtype))

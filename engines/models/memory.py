@@ -7,42 +7,42 @@ from typing import Any, Final
 
 import torch
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.families import published_as
-from engines.models.devices import split
+from engines.models.devices import parse_devices
 from engines.models.errors import ModelError
 
 DTYPES: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 _MEMINFO: Final = Path("/proc/meminfo")
 _LIMIT, _USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-"""Of a container, where there is one."""
+"""Memory limit and usage of a container, if there is one."""
 _GIGA: Final = 1e9
 _SMALL: Final = 2**26
-"""Bytes of a KV cache for which nobody is asked what is free."""
+"""Bytes of a KV cache below which free memory is not checked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What is to be decoded, as far as memory goes."""
+class MemoryBudget:
+    """Size of what is to be decoded, as far as memory is concerned."""
 
     length: int = 64
     """Positions of a text; pictures and clips have a length of their own."""
-    lanes: int = 1
+    num_sequences: int = 1
     """Sequences that are decoded together."""
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
-    """What a model takes, in numbers."""
+class MemoryRequirement:
+    """Memory requirement of a model."""
 
     parameters: int
-    """That are held in the format that is asked for."""
+    """Parameters held in the requested data type."""
     exact: int = 0
-    """That are in float32 whatever is asked for: what makes pixels."""
+    """Parameters always held in float32: those that compute pixels."""
     position: int = 0
     """In the KV cache of one position."""
     positions: int = 0
-    """Of one sequence; 0 for texts, whose length is asked for."""
+    """Positions of one sequence; 0 for texts, whose length is a setting."""
     stored: torch.dtype | None = None
     """The number format of all its tensors, where they stay in their files until they are sent to a device."""
 
@@ -50,13 +50,13 @@ class Needs:
         """Bytes of the weights."""
         return self.parameters * dtype.itemsize + self.exact * torch.float32.itemsize
 
-    def cache(self, dtype: torch.dtype, room: Room) -> int:
+    def cache(self, dtype: torch.dtype, room: MemoryBudget) -> int:
         """Bytes of the KV cache."""
-        return room.lanes * (self.positions or room.length) * self.position * dtype.itemsize
+        return room.num_sequences * (self.positions or room.length) * self.position * dtype.itemsize
 
-    def describe(self, room: Room) -> str:
-        """What is kept, in words."""
-        many = "1 sequence" if room.lanes == 1 else f"{room.lanes} sequences"
+    def describe(self, room: MemoryBudget) -> str:
+        """Return the size of the caches, in words."""
+        many = "1 sequence" if room.num_sequences == 1 else f"{room.num_sequences} sequences"
         return f"{many} of {self.positions or room.length:,} positions"
 
 
@@ -71,13 +71,13 @@ def cached_numbers(config: Any) -> int:
     return 2 * int(config.num_hidden_layers) * int(heads) * int(width)
 
 
-def usual(device: str) -> torch.dtype:
-    """The number format of published weights on a device where none is asked for; on several, that of the first."""
-    return torch.float32 if torch.device(split(device)[0]).type == "cpu" else torch.bfloat16
+def default_dtype(device: str) -> torch.dtype:
+    """Return the default data type of published weights on a device; for several, that of the first."""
+    return torch.float32 if torch.device(parse_devices(device)[0]).type == "cpu" else torch.bfloat16
 
 
 def free_bytes(device: str) -> int | None:
-    """Memory that can still be taken on a device; None where nobody knows."""
+    """Return the free memory of a device; None if unknown."""
     if torch.device(device).type == "cuda":
         return int(torch.cuda.mem_get_info(torch.device(device))[0])
     if torch.device(device).type != "cpu":
@@ -89,14 +89,16 @@ def free_bytes(device: str) -> int | None:
 
 
 def free_on(place: str) -> int | None:
-    """The same of one device or of several together, as `devices.resolve_several` names them."""
-    free = [free_bytes(device) for device in split(place)]
+    """Return the free memory of one device or of several together, as named by `devices.resolve_devices`."""
+    free = [free_bytes(device) for device in parse_devices(place)]
     return None if None in free else sum(one or 0 for one in free)
 
 
-def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, room: Room | None = None) -> None:
-    """Raise ModelError, which says what would fit, unless weights and KV cache fit on devices and on the way."""
-    room = room or Room()
+def check_memory(
+    source: CheckpointDir, needs: MemoryRequirement, dtype: torch.dtype, device: str, room: MemoryBudget | None = None
+) -> None:
+    """Raise ModelError with a remedy unless weights and KV cache fit into the memory, also while loading."""
+    room = room or MemoryBudget()
     weights, cache, free = needs.weights(dtype), needs.cache(dtype, room), free_on(device)
     takes = f"its weights take {_gb(weights)} in {_name(dtype)} on"
     if free is not None and weights + cache > free:
@@ -111,15 +113,17 @@ def check_room(source: Source, needs: Needs, dtype: torch.dtype, device: str, ro
         )
 
 
-def _remedies(name: str, needs: Needs, room: Room, dtype: torch.dtype, device: str, free: int) -> Iterator[str]:
-    """What would fit in place of what does not."""
+def _remedies(
+    name: str, needs: MemoryRequirement, room: MemoryBudget, dtype: torch.dtype, device: str, free: int
+) -> Iterator[str]:
+    """Yield remedies that would fit."""
     if dtype == torch.float32 and (half := needs.weights(torch.bfloat16) + needs.cache(torch.bfloat16, room)) <= free:
         yield f"--dtype bfloat16 takes {_gb(half)}"
-    each = needs.cache(dtype, Room(room.length))
-    if each and 0 < (fitting := (free - needs.weights(dtype)) // each) < room.lanes:
+    each = needs.cache(dtype, MemoryBudget(room.length))
+    if each and 0 < (fitting := (free - needs.weights(dtype)) // each) < room.num_sequences:
         yield f"{fitting} {'sequences fit' if fitting > 1 else 'sequence fits'}"
     for other in _others(device, several=not needs.positions):
-        held = usual(other)
+        held = default_dtype(other)
         if needs.weights(held) + needs.cache(held, room) <= (free_on(other) or 0):
             yield f"--device {other} has room for it in {_name(held)}"
     row = published_as(name)
@@ -130,7 +134,7 @@ def _remedies(name: str, needs: Needs, room: Room, dtype: torch.dtype, device: s
 
 
 def check_cache(owner: str, needed: int, place: str, lanes: int) -> None:
-    """Raise ModelError unless the KV cache of so many bytes fits beside what is on the devices `place`."""
+    """Raise ModelError unless a KV cache of `needed` bytes fits into the free memory of the devices `place`."""
     free = free_on(place) if needed >= _SMALL else None
     if free is not None and needed > free:
         many, fewer = ("sequences", "fewer sequences at once, ") if lanes > 1 else ("sequence", "")
@@ -144,7 +148,7 @@ def _others(place: str, *, several: bool) -> list[str]:
     """Further devices of this machine, and all its GPUs together for what may be spread."""
     gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
     together = [",".join(gpus)] if several and len(gpus) > 1 else []
-    taken = {torch.device(device) for device in split(place)}
+    taken = {torch.device(device) for device in parse_devices(place)}
     single = [device for device in ("cpu", *gpus) if torch.device(device) not in taken]
     return [*single, *(every for every in together if every != place)]
 

@@ -16,10 +16,10 @@ class ModelInfo:
     families: tuple[Family, ...]
     """Methods of which families it runs, the most natural first."""
     needs: str
-    """What must be there to load it."""
+    """Requirements for loading it."""
     default_prompt: str
     prompt_help: str
-    small: str = ""
+    default_drafter: str = ""
     """Id of the small model of the same vocabulary that drafts for it."""
     folder: bool = False
     """Whether it is loaded by a folder alone, as no repository of the hub has all of it in a form that can be read."""
@@ -27,27 +27,27 @@ class ModelInfo:
     """Whether its weights are fetched by a command of this project."""
     clips: bool = False
     """Whether it continues clips; see `engines.models.checkpoints.images.video_model.ClipModel`."""
-    opens: tuple[tuple[str, Value], ...] = ()
+    form_defaults: tuple[tuple[str, Value], ...] = ()
     """Settings that a form opens with in place of a method's defaults, where it has them; "psd.tau" is PSD's alone."""
-    writes: bool = False
+    generates_text: bool = False
     """Whether it is a published language model."""
     group: str = ""
     """The family of published checkpoints that it is of; empty for what ships."""
     gigabytes: float = 0
     """Size of its parameters in bfloat16; 0 for what ships."""
     licence: str = ""
-    """Of its weights, as its model card says; empty for what ships."""
+    """Licence of the weights, from the model card; empty for bundled models."""
     mixture: str = ""
     """Id of the small model that drafts for it with paths in closed form, as it mixes Gaussians."""
     eagle: str = ""
     """Name of the weights that draft for it from its hidden states."""
     terms: str = ""
-    """What its licence asks for before it is loaded; empty where that is nothing."""
+    """What the licence requires before loading; empty for nothing."""
 
     def opening(self, method: str, config: type[Any]) -> dict[str, Value]:
         """Those of `opens` that a method has by its Config, and whose value it takes."""
         choices = {setting.name: setting.choices for setting in settings(config)}
-        given = {name.removeprefix(f"{method}."): at for name, at in self.opens}
+        given = {name.removeprefix(f"{method}."): at for name, at in self.form_defaults}
         return {name: at for name, at in given.items() if name in choices and at in (choices[name] or (at,))}
 
     @property
@@ -61,4 +61,4 @@ class ModelInfo:
     @property
     def text(self) -> bool:
         """Whether it writes, rather than draws."""
-        return self.writes or "diffusion-lm" in self.families
+        return self.generates_text or "diffusion-lm" in self.families

@@ -1,4 +1,4 @@
-"""What the files of a language model say of its texts: the tokenizer, how a question is put, and where texts end."""
+"""Files of a language model about texts: the tokenizer, the chat form, and the end tokens."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
@@ -6,16 +6,16 @@ from typing import Any, Final, cast
 from tokenizers import Tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer
 
-from engines.models.checkpoint_files import Source
-from engines.settings import shown
+from engines.models.checkpoint_files import CheckpointDir
+from engines.settings import format_value
 
 ChatForm = tuple[str, str]
-"""What stands before and behind a question."""
+"""Text before and after a question."""
 QWEN_CHAT: Final[ChatForm] = ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
 _SETTINGS: Final = "tokenizer_config.json"
 
 
-def read_tokenizer(source: Source) -> Tokenizer:
+def read_tokenizer(source: CheckpointDir) -> Tokenizer:
     """The tokenizer of a folder: tokenizer.json, or the several files that Qwen's were first published in."""
     if _whole(source):
         whole: Tokenizer = _read(
@@ -25,7 +25,7 @@ def read_tokenizer(source: Source) -> Tokenizer:
     return cast(Tokenizer, read_chat_tokenizer(source, Qwen2Tokenizer).backend_tokenizer)
 
 
-def read_chat_tokenizer(source: Source, kind: Any = AutoTokenizer) -> Any:
+def read_chat_tokenizer(source: CheckpointDir, kind: Any = AutoTokenizer) -> Any:
     """The tokenizer of a folder with its chat template, by a class of transformers; code of its own is not run."""
     whole = _whole(source)
     if whole and "auto_map" in source.read_json_if_any(_SETTINGS):
@@ -35,23 +35,23 @@ def read_chat_tokenizer(source: Source, kind: Any = AutoTokenizer) -> Any:
     return _read(source, files, lambda: kind.from_pretrained(source.folder, **given))
 
 
-def _whole(source: Source) -> bool:
+def _whole(source: CheckpointDir) -> bool:
     """Whether a folder has a tokenizer.json, and not the other files."""
     folder = source.folder
     if (folder / "tokenizer.json").is_file():
         return True
     if (folder / "tokenizer.model").is_file():
         raise source.unsupported(
-            "its tokenizer is tokenizer.model, of SentencePiece, which is not read; write a tokenizer.json beside it "
-            "once, as docs/models.md says"
+            "its tokenizer is tokenizer.model, of SentencePiece, which is not supported; write a tokenizer.json into "
+            "the folder once, see docs/models.md"
         )
     if missing := [name for name in ("vocab.json", "merges.txt") if not (folder / name).is_file()]:
         raise source.incomplete(f"tokenizer.json is missing, and so is {missing[0]}, in {folder}")
     return False
 
 
-def _read(source: Source, files: str, read: Callable[[], Any]) -> Any:
-    """What the library of tokenizers makes of some files; it raises bare exceptions, and panics."""
+def _read(source: CheckpointDir, files: str, read: Callable[[], Any]) -> Any:
+    """Read files with the tokenizers library, which raises bare exceptions, and panics."""
     try:
         return read()
     except BaseException as error:
@@ -60,13 +60,13 @@ def _read(source: Source, files: str, read: Callable[[], Any]) -> Any:
         raise
 
 
-def has_chat_template(source: Source) -> bool:
+def has_chat_template(source: CheckpointDir) -> bool:
     """Whether a checkpoint comes with a chat template, so that it was taught to chat."""
     beside = "chat_template" in source.read_json_if_any(_SETTINGS)
     return beside or (source.folder / "chat_template.jinja").is_file()
 
 
-def named_token(source: Source, *fields: str) -> str | None:
+def named_token(source: CheckpointDir, *fields: str) -> str | None:
     """The token of the first of some fields of tokenizer_config.json that has one; None where none has."""
     settings = source.read_json_if_any(_SETTINGS)
     tokens = (settings.get(field) for field in fields)
@@ -74,7 +74,7 @@ def named_token(source: Source, *fields: str) -> str | None:
     return next((token for token in contents if isinstance(token, str)), None)
 
 
-def token_id(source: Source, tokenizer: Tokenizer, token: str) -> int:
+def token_id(source: CheckpointDir, tokenizer: Tokenizer, token: str) -> int:
     """The id of a token that a tokenizer must have."""
     number: int | None = tokenizer.token_to_id(token)
     if number is None:
@@ -82,21 +82,21 @@ def token_id(source: Source, tokenizer: Tokenizer, token: str) -> int:
     return number
 
 
-def ends_of(source: Source, settings: Mapping[str, Any], size: int) -> tuple[int, ...]:
-    """Ids behind which nothing counts, as generation_config.json and config.json have them."""
+def ends_of(source: CheckpointDir, settings: Mapping[str, Any], size: int) -> tuple[int, ...]:
+    """Return the end-of-sequence ids of generation_config.json and config.json."""
     generation = source.read_json_if_any("generation_config.json")
     ends: dict[int, None] = {}
     for value in (generation.get("eos_token_id"), settings.get("eos_token_id")):
         for end in value if isinstance(value, list) else [] if value is None else [value]:
             if isinstance(end, bool) or not isinstance(end, int) or not 0 <= end < size:
                 raise source.incomplete(
-                    f"'eos_token_id' is {shown(value)}, and its tokenizer has the ids 0 to {size - 1}"
+                    f"'eos_token_id' is {format_value(value)}, and its tokenizer has the ids 0 to {size - 1}"
                 )
             ends[end] = None
     return tuple(ends)
 
 
-def size_of(source: Source, tokenizer: Any, rows: int, last: int = 0) -> int:
+def size_of(source: CheckpointDir, tokenizer: Any, rows: int, last: int = 0) -> int:
     """How many ids a tokenizer has, for which a network has `rows`; `last` is an id that may lie beyond them."""
     size: int = max(last, *tokenizer.get_vocab().values()) + 1
     if size > rows:

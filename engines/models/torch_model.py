@@ -1,4 +1,4 @@
-"""What models around a network of torch have in common."""
+"""Common part of models with a torch network."""
 
 from typing import Any, cast
 
@@ -10,12 +10,12 @@ class Networked:
     """A model around one network."""
 
     _network: Any
-    parameters: int
-    """See `engines.protocol.Model.parameters`."""
+    num_parameters: int
+    """Number of parameters."""
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the network computes in."""
+        """Data type of the network's computations."""
         return _dtype_of(self._network)
 
 

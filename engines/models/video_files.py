@@ -1,7 +1,7 @@
-"""Reading the first frames of somebody's GIF or MP4, within bounds.
+"""Reading the first frames of a user's GIF or MP4, within bounds.
 
-A file is told by its first bytes, never by its name, and only these two kinds are opened: other kinds may refer to
-further files. Sizes are read off the header before a frame is decoded.
+The type is recognised by the first bytes, never by the name, and only these two are opened: other types may refer to
+further files. Sizes are read from the header before a frame is decoded.
 """
 
 import io
@@ -24,7 +24,7 @@ from engines.settings import ConfigError
 ENDINGS: Final = (".gif", ".mp4")
 MOST_BYTES: Final = 20_000_000
 MOST_PIXELS: Final = 2_100_000
-"""Of a frame; 1920 x 1080 fits."""
+"""Maximum pixels of a frame; 1920 x 1080 fits."""
 MOST_FRAMES: Final = 2_000
 MOST_SECONDS: Final = 60
 SHORTEST_SIDE: Final = 16

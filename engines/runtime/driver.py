@@ -16,16 +16,26 @@ from tqdm import tqdm
 
 from engines.continuous.denoising import ContinuousTask
 from engines.methods.method import Method
-from engines.methods.speculative import EAGLES
+from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.models.catalog import MODELS, drafter_of, eagle_of, load_model, models_for
-from engines.protocol import Decision, Decoder, ForwardRequest, Model, Renderer, Role, Session, Task
+from engines.protocol import (
+    Decision,
+    Decoder,
+    ForwardRequest,
+    Model,
+    OpensDrafterSession,
+    Renderer,
+    Role,
+    Session,
+    Task,
+)
 from engines.runtime.environment import environment
-from engines.runtime.model_pair import PairSession, check_heads, check_pair, check_texts
-from engines.runtime.recorder import LIKELY, MOST_LIKELY, Pass, Recording
-from engines.runtime.stage_timer import Clock, Cuda, Host
-from engines.sampling.random_source import SeededChance, Turned, read_seed
-from engines.settings import ConfigError, as_values
-from traces.replay import Replay
+from engines.runtime.model_pair import PairSession, check_heads, check_prompt_compatibility, check_vocabularies
+from engines.runtime.recorder import LIKELY, MOST_LIKELY, PendingStep, StepRecorder
+from engines.runtime.stage_timer import Cuda, Host, StageTimer
+from engines.sampling.random_source import SeededRandom, UniformOverride, parse_seed
+from engines.settings import ConfigError, config_values
+from traces.replay import CanvasReplay
 from traces.schema import Call, Step, Trace
 from traces.stats import summarise
 
@@ -35,7 +45,7 @@ OTHER_DRAFTERS: Final = ("small", "mixture")
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to run: a method on a model for one prompt and seed."""
+    """Run specification: a method on a model for one prompt and seed."""
 
     method: Method
     model: Model
@@ -45,64 +55,77 @@ class Job:
     seed: int = 0
     sample: int = 0
     """Distinguishes sequences that share a seed."""
-    small: Model | None = None
+    drafter: Model | None = None
     """Drafts in place of the catalogue's small model, for methods that have another model draft."""
-    likely: int | None = None
-    """Tokens to record of each distribution behind a verdict; by default `LIKELY` on the catalogue's models."""
-    turned: Sequence[Turned] = ()
-    """Verdicts whose coins are others than the seed's, in the order in which they were turned."""
+    record_top_k: int | None = None
+    """Tokens to record of the distributions of each verdict; by default `LIKELY` for models of the catalogue."""
+    uniform_overrides: Sequence[UniformOverride] = ()
+    """Uniform draws that differ from the seed's, in the order in which they were changed."""
 
     def __post_init__(self) -> None:
-        read_seed(self.seed)
-        if self.likely is not None and not (isinstance(self.likely, int) and 0 <= self.likely <= MOST_LIKELY):
-            raise ConfigError(f"likely: {self.likely!r} is not allowed; use a whole number from 0 to {MOST_LIKELY}.")
+        parse_seed(self.seed)
+        if self.record_top_k is not None and not (
+            isinstance(self.record_top_k, int) and 0 <= self.record_top_k <= MOST_LIKELY
+        ):
+            raise ConfigError(
+                f"likely: {self.record_top_k!r} is not allowed; use a whole number from 0 to {MOST_LIKELY}."
+            )
         if self.method.family not in self.model.families:
             raise ConfigError(
                 f"model: {self.method.name} runs on models of the family {self.method.family}, and "
                 f"{self.model.card.id} is of {' and '.join(self.model.families)}; "
                 f"use {', '.join(models_for(self.method.family))}."
             )
-        if self.small is not None and self.method.family not in self.small.families:
+        if self.drafter is not None and self.method.family not in self.drafter.families:
             raise ConfigError(
                 f"drafter: {self.method.name} drafts with models of the family {self.method.family}, and "
-                f"{self.small.card.id} is of {' and '.join(self.small.families)}; give another one."
+                f"{self.drafter.card.id} is of {' and '.join(self.drafter.families)}; give another one."
             )
 
     @property
     def recorded(self) -> int:
-        """How many tokens are recorded of each distribution behind a verdict."""
-        return self.likely if self.likely is not None else LIKELY if self.model.card.id in MODELS else 0
+        """Number of tokens recorded of the distributions of each verdict."""
+        return self.record_top_k if self.record_top_k is not None else LIKELY if self.model.card.id in MODELS else 0
 
-    @property
-    def draft(self) -> Model | None:
-        """The model that drafts, for methods that have one draft; raises ModelError when it cannot be had."""
-        drafter = self.method.drafter(self.config) if self.method.drafter else ""
+    def load_drafter(self) -> Model | None:
+        """Return the model that drafts, loading its weights if necessary; None for methods without a drafter.
+
+        Raises:
+            ModelError: If the drafter is unknown or its weights are missing.
+        """
+        drafter = self.method.find_drafter(self.config) if self.method.find_drafter else ""
         if drafter == "itself":
             return self.model
-        if drafter in EAGLES:
-            return self.small or eagle_of(self.model)
+        if drafter in EAGLE_DRAFTERS:
+            return self.drafter or eagle_of(self.model)
         if drafter not in OTHER_DRAFTERS:
             return None
-        return self.small or load_model(drafter_of(self.model.card.id, drafter), str(self.model.device))
+        return self.drafter or load_model(drafter_of(self.model.card.id, drafter), str(self.model.device))
 
     @property
     def task(self) -> Task:
-        """What the model is to decode; raises ValueError for a prompt or setting that the model refuses."""
+        """Decoding task of the prompt.
+
+        Raises:
+            ValueError: If the model rejects the prompt or a setting.
+        """
         return self.model.make_task(self.prompt, self.config)
 
     @property
     def drawing(self) -> Renderer:
-        """Who draws the canvas."""
-        return self.task.drawing or self.model
+        """Renderer of the canvas."""
+        return self.task.renderer or self.model
 
     def decoder(self) -> Decoder:
         """A fresh decoder of the job, begun; raises ConfigError for settings that do not go with the task."""
-        decoder = self.method.decode(self.task, self.config, SeededChance(self.seed, self.sample, self.turned))
+        decoder = self.method.decode(
+            self.task, self.config, SeededRandom(self.seed, self.sample, self.uniform_overrides)
+        )
         return _begun(next(decoder), decoder)
 
 
 def _begun(item: ForwardRequest | Decision, decoder: Decoder) -> Decoder:
-    """The same decoder, which has made up its first request `item`."""
+    """Return a decoder that continues one whose first request is `item`."""
     while True:
         try:
             item = decoder.send((yield item))
@@ -115,13 +138,13 @@ class RunningSequence:
     """One sequence while it is decoded."""
 
     decoder: Decoder
-    recording: Recording = field(default_factory=Recording)
+    recording: StepRecorder = field(default_factory=StepRecorder)
     result: list[Tensor] = field(default_factory=list)
     """Holds the tokens once the decoder is done."""
 
     @property
     def steps(self) -> list[Step]:
-        """What was recorded, a step for every pass."""
+        """Recorded steps, one per pass."""
         return self.recording.steps
 
 
@@ -135,36 +158,39 @@ def open_session(jobs: Sequence[Job]) -> Session:
     first = jobs[0]
     if first.model.device.type == "cuda":  # cuDNN's attention makes a plan for every new length of a KV cache: 60 ms
         torch.backends.cuda.enable_cudnn_sdp(False)
-    tasks, guided, draft = [job.task for job in jobs], first.config.guided, first.draft
-    session = first.model.start(tasks, guided)
+    tasks, guided, draft = [job.task for job in jobs], first.config.uses_guidance, first.load_drafter()
+    session = first.model.open_session(tasks, guided)
     if draft is None:
         return session
-    if (beside := getattr(draft, "beside", None)) is not None:  # it reads what its target's session computes
-        return PairSession({"target": session, "draft": beside(session, tasks)})
-    check_pair(first.model, draft)
-    if first.method.drafter and isinstance(tasks[0], ContinuousTask) and draft is not first.model:
+    if isinstance(draft, OpensDrafterSession):
+        return PairSession({"target": session, "draft": draft.open_drafter_session(session, tasks)})
+    check_vocabularies(first.model, draft)
+    if first.method.find_drafter and isinstance(tasks[0], ContinuousTask) and draft is not first.model:
         check_heads(
-            first.method.drafter(first.config), tasks[0], draft.card.id, draft.make_task(first.prompt, first.config)
+            first.method.find_drafter(first.config),
+            tasks[0],
+            draft.card.id,
+            draft.make_task(first.prompt, first.config),
         )
     if tasks[0].canvas.kind == "text" and draft is not first.model:
         for job, task in zip(jobs, tasks, strict=True):
-            check_texts(first.model, draft, task, draft.make_task(job.prompt, job.config))
+            check_prompt_compatibility(first.model, draft, task, draft.make_task(job.prompt, job.config))
     places: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
-    return PairSession({"target": session, "draft": draft.start(tasks, guided)}, places)
+    return PairSession({"target": session, "draft": draft.open_session(tasks, guided)}, places)
 
 
 @torch.inference_mode()
-def drive(
+def run_passes(
     sequences: Sequence[RunningSequence], session: Session, sampling: Any, *, record: bool = True, likely: int = 0
 ) -> Iterator[list[int]]:
     """Advance all sequences together, one forward pass per iteration, until each is done.
 
     Args:
-        sequences: Those to decode; the driver numbers them from 0.
+        sequences: Sequences to decode; the driver numbers them from 0.
         session: Answers their requests.
-        sampling: The settings of their method.
+        sampling: Settings of their method.
         record: Whether steps are kept.
-        likely: Tokens to keep with them of each distribution behind a verdict.
+        likely: Number of tokens to record of the distributions of each verdict.
 
     Yields:
         The sequences that took part in the pass. With `record`, their step has been appended.
@@ -172,14 +198,14 @@ def drive(
     answers: dict[int, Any] = dict.fromkeys(range(len(sequences)))
     accelerator: Host | None = None  # that of the device where the first verdict lies
     while answers:
-        clock = Clock(accelerator or Host()) if record else None
+        clock = StageTimer(accelerator or Host()) if record else None
         lap: Callable[..., None] = clock.lap if clock else lambda *_: None
         requests = _ask(sequences, answers)
         if not requests:
             return
         lap("prepare")
         decisions: dict[int, Decision] = {}
-        given = session.answer(requests, sampling, lap)
+        given = session.forward(requests, sampling, lap)
         for i, answer in given.items():
             decision = sequences[i].decoder.send(answer.value)
             assert isinstance(decision, Decision)
@@ -203,7 +229,7 @@ def drive(
                     milliseconds=spent,
                 )
                 held = answer.value.numel() if isinstance(answer.value, Tensor) else 0
-                sequences[i].recording.add(Pass(request, decision, call, likely, held))
+                sequences[i].recording.add(PendingStep(request, decision, call, likely, held))
         yield list(decisions)
 
 
@@ -222,7 +248,7 @@ def _ask(sequences: Sequence[RunningSequence], answers: Mapping[int, Any]) -> di
 
 
 class Run:
-    """One sequence, live: iterate to advance by one forward pass; `trace()` says what happened so far."""
+    """One sequence, live: iterate to advance by one forward pass; `trace()` returns the trace so far."""
 
     def __init__(self, job: Job) -> None:
         """Open a session for the job; raises ValueError for a prompt or setting that the model refuses."""
@@ -236,7 +262,7 @@ class Run:
 
     def passes(self) -> Iterator[list[int]]:
         """Advance by one forward pass at a time, as iterating does, but leave the steps to be made later, at once."""
-        return drive([self._sequence], self._session, self.job.config, likely=self.job.recorded)
+        return run_passes([self._sequence], self._session, self.job.config, likely=self.job.recorded)
 
     def finish(self, on_step: Callable[[Step], object] | None = None, *, progress: bool = False) -> None:
         """Take all steps that are left; `on_step` is called with each, `progress` shows a bar on standard error."""
@@ -259,7 +285,7 @@ class Run:
 def decode(jobs: Sequence[Job], session: Session | None = None, *, record: bool = False) -> list[RunningSequence]:
     """Decode jobs of one model and one config in lockstep, to their ends; by default in a session of their own."""
     first, sequences = jobs[0], [RunningSequence(job.decoder()) for job in jobs]
-    for _ in drive(sequences, session or open_session(jobs), first.config, record=record, likely=first.recorded):
+    for _ in run_passes(sequences, session or open_session(jobs), first.config, record=record, likely=first.recorded):
         pass
     return sequences
 
@@ -277,7 +303,7 @@ def sample_tokens(jobs: Sequence[Job]) -> list[list[Any]]:
     return [sequence.result[0].tolist() for sequence in decode(jobs)]
 
 
-def mentioned(steps: Iterable[Step]) -> set[int]:
+def collect_token_ids(steps: Iterable[Step]) -> set[int]:
     """The ids that steps speak of: tokens, drafts, and what was likely."""
     steps = tuple(steps)
     spoken = {token for step in steps for best in step.top or () for token, _ in best}
@@ -289,30 +315,30 @@ def mentioned(steps: Iterable[Step]) -> set[int]:
 
 def make_trace(job: Job, sequence: RunningSequence) -> Trace:
     """The trace of the steps a job has taken; it is complete once the decoder is done."""
-    model, task, steps, drawing = job.model, job.task, sequence.steps, job.drawing
-    replay, canvases = Replay(task.length), {}
+    model, task, steps, drawing, drafter = job.model, job.task, sequence.steps, job.drawing, job.load_drafter()
+    replay, canvases = CanvasReplay(task.length), {}
     for k, step in enumerate(steps, 1):
         replay.apply(step)
         canvases[k] = replay.state().tokens
     end = replay.state()
     tokens = [token if done else None for token, done in zip(end.tokens, end.final, strict=True)]
-    legend = drawing.legend(canvases, mentioned(steps))
+    legend = drawing.make_legend(canvases, collect_token_ids(steps))
     return Trace(
         method=job.method.name,
         variant=job.method.variant(job.config),
         model=model.card,
-        draft_model=job.draft.card if job.draft else None,
+        draft_model=drafter.card if drafter else None,
         prompt=job.prompt,
-        rendered=task.rendered if task.rendered != job.prompt else "",
-        config=as_values(job.config),
+        rendered=task.rendered_prompt if task.rendered_prompt != job.prompt else "",
+        config=config_values(job.config),
         seed=job.seed,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         environment=environment(model.device, model.dtype),
         canvas=task.canvas,
         legend=legend,
-        rules=tuple(job.method.rules(job.config)),
+        rules=tuple(job.method.explanations(job.config)),
         steps=tuple(steps),
-        output=drawing.output(tokens),
+        output=drawing.render_output(tokens),
         summary=summarise(steps, task.length, bool(sequence.result) or all(end.final), legend.ends),
         note=job.method.deviation(job.config),
     )

@@ -1,4 +1,4 @@
-"""Where a run happens: enough to judge a timing and to repeat it."""
+"""Software and hardware of a run, to interpret its timing and to repeat it."""
 
 import platform
 import subprocess
@@ -35,7 +35,7 @@ def _versions() -> Mapping[str, str]:
 
 
 def device_name(device: torch.device) -> str:
-    """What people call a device: the GPU's name, or the kind of device and the machine's."""
+    """Return the name of a device: the GPU's name, or the kind of device and the machine's architecture."""
     return torch.cuda.get_device_name(device) if device.type == "cuda" else f"{device.type} ({platform.machine()})"
 
 
@@ -43,7 +43,7 @@ def device_name(device: torch.device) -> str:
 def commit() -> str:
     """Commit of this project, with "+dirty" when files have changed; empty outside a git checkout."""
     root = ROOT
-    if not (root / ".git").exists():  # An installed package may lie within someone else's checkout.
+    if not (root / ".git").exists():  # An installed package may be inside another project's checkout.
         return ""
     command = ["git", "--no-optional-locks", "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+dirty"]
     try:

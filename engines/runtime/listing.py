@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from engines.models.checkpoints.families import CHECKPOINTS
-from engines.paths import FOLDERS_VARIABLE
+from engines.paths import MODELS_VARIABLE
 from engines.settings import settings
 
 STORED: Final = Path(__file__).with_name("listing.json")
@@ -22,13 +22,13 @@ def everything() -> dict[str, Any]:
 
     A family has its state and licence, and how it is read or why not.
     """
-    from_modules = "torch" in sys.modules or os.environ.get(FOLDERS_VARIABLE)
+    from_modules = "torch" in sys.modules or os.environ.get(MODELS_VARIABLE)
     loaded: dict[str, Any] = current() if from_modules else json.loads(STORED.read_text(encoding="utf-8"))
     return loaded | {"families": [asdict(row) | {"state": row.state} for row in CHECKPOINTS]}
 
 
 def current() -> dict[str, Any]:
-    """What is stored, as the modules have it."""
+    """Return the stored data, as computed from the modules."""
     return {"methods": methods(), "models": models()}
 
 
@@ -45,11 +45,11 @@ def methods() -> dict[str, dict[str, Any]]:
                 s.name: {
                     "kind": s.kind,
                     "default": s.default,
-                    "allowed": s.allowed,
+                    "allowed": s.describe_range,
                     **({"choices": list(s.choices)} if s.choices else {}),
                     **({"low": s.knob.low, "high": s.knob.high} if s.knob.low is not None else {}),
                     "help": s.knob.help,
-                    "when": s.scope,
+                    "when": s.describe_condition,
                 }
                 for s in settings(method.config)
             },

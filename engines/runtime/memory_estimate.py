@@ -1,32 +1,34 @@
-"""What a run will cost in memory, before it is begun and from config.json alone."""
+"""Memory estimate of a run, from config.json alone."""
 
 from pathlib import Path
 from typing import Final
 
 import torch
 
-from engines.models.catalog import open_model, ships
-from engines.models.devices import resolve_several, split
-from engines.models.memory import DTYPES, Needs, Room, free_on, usual
+from engines.models.catalog import is_bundled, open_model
+from engines.models.devices import parse_devices, resolve_devices
+from engines.models.memory import DTYPES, MemoryBudget, MemoryRequirement, default_dtype, free_on
 
 _GIGA: Final = 1e9
 
 
-def expect(name: str, device: str | None = None, dtype: str | None = None, room: Room | None = None) -> str:
-    """What a model takes, with what it keeps of `room`, in a sentence; raises as `open_model` does.
+def estimate_memory(
+    name: str, device: str | None = None, dtype: str | None = None, room: MemoryBudget | None = None
+) -> str:
+    """Return a sentence on the memory that a model needs, with its caches for `room`; raises as `open_model` does.
 
     No tensor of a checkpoint is read.
     """
-    place, room = resolve_several(device), room or Room()
-    if ships(name) or not ("/" in name or Path(name).is_dir()):
+    place, room = resolve_devices(device), room or MemoryBudget()
+    if is_bundled(name) or not ("/" in name or Path(name).is_dir()):
         model = open_model(name, device, dtype)
-        needs, number, place = Needs(model.parameters), model.dtype, split(place)[0]
+        needs, number, place = MemoryRequirement(model.num_parameters), model.dtype, parse_devices(place)[0]
     else:
         from engines.models import loading  # brings transformers
 
         needs = loading.needs_of(name)
-        place = split(place)[0] if needs.positions else place  # pictures and clips run on one
-        number = (DTYPES[dtype] if dtype else usual(place)) if needs.parameters else torch.float32
+        place = parse_devices(place)[0] if needs.positions else place  # pictures and clips run on one
+        number = (DTYPES[dtype] if dtype else default_dtype(place)) if needs.parameters else torch.float32
     weights, kept, free = needs.weights(number), needs.cache(number, room), free_on(place)
     cache = f", {kept / _GIGA:.2f} GB of KV cache for {needs.describe(room)}" if kept else ""
     there = ""

@@ -8,38 +8,40 @@ import torch
 
 from engines.continuous.denoising import ContinuousTask
 from engines.diffusion_lm.block_sequence import TextTask
-from engines.protocol import Answer, Lap, Model, Role, Session, Task
-from engines.settings import ConfigError, shown
+from engines.protocol import ForwardResult, Model, Role, Session, StageCallback, Task
+from engines.settings import ConfigError, format_value
 
 
 class PairSession:
     """Hands every request to the session of its role; sequences may ask for different roles in one round."""
 
     def __init__(self, sessions: Mapping[Role, Session], devices: Mapping[Role, torch.device] | None = None) -> None:
-        """Sessions of the same sequences and tokens; `devices` says where each lives, if they live apart."""
+        """Combine sessions of the same sequences and tokens; `devices` names the device of each, if they differ."""
         self._sessions, self._devices = sessions, devices or {}
 
-    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> dict[int, Answer]:
-        """See `engines.protocol.Session.answer`."""
-        answers: dict[int, Answer] = {}
+    def forward(self, requests: Mapping[int, Any], sampling: Any, lap: StageCallback) -> dict[int, ForwardResult]:
+        """Run one forward pass for the requesting sequences."""
+        answers: dict[int, ForwardResult] = {}
         for role in dict.fromkeys(request.role for request in requests.values()):
             own = {sequence: request for sequence, request in requests.items() if request.role == role}
             answers |= self._answer(role, own, sampling, lap)
         return {sequence: answers[sequence] for sequence in requests}
 
-    def _answer(self, role: Role, requests: dict[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
+    def _answer(
+        self, role: Role, requests: dict[int, Any], sampling: Any, lap: StageCallback
+    ) -> Mapping[int, ForwardResult]:
         """The answers of one session; of a drafter elsewhere, on the target's device, where verdicts are made."""
         if self._devices.get(role) == self._devices.get("target"):
-            return self._sessions[role].answer(requests, sampling, lap)
+            return self._sessions[role].forward(requests, sampling, lap)
         there, here = self._devices[role], self._devices["target"]
         moved = {sequence: replace(request, tokens=request.tokens.to(there)) for sequence, request in requests.items()}
-        answers = self._sessions[role].answer(moved, sampling, lap)
+        answers = self._sessions[role].forward(moved, sampling, lap)
         return {sequence: replace(answer, value=answer.value.to(here)) for sequence, answer in answers.items()}
 
 
-def check_pair(target: Model, draft: Model) -> None:
+def check_vocabularies(target: Model, draft: Model) -> None:
     """Raise ValueError for models of different vocabularies; the message names a token they disagree about."""
-    if target.tokens != draft.tokens:
+    if target.token_space != draft.token_space:
         raise ValueError(
             f"drafter: {draft.card.id} and {target.card.id} have different vocabularies"
             f"{_differs(target, draft)}, so one cannot verify the other's drafts; give a drafter of the same "
@@ -47,14 +49,14 @@ def check_pair(target: Model, draft: Model) -> None:
         )
 
 
-def check_texts(target: Model, draft: Model, task: Task, own: Task) -> None:
-    """Raise ValueError for models of one vocabulary that do not predict the same places of the same text."""
+def check_prompt_compatibility(target: Model, draft: Model, task: Task, own: Task) -> None:
+    """Raise ValueError if models of one vocabulary do not predict the same positions of the same text."""
     if not (isinstance(task, TextTask) and isinstance(own, TextTask)):
         return
     if (task.mask, task.shift, task.full, task.causal) != (own.mask, own.shift, own.full, own.causal):
         raise ValueError(
             f"drafter: {draft.card.id} is {_reads(own)}, and {target.card.id} {_reads(task)}, so their distributions "
-            "are not of the same places; give a drafter of the same kind, or set drafter=itself."
+            "belong to different positions; give a drafter of the same kind, or set drafter=itself."
         )
 
 
@@ -77,10 +79,10 @@ def _reads(task: TextTask) -> str:
 
 def _differs(target: Model, draft: Model) -> str:
     """The first token that two tokenizers disagree about, as far as there are tokenizers to tell."""
-    one, other = target.tokens, draft.tokens
+    one, other = target.token_space, draft.token_space
     if not (isinstance(one, Mapping) and isinstance(other, Mapping)):
         return f", {other} and {one} tokens" if isinstance(one, int) and isinstance(other, int) else ""
     different = (token for token in one.keys() | other.keys() if one.get(token) != other.get(token))
     _, token = min((min(d[token] for d in (one, other) if token in d), token) for token in different)
     names = [f"{d.get(token, 'none')} in {model.card.id}" for d, model in ((other, draft), (one, target))]
-    return f": token {shown(token)} is {names[0]} and {names[1]}"
+    return f": token {format_value(token)} is {names[0]} and {names[1]}"

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from engines.protocol import NO_ENTRY, Decision, DraftGraph, ForwardRequest
+from engines.protocol import UNUSED_ENTRY, Decision, DraftGraph, ForwardRequest
 from engines.sampling.coupling import collision_gumbel, collision_independent, entropy_bits, total_variation
 from traces.schema import Call, Fate, Node, PathPair, Step
 
@@ -22,10 +22,10 @@ _PLACES: Final = 3
 """Decimals of a point in the plane of paths: noise has a spread of 1."""
 _ALTERNATIVES: Final = 5
 LIKELY: Final = 8
-"""Tokens that are kept of each distribution behind a verdict, unless a run asks for another number."""
+"""Number of tokens recorded of the distributions of each verdict by default."""
 MOST_LIKELY: Final = 100
 _SHARE_DIGITS: Final = 4
-"""Of their probabilities, which are drawn as bars."""
+"""Significant digits of their probabilities, which are drawn as bars."""
 _MOST_HELD: Final = 2**23
 """Probabilities, 64 MB of them, that wait before steps are made unasked."""
 _FIELDS: Final = ("p", "q", "accept_prob", "coin")
@@ -39,27 +39,27 @@ Likely: TypeAlias = tuple[tuple[int, float, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class PendingStep:
     """A forward pass that is yet to become a step."""
 
     request: ForwardRequest
     decision: Decision
     call: Call
     likely: int = 0
-    """As in `drive`."""
+    """As in `run_passes`."""
     held: int = 0
     """Probabilities of the answer."""
 
 
-class Recording:
+class StepRecorder:
     """The steps of a sequence. Passes wait as they are, on their device, until someone asks for the steps."""
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
-        self._waiting: list[Pass] = []
+        self._waiting: list[PendingStep] = []
         self._held = 0
 
-    def add(self, one: Pass) -> None:
+    def add(self, one: PendingStep) -> None:
         """Keep a pass; what waits becomes steps unasked where it holds too many numbers."""
         self._waiting.append(one)
         self._held += one.held
@@ -78,17 +78,17 @@ class Recording:
         self._waiting, self._held = [], 0
 
 
-def to_steps(passes: Sequence[Pass]) -> list[Step]:
+def to_steps(passes: Sequence[PendingStep]) -> list[Step]:
     """The steps of passes of a sequence, whose numbers go to the host together."""
-    passes = [replace(one, decision=one.decision.complete()) for one in passes]
+    passes = [replace(one, decision=one.decision.resolve()) for one in passes]
     exact, numbers = zip(*(_tables(one.decision) for one in passes), strict=True)
-    signals = [{k: v for k, v in one.decision.signals.items() if isinstance(v, Tensor)} for one in passes]
+    signals = [{k: v for k, v in one.decision.step_measures.items() if isinstance(v, Tensor)} for one in passes]
     whole = _to_host(exact, Tensor.tolist)
     rounded = _to_host([*numbers, *signals], _told)
     return list(map(_step, passes, whole, rounded, rounded[len(passes) :]))
 
 
-def derive(decision: Decision) -> dict[str, Tensor]:
+def derived_measures(decision: Decision) -> dict[str, Tensor]:
     """Numbers that follow from the distributions of a decision, the same for every method that has them [W]."""
     p, q, draft = decision.p, decision.q, decision.draft
     if p is None or q is None or draft is None:
@@ -97,7 +97,7 @@ def derive(decision: Decision) -> dict[str, Tensor]:
     p, q = p.float(), q.float()  # six digits are kept, and half the bytes are half the time
     tv = total_variation(q, p)
     collisions = {}
-    if decision.successive:
+    if decision.consecutive_iterations:
         collisions = {"collision_independent": collision_independent(q, p), "collision_maximal": 1 - tv}
         collisions["collision_gumbel"] = collision_gumbel(q, p)
     return collisions | {
@@ -110,10 +110,10 @@ def derive(decision: Decision) -> dict[str, Tensor]:
     }
 
 
-def likeliest(decision: Decision, judged: Sequence[int], count: int) -> Iterator[Likely]:
-    """What the verdicts on some drafts were between: each token once, by falling p.
+def top_k_tokens(decision: Decision, judged: Sequence[int], count: int) -> Iterator[Likely]:
+    """Yield the candidates of the verdicts on some drafts: each token once, by falling p.
 
-    That is the draft, what replaced it, and the `count` likeliest tokens under p, under q and in the residual.
+    These are the draft, its replacement, and the `count` most likely tokens under p, under q and in the residual.
     """
     assert decision.p is not None and decision.q is not None and decision.draft is not None
     rows = torch.tensor(judged, device=decision.p.device)
@@ -130,21 +130,21 @@ def likeliest(decision: Decision, judged: Sequence[int], count: int) -> Iterator
 def _tables(made: Decision) -> tuple[Table, Table]:
     """Columns of a decision, flat: whole numbers, and numbers that are rounded."""
     exact: dict[str, Tensor | None] = {"position": made.position, "fate": made.fate, "row": made.row}
-    numbers: dict[str, Tensor | None] = {"accept_prob": made.accept_prob, "coin": made.coin}
-    numbers |= {**made.numbers, **derive(made)}
+    numbers: dict[str, Tensor | None] = {"accept_prob": made.accept_prob, "coin": made.uniform}
+    numbers |= {**made.measures, **derived_measures(made)}
     for name, tokens in (("token", made.token), ("draft", made.draft)):
         (numbers if tokens is not None and tokens.ndim > 1 else exact)[name] = tokens
     if made.probs is not None:
         best = made.probs.topk(min(_ALTERNATIVES, made.probs.shape[-1]))
         exact["top"], numbers["top"] = best.indices, best.values
     if made.graph is not None:
-        exact["graph"] = torch.cat([made.graph.accepted[None], made.graph.accepted_under])
+        exact["graph"] = torch.cat([made.graph.accepted[None], made.graph.accepted_by_parent])
     given = ({name: column for name, column in table.items() if column is not None} for table in (exact, numbers))
     return next(given), next(given)
 
 
 def _to_host(tables: Sequence[Table], convert: Callable[[Tensor], list[Any]]) -> list[Lists]:
-    """The tables on the host, in one copy; `convert` takes all numbers of them, one behind the other."""
+    """Return the tables on the host, in one copy; `convert` takes all their numbers, concatenated."""
     parts = [column.reshape(-1) for table in tables for column in table.values()]
     if not parts:
         return [{} for _ in tables]
@@ -154,13 +154,13 @@ def _to_host(tables: Sequence[Table], convert: Callable[[Tensor], list[Any]]) ->
     return [dict(zip(table, columns, strict=False)) for table in tables]
 
 
-def _step(one: Pass, whole: Lists, numbers: Lists, signals: Lists) -> Step:
+def _step(one: PendingStep, whole: Lists, numbers: Lists, signals: Lists) -> Step:
     """The step of a pass, from its numbers on the host."""
     made, codes = one.decision, whole["fate"]
-    real = [i for i, code in enumerate(codes) if code != NO_ENTRY]
+    real = [i for i, code in enumerate(codes) if code != UNUSED_ENTRY]
 
     def column(values: list[Any]) -> tuple[Any, ...]:
-        """A value for every entry of the step; None behind those that speak of drafts."""
+        """Return a value for every entry of the step; None after those that belong to drafts."""
         padded = values + [None] * (len(codes) - len(values))
         return tuple(padded if len(real) == len(codes) else [padded[i] for i in real])
 
@@ -173,11 +173,11 @@ def _step(one: Pass, whole: Lists, numbers: Lists, signals: Lists) -> Step:
     if draft is not None:
         counts = {"accepted": fate.count(Fate.ACCEPTED), "window": sum(each is not None for each in draft)}
     top = None
-    if made.probs is not None:  # impossible tokens are no alternatives
+    if made.probs is not None:  # impossible tokens are not alternatives
         best = list(zip(whole["top"], numbers.pop("top"), strict=True))
         rows = _in_rows(best, min(_ALTERNATIVES, made.probs.shape[-1]))
         top = tuple(tuple(one for one in row or () if one[1] > 0) for row in column(rows))
-    known = {name: float(f"{value:.{_DIGITS}g}") for name, value in made.signals.items() if name not in signals}
+    known = {name: float(f"{value:.{_DIGITS}g}") for name, value in made.step_measures.items() if name not in signals}
     measured = {name: value for name, (value,) in signals.items() if value is not None}
     return Step(
         call=one.call,
@@ -192,9 +192,9 @@ def _step(one: Pass, whole: Lists, numbers: Lists, signals: Lists) -> Step:
         numbers={name: column(values) for name, values in numbers.items()},
         # A mean over nothing is not finite, and left out.
         signals=counts | {name: value for name, value in (known | measured).items() if isfinite(value)},
-        mask=one.request.drawn(),
+        mask=one.request.recorded_mask(),
         graph=None if made.graph is None else _nodes(made.graph, _in_rows(whole["graph"], len(made.graph.parents))),
-        paths=None if made.walks is None else _paths(made.walks.double().cpu().numpy(), real, fate),
+        paths=None if made.denoising_paths is None else _paths(made.denoising_paths.double().cpu().numpy(), real, fate),
     )
 
 
@@ -208,7 +208,7 @@ def _nodes(graph: DraftGraph, drafts: list[tuple[int, ...]]) -> tuple[Node, ...]
 
 
 def _paths(seen: Numbers, real: list[int], fate: Sequence[Fate]) -> tuple[PathPair | None, ...] | None:
-    """Paths of the entries that were judged; None where no draft has one."""
+    """Return the paths of the verified entries; None if no draft has one."""
     if not seen.size:
         return None
     judged = [f.judged and i < len(seen) for i, f in zip(real, fate, strict=True)]
@@ -227,12 +227,12 @@ def _in_rows(values: list[Any], width: int) -> list[tuple[Any, ...]]:
     return [tuple(values[i : i + width]) for i in range(0, len(values), width)]
 
 
-def _likely(one: Pass, real: list[int], fate: Sequence[Fate]) -> tuple[Likely | None, ...] | None:
-    """What was likely at the entries that were judged; None where none was."""
+def _likely(one: PendingStep, real: list[int], fate: Sequence[Fate]) -> tuple[Likely | None, ...] | None:
+    """Return the candidates at the verified entries; None if there are none."""
     judged = [i for i, f in zip(real, fate, strict=True) if f.judged]
     if not judged or not one.likely or one.decision.p is None or one.decision.q is None:
         return None
-    rows = dict(zip(judged, likeliest(one.decision, judged, one.likely), strict=True))
+    rows = dict(zip(judged, top_k_tokens(one.decision, judged, one.likely), strict=True))
     return tuple(rows.get(i) for i in real)
 
 
@@ -246,7 +246,10 @@ def _told(numbers: Tensor) -> list[float | None]:
 
 
 def _rounded(values: Numbers, digits: int = _DIGITS) -> Numbers:
-    """The values with so many significant digits; each is a whole number over a power of ten, so it prints short."""
+    """Return the values with `digits` significant digits.
+
+    Each is an integer over a power of ten, so it prints short.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         places = digits - 1 - np.floor(np.log10(np.abs(values)))
     up, down = 10.0 ** np.clip(places, 0, 300), 10.0 ** np.clip(-places, 0, 300)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor
+from typing_extensions import override
 
 from traces.schema import Milliseconds
 
@@ -23,7 +24,10 @@ class Host:
         return result.cpu()
 
     def mark(self, result: Tensor | None = None) -> Any:
-        """This moment of the device's work, behind what computed `result`; another device's tensor is waited for."""
+        """Return a marker of the device's progress after it has computed `result`.
+
+        Other devices' tensors are waited for.
+        """
         if result is not None and result.is_cuda:
             torch.cuda.synchronize(result.device)
         return time.perf_counter()
@@ -39,28 +43,28 @@ class Cuda(Host):
     def __init__(self, device: torch.device) -> None:
         self._device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
 
+    @override
     def fetch(self, result: Tensor) -> Tensor:
-        """See `Host.fetch`."""
         host = torch.empty(result.shape, dtype=result.dtype, pin_memory=True)
         host.copy_(result, non_blocking=True)
         self.mark().synchronize()
         return host
 
+    @override
     def mark(self, result: Tensor | None = None) -> Any:
-        """See `Host.mark`."""
         if result is not None and result.is_cuda and result.device != self._device:
             torch.cuda.synchronize(result.device)
         event = torch.cuda.Event(enable_timing=True)
         event.record(torch.cuda.current_stream(self._device))
         return event
 
+    @override
     def milliseconds(self, since: Any, until: Any) -> float:
-        """See `Host.milliseconds`."""
         until.synchronize()
         return float(since.elapsed_time(until))
 
 
-class Clock:
+class StageTimer:
     """Notes when the stages of one round end, and waits for none of them."""
 
     def __init__(self, accelerator: Host) -> None:
@@ -72,7 +76,7 @@ class Clock:
         self._marks.append((stage, self._accelerator.mark(made)))
 
     def milliseconds(self) -> Milliseconds:
-        """What the stages took, once the host has read what the last one made."""
+        """Return the durations of the stages, after the host has read the result of the last one."""
         spent = dict.fromkeys(_STAGES, 0.0)
         for (_, since), (stage, until) in pairwise(self._marks):
             spent[stage] += self._accelerator.milliseconds(since, until)

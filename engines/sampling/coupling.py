@@ -12,47 +12,53 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.sampling.random_source import AT_ONCE, Chance, Draw
+from engines.sampling.random_source import CHUNK_NUMEL, DrawKey, RandomSource
 
 _SCARCELY: Final = 1e-200
 
 
 @dataclass(frozen=True, slots=True)
-class Verdicts:
+class CouplingResult:
     """Whether each of W drafts stays, with which probability, and the uniform number where one decided."""
 
-    kept: Bool[Tensor, " W"]
+    accepted: Bool[Tensor, " W"]
     accept_prob: Float[Tensor, " W"]
     coin: Float[Tensor, " W"] | None = None
 
     @property
     def rejection(self) -> Int[Tensor, ""]:
-        """See `first_rejection`."""
-        return first_rejection(self.kept)
+        """Index of the first rejection; see `first_rejection`."""
+        return first_rejection(self.accepted)
 
 
-def verify(
+def verify_drafts(
     x: Int[Tensor, " W"],
     q: Float[Tensor, "W V"],
     p: Float[Tensor, "W V"],
-    chance: Chance,
-    draw: Draw,
+    chance: RandomSource,
+    draw: DrawKey,
     *,
     until_rejection: bool = False,
-) -> Verdicts:
-    """Judge drafts x ~ q against p: keep each with probability min(1, p(x) / q(x)).
+) -> CouplingResult:
+    """Verify drafts x ~ q against p: accept each with probability min(1, p(x) / q(x)).
 
-    With the same noise for all draws of a position, keep those that p picks again: what becomes final is then, token
-    by token, ordinary decoding's (arXiv 2408.07978).
+    If all draws of a position share their noise, accept those that p picks again: the final tokens are then, token by
+    token, those of the baseline (arXiv 2408.07978).
 
-    `until_rejection` promises that verdicts behind the first rejection are not used.
+    Args:
+        x: Drafts.
+        q: Distributions from which they were sampled.
+        p: Distributions of the target.
+        chance: Source of random numbers.
+        draw: Key of the draws.
+        until_rejection: Whether verdicts after the first rejection are unused, so that their draws can be skipped.
     """
     if chance.same_noise:
-        return Verdicts(x == chance.gumbel_argmax(p, draw.position), picked_again(x, q, p))
+        return CouplingResult(x == chance.gumbel_argmax(p, draw.position), gumbel_repeat_prob(x, q, p))
     here = x[:, None]
     accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).clamp(max=1.0)
-    kept, coin = chance.keep(accept_prob, draw, until_rejection=until_rejection)
-    return Verdicts(kept, accept_prob, coin)
+    kept, coin = chance.accept(accept_prob, draw, until_rejection=until_rejection)
+    return CouplingResult(kept, accept_prob, coin)
 
 
 def first_rejection(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
@@ -61,20 +67,20 @@ def first_rejection(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
 
 
 def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, "W V"]:
-    """(p - q)+, unnormalised: the distribution of a rejected draft's replacement.
+    """Return (p - q)+, unnormalised: the distribution of a rejected draft's replacement.
 
-    Where p and q agree to rounding nothing is left to draw from; a rejection then has probability of the order
-    of rounding too, and p itself stands in: added to anything else, so small a multiple of it is lost in rounding.
+    If p and q agree to rounding, nothing remains to sample from; a rejection then has a probability of the order of
+    rounding as well, and p itself is used: added to anything else, so small a multiple of it is lost in rounding.
     """
     return (p - q).clamp_(min=0.0).add_(p, alpha=_SCARCELY)
 
 
-def redraw(
+def sample_residual(
     x: Int[Tensor, " W"],
     q: Float[Tensor, "W V"],
     p: Float[Tensor, "W V"],
-    chance: Chance,
-    draw: Draw,
+    chance: RandomSource,
+    draw: DrawKey,
     where: Bool[Tensor, " W"],
 ) -> Int[Tensor, " W"]:
     """The drafts, with a draw from the residual in rows `where`.
@@ -85,11 +91,11 @@ def redraw(
         return torch.where(where, chance.gumbel_argmax(p, draw.position, where), x)
     if p.device.type != "cpu":
         return torch.where(where, chance.categorical(residual(q, p), draw, where=where), x)
-    rows, step = where.nonzero().squeeze(1), max(1, AT_ONCE // p.shape[-1])
+    rows, step = where.nonzero().squeeze(1), max(1, CHUNK_NUMEL // p.shape[-1])
     for first in range(0, rows.shape[0], step):  # a few rows at a time, whose numbers stay in the processor's cache
         some = rows[first : first + step]
         rest = residual(q.index_select(0, some), p.index_select(0, some))
-        x = x.index_copy(0, some, chance.categorical(rest, draw.at(some)))
+        x = x.index_copy(0, some, chance.categorical(rest, draw.select(some)))
     return x
 
 
@@ -121,13 +127,13 @@ def _rising(ratio: Float[Tensor, "W V"]) -> Int[Tensor, "W V"]:
     """The order of every row, of numbers from 0 to infinity."""
     if ratio.device.type != "cpu" or ratio.dtype != torch.float32:
         return ratio.argsort(-1)
-    # As bits such numbers have the same order; with the ids behind them numpy sorts in a quarter of the time.
+    # As bits such numbers have the same order; with the ids after them numpy sorts in a quarter of the time.
     keys = ratio.view(torch.int32).long().bitwise_left_shift_(32) + torch.arange(ratio.shape[-1])
     keys.numpy().sort(-1)
     return keys.bitwise_and_(2**32 - 1)
 
 
-def picked_again(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
+def gumbel_repeat_prob(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
     """P(y = x) where noise that draws x from q draws y from p, given x: p_x / sum_j max(q_x p_j, p_x q_j)."""
     here = x[:, None]
     p_x, q_x = p.gather(1, here), q.gather(1, here)

@@ -12,11 +12,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.sampling.random_source import AT_ONCE
-from engines.settings import Knob
+from engines.sampling.random_source import CHUNK_NUMEL
+from engines.settings import SettingInfo
 
-MOST_TOKENS: Final = 1024
-"""Of a text, where the model has room for as many."""
+MAX_OUTPUT_TOKENS: Final = 1024
+"""Maximum number of output tokens of a text, if the model's context allows it."""
 _FEW: Final = 16
 """The share of a vocabulary, one in so many, that usually holds the mass that is kept."""
 
@@ -26,18 +26,22 @@ class Sampling:
     """Post-processing of the logits; the base of every Config."""
 
     temperature: Annotated[
-        float, Knob("Temperature", "Below 1 likely tokens are drawn more often, above 1 unlikely ones.", 0.1, 2.0, 0.05)
+        float,
+        SettingInfo(
+            "Temperature", "Below 1 likely tokens are drawn more often, above 1 unlikely ones.", 0.1, 2.0, 0.05
+        ),
     ] = 1.0
     top_k: Annotated[
-        int, Knob("Top-k", "Draw among the k likeliest tokens and their ties. 0 sets no limit.", 0, 100_000, 1)
+        int, SettingInfo("Top-k", "Draw among the k likeliest tokens and their ties. 0 sets no limit.", 0, 100_000, 1)
     ] = 0
     top_p: Annotated[
-        float, Knob("Top-p", "Draw among the fewest likeliest tokens of this probability together.", 0.05, 1.0, 0.05)
+        float,
+        SettingInfo("Top-p", "Draw among the fewest likeliest tokens of this probability together.", 0.05, 1.0, 0.05),
     ] = 1.0
 
     @property
-    def guided(self) -> bool:
-        """Whether every pass runs an unconditional row beside the conditional one."""
+    def uses_guidance(self) -> bool:
+        """Whether every pass runs an unconditional row in addition to the conditional one."""
         return False
 
 
@@ -46,14 +50,18 @@ class GuidedSampling(Sampling):
     """Sampling from left to right, on a model that its prompt may guide."""
 
     guidance: Annotated[
-        float, Knob("Guidance", "Weight of the prompt. Above 1 every pass computes a second row.", 1.0, 10.0, 0.5)
+        float,
+        SettingInfo("Guidance", "Weight of the prompt. Above 1 every pass computes a second row.", 1.0, 10.0, 0.5),
     ] = 1.0
     length: Annotated[
-        int, Knob("Length", "The most tokens of a text; pictures and videos have their own size.", 8, MOST_TOKENS, 8)
+        int,
+        SettingInfo(
+            "Length", "The most tokens of a text; pictures and videos have their own size.", 8, MAX_OUTPUT_TOKENS, 8
+        ),
     ] = 64
     same_noise: Annotated[
         bool,
-        Knob(
+        SettingInfo(
             "Same noise",
             "Every position keeps its random numbers, in ordinary decoding and in lossless methods: both give the same "
             "tokens.",
@@ -61,8 +69,8 @@ class GuidedSampling(Sampling):
     ] = False
 
     @property
-    def guided(self) -> bool:
-        """See `Sampling.guided`."""
+    def uses_guidance(self) -> bool:
+        """Whether guidance is above 1."""
         return self.guidance != 1.0
 
 
@@ -72,7 +80,7 @@ def to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Ten
     Order: guidance, temperature, top-k, top-p, softmax.
     """
     *batch, _, width, vocabulary = logits.shape
-    step = max(1, AT_ONCE // vocabulary)
+    step = max(1, CHUNK_NUMEL // vocabulary)
     if logits.device.type != "cpu" or width <= step:
         return _to_probs(logits, sampling)
     probs = torch.empty(*batch, width, vocabulary, dtype=torch.float64)
@@ -97,10 +105,10 @@ def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Te
         least = _largest(conditional, sampling.top_k)
         conditional = conditional.masked_fill(conditional < least, -torch.inf)
     probs = conditional.softmax(-1, dtype=torch.float64)
-    return probs if sampling.top_p >= 1.0 else truncate_mass(probs, sampling.top_p)
+    return probs if sampling.top_p >= 1.0 else top_p_filter(probs, sampling.top_p)
 
 
-def truncate_mass(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B V"]:
+def top_p_filter(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B V"]:
     """Nucleus: the fewest likeliest ids that together reach `mass`, renormalised; ties go to the lowest id."""
     if probs.device.type == "cpu":
         return _truncated_quickly(probs, mass)
@@ -119,9 +127,9 @@ def _largest(values: Float[Tensor, "*B V"], k: int) -> Float[Tensor, "*B 1"]:
 
 
 def _truncated_quickly(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B V"]:
-    """`truncate_mass` by the least probability that is kept, for which the values alone are put in order.
+    """Return `top_p_filter` by the least kept probability, for which only the values are sorted.
 
-    It says which ids are kept unless several have just this probability and not all are.
+    It decides which ids are kept unless several have exactly this probability and not all are kept.
     """
     ordered = _first(probs, mass)
     count = (ordered.cumsum(-1) - ordered < mass).sum(-1, keepdim=True)

@@ -15,74 +15,84 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from engines.settings import ConfigError, shown
+from engines.settings import ConfigError, format_value
 
-LARGEST_SEED: Final = 2**31 - 1
+MAX_SEED: Final = 2**31 - 1
 """Seeds are whole numbers from 0 to this."""
-NOISED: Final = ("sample", "draft", "residual")
-"""Purposes of the draws of which the noise of a position can take the place."""
+SAME_NOISE_PURPOSES: Final = ("sample", "draft", "residual")
+"""Purposes of draws that the noise of a position can replace."""
 _ROUNDED: Final = 1e-5
 """By how much of itself a number in a trace may differ from what was drawn."""
-AT_ONCE: Final = 2**17
+CHUNK_NUMEL: Final = 2**17
 """Numbers that a CPU handles together, about what its cache has room for."""
-FEW: Final = 2**16
+NUMPY_MAX_NUMEL: Final = 2**16
 """Numbers up to which numpy hashes them faster than torch."""
 _AHEAD: Final = 32
 """Iterations whose numbers are made together: one by one, calls would take longer than numbers."""
 _NOTHING: Final = range(0), range(0), ()
 
 
-def read_seed(value: object) -> int:
-    """The seed that someone gave; raises ConfigError for what is no whole number within the limits."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_SEED:
-        raise ConfigError(f"seed: {shown(value)} is not allowed; use a whole number from 0 to {LARGEST_SEED}.")
+def parse_seed(value: object) -> int:
+    """Return a seed.
+
+    Raises:
+        ConfigError: If the value is not an integer within the limits.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MAX_SEED:
+        raise ConfigError(f"seed: {format_value(value)} is not allowed; use a whole number from 0 to {MAX_SEED}.")
     return value
 
 
 @dataclass(frozen=True, slots=True)
-class Draw:
+class DrawKey:
     """The name of a draw. Two draws with the same name are the same draw."""
 
     purpose: str
     iteration: int
     position: Int[Tensor, " W"]
 
-    def part(self, name: str) -> "Draw":
+    def subkey(self, name: str) -> "DrawKey":
         """A draw of its own for a part of what this one is for."""
-        return Draw(f"{self.purpose} {name}", self.iteration, self.position)
+        return DrawKey(f"{self.purpose} {name}", self.iteration, self.position)
 
-    def at(self, rows: Tensor) -> "Draw":
-        """The same at some of the positions."""
-        return Draw(self.purpose, self.iteration, self.position.index_select(0, rows))
+    def select(self, rows: Tensor) -> "DrawKey":
+        """Return the key for some of the positions."""
+        return DrawKey(self.purpose, self.iteration, self.position.index_select(0, rows))
 
 
 @dataclass(frozen=True, slots=True)
-class Turned:
-    """The coin of one verdict that is to be another than the seed's, so as to see what would have followed."""
+class UniformOverride:
+    """Replaces one recorded uniform draw, to show what would have followed."""
 
     position: int
-    coin: float
+    recorded: float
     """The seed's, to the six digits that a trace keeps: it tells this verdict from others at the position."""
-    instead: float
+    replacement: float
 
 
 @runtime_checkable
-class Chance(Protocol):
-    """What a method may ask of randomness. Everything is vectorised over W positions."""
+class RandomSource(Protocol):
+    """Source of random numbers for methods, vectorised over W positions."""
 
     same_noise: bool
     """Whether tokens and drafts are picked by the Gumbel noise of their position alone; a method sets it."""
 
-    def keep(
-        self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
+    def accept(
+        self, prob: Float[Tensor, " W"], draw: DrawKey, *, until_rejection: bool = False
     ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
-        """A verdict per position: True with probability `prob`, and the uniform number that was compared with it.
+        """Accept or reject at every position.
 
-        `until_rejection` says that the caller ignores what lies behind the first False.
+        Args:
+            prob: Acceptance probabilities.
+            draw: Key of the draws.
+            until_rejection: Whether the caller ignores everything after the first rejection.
+
+        Returns:
+            The verdicts, True with probability `prob`, and the uniform numbers that were compared with it.
         """
 
     def categorical(
-        self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
+        self, weights: Float[Tensor, "W V"], draw: DrawKey, where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
         """Draw one id per row in proportion to `weights`; rows outside `where` are not used by the caller."""
 
@@ -91,10 +101,10 @@ class Chance(Protocol):
     ) -> Int[Tensor, " W"]:
         """argmax(log weights + G), with Gumbel noise G fixed for every (position, id) throughout the run."""
 
-    def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
+    def uniform(self, draw: DrawKey, count: int) -> Float[Tensor, "W N"]:
         """`count` numbers per position, uniform on (0, 1), float64; the i-th depends on nothing but its name and i."""
 
-    def normal(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
+    def normal(self, draw: DrawKey, count: int) -> Float[Tensor, "W N"]:
         """`count` standard normal numbers per position, float64; the i-th depends on nothing but its name and i."""
 
 
@@ -112,7 +122,7 @@ def _shift(x: Tensor, bits: int) -> Tensor:
 
 
 def _mix(x: Integers) -> Integers:
-    """The numbers mixed; an array is in its place."""
+    """Mix the bits of numbers; arrays in place."""
     if isinstance(x, np.ndarray):
         bits = x.view(np.uint64)
         bits ^= bits >> 30
@@ -133,47 +143,53 @@ def _uniform(hashed: Integers) -> Tensor:
     return (_shift(hashed, 11).double() + 0.5) * 2.0**-53
 
 
-def in_parts(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
+def sample_in_chunks(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor], Tensor]) -> Int[Tensor, " W"]:
     """One id a row where it is wanted, on a CPU, and 0 elsewhere; `do` makes them of the indices of some rows.
 
     A few rows of `count` numbers at a time stay in the processor's cache.
     """
-    ids, rows, step = torch.zeros_like(where, dtype=torch.long), where.nonzero().squeeze(1), max(1, AT_ONCE // count)
+    ids, rows, step = (
+        torch.zeros_like(where, dtype=torch.long),
+        where.nonzero().squeeze(1),
+        max(1, CHUNK_NUMEL // count),
+    )
     for first in range(0, rows.shape[0], step):
         some = rows[first : first + step]
         ids.index_copy_(0, some, do(some))
     return ids
 
 
-class SeededChance:
+class SeededRandom:
     """Counter-based randomness: every number is a hash of (seed, sample, purpose, iteration, position, id)."""
 
-    def __init__(self, seed: int, sample: int = 0, turned: Sequence[Turned] = ()) -> None:
+    def __init__(self, seed: int, sample: int = 0, turned: Sequence[UniformOverride] = ()) -> None:
         self.same_noise = False
         self._turned = turned
         self._root = _mix(_mix(np.array([seed]) * _GOLDEN) + np.array([sample + 1]) * _GOLDEN)
         self._races: dict[tuple[int, int], Tensor] = {}
         self._tables: dict[str, tuple[range, range, tuple[Tensor, ...]]] = {}  # uniform, by iteration and position
 
-    def keep(
-        self, prob: Float[Tensor, " W"], draw: Draw, *, until_rejection: bool = False
+    def accept(
+        self, prob: Float[Tensor, " W"], draw: DrawKey, *, until_rejection: bool = False
     ) -> tuple[Bool[Tensor, " W"], Float[Tensor, " W"]]:
-        """See `Chance.keep`."""
+        """Accept or reject at every position."""
         coin = self._uniform(draw)
         for turned in self._turned:
-            near = (coin - turned.coin).abs() <= _ROUNDED * turned.coin
-            coin = torch.where(near & (draw.position == turned.position), turned.instead, coin)
+            near = (coin - turned.recorded).abs() <= _ROUNDED * turned.recorded
+            coin = torch.where(near & (draw.position == turned.position), turned.replacement, coin)
         return coin < prob, coin
 
     def categorical(
-        self, weights: Float[Tensor, "W V"], draw: Draw, where: Bool[Tensor, " W"] | None = None
+        self, weights: Float[Tensor, "W V"], draw: DrawKey, where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
-        """See `Chance.categorical`. Inverts the cumulative sum, in float64."""
-        if self.same_noise and draw.purpose in NOISED:
+        """Inverts the cumulative sum, in float64."""
+        if self.same_noise and draw.purpose in SAME_NOISE_PURPOSES:
             return self.gumbel_argmax(weights, draw.position, where)
 
         if where is not None and weights.device.type == "cpu":
-            return in_parts(where, weights.shape[-1], lambda rows: self.categorical(weights[rows], draw.at(rows)))
+            return sample_in_chunks(
+                where, weights.shape[-1], lambda rows: self.categorical(weights[rows], draw.select(rows))
+            )
         coin, W = self._uniform(draw), weights.shape[0]
         # The first id whose cumulative weight exceeds the target; an id of weight zero never does so first.
         if W == 1 or (W and weights.stride(0) == 0):  # one distribution for all rows
@@ -186,9 +202,9 @@ class SeededChance:
     def gumbel_argmax(
         self, weights: Float[Tensor, "W V"], position: Int[Tensor, " W"], where: Bool[Tensor, " W"] | None = None
     ) -> Int[Tensor, " W"]:
-        """See `Chance.gumbel_argmax`. With noise -log(E), E exponential, it is the id of the least E / weight."""
+        """Returns the id of the least E / weight, E exponential, because the noise is -log(E)."""
         if weights.device.type != "cpu":
-            return (-self.uniform(Draw("gumbel", 0, position), weights.shape[-1]).log() / weights).argmin(-1)
+            return (-self.uniform(DrawKey("gumbel", 0, position), weights.shape[-1]).log() / weights).argmin(-1)
         wanted = torch.ones_like(position, dtype=torch.bool) if where is None else where
         self._keep_races(position[wanted], weights.shape[-1])
 
@@ -196,27 +212,27 @@ class SeededChance:
             races = [self._races[place, weights.shape[-1]] for place in position[rows].tolist()]
             return (torch.stack(races) / weights[rows]).argmin(-1)
 
-        return in_parts(wanted, weights.shape[-1], best)
+        return sample_in_chunks(wanted, weights.shape[-1], best)
 
     def _keep_races(self, position: Int[Tensor, " W"], count: int) -> None:
         """Have E of these positions and no others: a window asks for most of its positions again."""
         places = [(place, count) for place in position.tolist()]
         new = [place for place, _ in places if (place, count) not in self._races]
-        for some in torch.tensor(new, dtype=torch.long).split(max(1, AT_ONCE // count)):
-            exponential = -self.uniform(Draw("gumbel", 0, some), count).log()
+        for some in torch.tensor(new, dtype=torch.long).split(max(1, CHUNK_NUMEL // count)):
+            exponential = -self.uniform(DrawKey("gumbel", 0, some), count).log()
             self._races |= {(place, count): row.clone() for place, row in zip(some.tolist(), exponential, strict=True)}
         self._races = {place: self._races[place] for place in places}
 
-    def uniform(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
-        """See `Chance.uniform`."""
+    def uniform(self, draw: DrawKey, count: int) -> Float[Tensor, "W N"]:
+        """Return uniform numbers."""
         key = self._key(draw.purpose, draw.iteration, draw.position)
-        if isinstance(key, np.ndarray) and key.size * count <= FEW:
+        if isinstance(key, np.ndarray) and key.size * count <= NUMPY_MAX_NUMEL:
             return _uniform(_mix(key[:, None] + np.arange(1, count + 1) * _GOLDEN))
         key = torch.as_tensor(key)
         return _uniform(_mix(key[:, None] + torch.arange(1, count + 1, device=key.device) * _GOLDEN))
 
-    def normal(self, draw: Draw, count: int) -> Float[Tensor, "W N"]:
-        """See `Chance.normal`. Inverts the distribution function, one uniform number each."""
+    def normal(self, draw: DrawKey, count: int) -> Float[Tensor, "W N"]:
+        """Inverts the distribution function, one uniform number each."""
         return cast(Tensor, torch.special.ndtri(self.uniform(draw, count)))
 
     def _streams(self, purpose: str, iterations: Integers) -> Integers:
@@ -226,12 +242,12 @@ class SeededChance:
         place = position.numpy() if position.device.type == "cpu" else position
         return _mix((place + 1) * _GOLDEN + int(self._streams(purpose, np.array([iteration]))[0]))
 
-    def _uniform(self, draw: Draw) -> Tensor:
+    def _uniform(self, draw: DrawKey) -> Tensor:
         """A number for every position; on a CPU those of the iterations and positions to come are made with it."""
         purpose, iteration, position = draw.purpose, draw.iteration, draw.position
         places = position.tolist() if position.device.type == "cpu" else ()
-        low, high = (min(places), max(places)) if places else (0, FEW)
-        if _AHEAD * (high - low + 2 * _AHEAD) > FEW:  # positions that lie far apart
+        low, high = (min(places), max(places)) if places else (0, NUMPY_MAX_NUMEL)
+        if _AHEAD * (high - low + 2 * _AHEAD) > NUMPY_MAX_NUMEL:  # positions that lie far apart
             return _uniform(_mix(self._key(purpose, iteration, position)))
         iterations, positions, rows = self._tables.get(purpose, _NOTHING)
         if not (iteration in iterations and low in positions and high in positions):

@@ -1,4 +1,4 @@
-"""Putting a run of drafts to the test, one after the other, until the first rejection."""
+"""Verification of a sequence of drafts, one after the other, until the first rejection."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.protocol import FATE_CODES, NO_ENTRY
-from engines.sampling.coupling import first_rejection, redraw
-from engines.sampling.random_source import Chance, Draw
+from engines.protocol import FATE_CODES, UNUSED_ENTRY
+from engines.sampling.coupling import first_rejection, sample_residual
+from engines.sampling.random_source import DrawKey, RandomSource
 from traces.schema import Fate
 
 _FLOOR: Final = 1e-10
@@ -17,11 +17,11 @@ _FLOOR: Final = 1e-10
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What became of W drafts."""
+class VerificationResult:
+    """Verdicts on W drafts."""
 
     token: Int[Tensor, " W"]
-    """The draft where it was kept, what takes its place at the first rejection; behind it the draft that is dropped."""
+    """The draft if it was accepted, its replacement at the first rejection, and the dropped draft after it."""
     rejection: Int[Tensor, ""]
     """Place of the first rejection; W when there is none."""
     accept_prob: Float[Tensor, " W"] | None
@@ -29,14 +29,14 @@ class Verdict:
     coin: Float[Tensor, " W"] | None
 
 
-def verify(
+def verify_in_order(
     x: Int[Tensor, " W"],
     probs: tuple[Float[Tensor, "W V"], Float[Tensor, "W V"]],
     rule: str,
-    chance: Chance,
-    draw: Draw,
+    chance: RandomSource,
+    draw: DrawKey,
     tempering: float = 1.0,
-) -> Verdict:
+) -> VerificationResult:
     """Verify drafts x ~ q against p, given as (q, p), in the order they come; `draw` names verdicts and redraws.
 
     `tempering` is an exponent of p/q; below 1 more drafts pass, at 0 all do (S2D2, App. A.8).
@@ -48,26 +48,26 @@ def verify(
     else:
         here = x[:, None]
         accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).pow(tempering).clamp(max=1.0)
-        kept, coin = chance.keep(accept_prob, Draw("verify", draw.iteration, draw.position), until_rejection=True)
+        kept, coin = chance.accept(accept_prob, DrawKey("verify", draw.iteration, draw.position), until_rejection=True)
     r = first_rejection(kept)
     lost = torch.arange(len(x), device=x.device) == r
     if rule != "match":
-        at = Draw("residual", draw.iteration, draw.position)
-        best = redraw(x, q, p, chance, at, lost) if rule == "ratio" else chance.categorical(p, at, where=lost)
-    return Verdict(torch.where(lost, best, x), r, accept_prob, coin)
+        at = DrawKey("residual", draw.iteration, draw.position)
+        best = sample_residual(x, q, p, chance, at, lost) if rule == "ratio" else chance.categorical(p, at, where=lost)
+    return VerificationResult(torch.where(lost, best, x), r, accept_prob, coin)
 
 
 def fates(r: Int[Tensor, ""], W: int) -> Int[Tensor, " W"]:
-    """Of W drafts: accepted before the first rejection r, resampled there, discarded behind it."""
+    """Return the fates of W drafts: accepted before the first rejection r, resampled there, discarded after it."""
     slot = torch.arange(W, device=r.device)
     fate = torch.where(slot < r, FATE_CODES[Fate.ACCEPTED], FATE_CODES[Fate.DISCARDED])
     return torch.where(slot == r, FATE_CODES[Fate.RESAMPLED], fate)
 
 
-def fates_and_bonus(r: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
-    """And of the target's own token behind the drafts, which there is where none was rejected."""
+def fates_with_bonus(r: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
+    """Return the fates of W drafts and of the target's token after them, which exists if none was rejected."""
     own = FATE_CODES[Fate.BONUS if W else Fate.SAMPLED]
-    return torch.cat([fates(r, W), torch.where(r == W, own, NO_ENTRY)[None]])
+    return torch.cat([fates(r, W), torch.where(r == W, own, UNUSED_ENTRY)[None]])
 
 
 def divergences(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-"""What is checked: a method under short settings, on the small models of its family."""
+"""Subject of the checks: a method with small settings, on the small models of its family."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -13,11 +13,11 @@ from torch import Tensor
 
 from engines.methods import METHODS
 from engines.methods.method import Method
-from engines.methods.speculative import EAGLES
+from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.protocol import Family, Model, Session
 from engines.runtime.driver import OTHER_DRAFTERS, Job, decode, open_session
 from engines.settings import ConfigError, Value, make_config, settings
-from engines.testing.toy_models import SMALL, DepthModel, Field, Table
+from engines.testing.toy_models import SMALL, DepthModel, Table, ToyFieldModel
 
 SHORT: Final[dict[Family, dict[str, Value]]] = {
     "discrete-ar": {"window": 4, "gamma": 3},
@@ -26,11 +26,11 @@ SHORT: Final[dict[Family, dict[str, Value]]] = {
 }
 """Settings of a small size, for those a method has: four positions, or a block of four, with three drafts in flight."""
 _PROMPTS: Final = ("abcde", "ab", "gfedcba")
-"""Of the family diffusion-lm, the one that has prompts."""
+"""Prompts of the family diffusion-lm, the only one that has prompts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ConformanceCase:
     """A method with settings, and the models to run it on."""
 
     method: Method
@@ -44,16 +44,16 @@ class Subject:
     def job(self, seed: int = 0) -> Job:
         """A run; seeds differ in their prompts, too, where the family has prompts."""
         prompt = _PROMPTS[seed % len(_PROMPTS)] if self.method.family == "diffusion-lm" else ""
-        return Job(self.method, self.model, prompt, self.config, seed, small=self.small)
+        return Job(self.method, self.model, prompt, self.config, seed, drafter=self.small)
 
     @property
     def drafting(self) -> Model:
-        """Whose distributions a request of the role `draft` gets."""
-        drafter = self.method.drafter(self.config) if self.method.drafter else ""
-        return self.small if drafter in (*OTHER_DRAFTERS, *EAGLES) else self.model
+        """Model whose distributions answer requests of the role `draft`."""
+        drafter = self.method.find_drafter(self.config) if self.method.find_drafter else ""
+        return self.small if drafter in (*OTHER_DRAFTERS, *EAGLE_DRAFTERS) else self.model
 
 
-def subject(method: Method, given: Mapping[str, object] | None = None) -> Subject:
+def subject(method: Method, given: Mapping[str, object] | None = None) -> ConformanceCase:
     """A method under `given` settings, shortened where they leave room; ConfigError or ValueError if refused."""
     if method.family not in SHORT:
         raise ConfigError(f"family: {method.family!r} is none; use {', '.join(get_args(Family))}.")
@@ -67,8 +67,8 @@ def subject(method: Method, given: Mapping[str, object] | None = None) -> Subjec
     config = make_config(method.config, {**short, **given})
     model, small = _models(method.family)
     if getattr(config, "drafter", "") == "mixture":
-        small = Field(SMALL, mixed=True)
-    made = Subject(method, config, model, small, frozenset(short))
+        small = ToyFieldModel(SMALL, mixed=True)
+    made = ConformanceCase(method, config, model, small, frozenset(short))
     open_session([made.job()])
     made.job().decoder()
     return made
@@ -85,7 +85,9 @@ def find(spec: str) -> Method:
     if spec in METHODS:
         return METHODS[spec]
     if not colon:
-        raise ConfigError(f"method: {spec!r} is none of {', '.join(METHODS)}; for one of your own write module:name.")
+        raise ConfigError(
+            f"method: {spec!r} is none of {', '.join(METHODS)}; for a method of your own write module:name."
+        )
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
@@ -99,14 +101,14 @@ def find(spec: str) -> Method:
     there = {key: value for key, value in vars(module).items() if isinstance(value, Method)}
     if name not in there:
         raise ConfigError(
-            f"method: {spec} is no engines.methods.method.Method; those of the module are "
+            f"method: {spec} is not an engines.methods.method.Method; those of the module are "
             f"{', '.join(there) or 'none at all'}, and engines/methods/__init__.py has examples."
         )
     return there[name]
 
 
 def decoded(jobs: Sequence[Job], session: Session | None = None) -> list[Tensor]:
-    """What decoders return for jobs in lockstep, before anything is rounded for a record."""
+    """Return the results of decoders for jobs in one batch, before any rounding for a record."""
     return [sequence.result[0] for sequence in decode(jobs, session)]
 
 
@@ -120,4 +122,4 @@ def _models(family: Family) -> tuple[Model, Model]:
         return Table(4, 2, seed=0), Table(4, 2, seed=1)
     if family == "diffusion-lm":
         return DepthModel(0), DepthModel(1)
-    return Field(), Field(SMALL)
+    return ToyFieldModel(), ToyFieldModel(SMALL)

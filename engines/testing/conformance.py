@@ -1,4 +1,4 @@
-"""What every method promises to the rest of the program, checked by running it: see `CHECKS`."""
+"""Contract of methods with the rest of the program, checked by running them: see `CHECKS`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from engines.diffusion_lm import masks
-from engines.diffusion_lm.block_request import BlockForward
-from engines.protocol import Answer, ForwardRequest, Lap, Session
+from engines.diffusion_lm.block_request import BlockRequest
+from engines.protocol import ForwardRequest, ForwardResult, Session, StageCallback
 from engines.runtime.driver import Job, Run, open_session, run_batch
-from engines.testing.case import Subject, decoded, same
+from engines.testing.case import ConformanceCase, decoded, same
 from engines.testing.exactness import proof
 from traces import dumps, loads
-from traces.replay import replayed, states
+from traces.replay import canvas_states, replay_steps
 from traces.schema import Milliseconds, Step, Token, Trace
 
 BATCH: Final = 3
@@ -27,47 +27,53 @@ _CLOSE: Final = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
-    """What a check came to."""
+class CheckResult:
+    """Result of a check."""
 
     check: str
     holds: bool
-    said: str
+    message: str
 
     def __str__(self) -> str:
-        return f"{self.check}: {self.said}"
+        return f"{self.check}: {self.message}"
 
 
 class DoesNotHoldError(Exception):
-    """A promise is broken; the message says how."""
+    """Error for a broken contract; the message says how."""
 
 
-def check(subject: Subject, claimed: bool, *, sampled: bool = True) -> Iterator[Finding]:
-    """Run all checks. `claimed` says whether the method calls itself lossless; then this is proved, as in `proof`."""
+def check(subject: ConformanceCase, claimed: bool, *, sampled: bool = True) -> Iterator[CheckResult]:
+    """Run all checks.
+
+    Args:
+        subject: Method and models.
+        claimed: Whether the method claims to be lossless; then this is proved, as in `proof`.
+        sampled: Whether sampled texts are tested as well.
+    """
     yield _finding(CLAIM, partial(_claim, subject, claimed, sampled))
-    yield from promises(subject)
+    yield from run_contract_checks(subject)
 
 
-def promises(subject: Subject) -> Iterator[Finding]:
-    """Run the checks that say nothing of the output distribution."""
+def run_contract_checks(subject: ConformanceCase) -> Iterator[CheckResult]:
+    """Run the checks that do not concern the output distribution."""
     for name, run in CHECKS.items():
         yield _finding(name, partial(run, subject))
 
 
-def _finding(name: str, run: Callable[[], str | None]) -> Finding:
+def _finding(name: str, run: Callable[[], str | None]) -> CheckResult:
     try:
-        return Finding(name, True, run() or "yes")
+        return CheckResult(name, True, run() or "yes")
     except DoesNotHoldError as broken:
-        return Finding(name, False, f"no, {broken}")
+        return CheckResult(name, False, f"no, {broken}")
     except Exception as error:  # a method of someone's own may raise anything; that is what is found out
-        return Finding(name, False, f"no, it raises {type(error).__name__}: {error}")
+        return CheckResult(name, False, f"no, it raises {type(error).__name__}: {error}")
 
 
-def _claim(subject: Subject, claimed: bool, sampled: bool) -> str:
+def _claim(subject: ConformanceCase, claimed: bool, sampled: bool) -> str:
     proved = proof(subject, sampled=sampled)
     if not claimed:
         return f"lossy, as declared{', though not where it is this small' if proved.holds else ''}: {proved.said}"
-    expect(proved.holds, f"although the method says so: {proved.said}")
+    expect(proved.holds, f"although the method claims so: {proved.said}")
     return proved.said
 
 
@@ -94,8 +100,8 @@ def _timeless(step: Step) -> Step:
     return replace(step, call=replace(step.call, milliseconds=Milliseconds(), batch=1))
 
 
-def deterministic(subject: Subject) -> None:
-    """The same seed twice gives equal traces."""
+def deterministic(subject: ConformanceCase) -> None:
+    """Check that the same seed gives equal traces twice."""
     for seed in range(SEEDS):
         first, second = (timeless(finish(subject.job(seed))) for _ in "12")
         steps = enumerate(zip(first.steps, second.steps, strict=False), 1)
@@ -103,7 +109,7 @@ def deterministic(subject: Subject) -> None:
         expect(first == second, f"two runs of seed {seed} differ{where}")
 
 
-def recorded(subject: Subject) -> None:
+def recorded(subject: ConformanceCase) -> None:
     """Recording changes no token, though every step is looked at as soon as it is made."""
     for seed in range(SEEDS):
         run = Run(subject.job(seed))
@@ -112,18 +118,18 @@ def recorded(subject: Subject) -> None:
         expect(torch.equal(run._sequence.result[0], without), f"with seed {seed} a recorded run has other tokens")
 
 
-def batched(subject: Subject) -> None:
+def batched(subject: ConformanceCase) -> None:
     """Sequences of different lengths and prompts in lockstep equal each alone."""
     jobs = [subject.job(seed) for seed in range(BATCH)]
     for seed, (together, alone) in enumerate(zip(decoded(jobs), (decoded([job])[0] for job in jobs), strict=True)):
-        expect(same(together, alone), f"seed {seed} has other tokens beside {BATCH - 1} others than alone")
+        expect(same(together, alone), f"seed {seed} has other tokens in a batch of {BATCH} than alone")
     for trace, job in zip(run_batch(jobs), jobs, strict=True):
         alone_trace = finish(job)
         steps, wanted = ([(step.position, step.fate) for step in each.steps] for each in (trace, alone_trace))
-        expect(steps == wanted, f"seed {job.seed} takes other steps beside {BATCH - 1} others than alone")
+        expect(steps == wanted, f"seed {job.seed} takes other steps in a batch of {BATCH} than alone")
 
 
-def replays(subject: Subject) -> None:
+def replays(subject: ConformanceCase) -> None:
     """The replay of a trace ends with what the decoder returned, and pictures show what the replay holds."""
     for seed in range(SEEDS):
         job, canvases = subject.job(seed), dict[int, Sequence[Token | None]]()
@@ -132,25 +138,25 @@ def replays(subject: Subject) -> None:
         expect(_reads_back(trace), "the trace does not read back as it was written")
         ends_as_returned(trace, result)
         expect(sorted(canvases) == list(range(1, len(trace.steps) + 1)), "not every step has its picture")
-        for state in islice(states(trace), 1, None):
+        for state in islice(canvas_states(trace), 1, None):
             cells = canvases[state.step]
             wrong = [i for i, (cell, token) in enumerate(zip(cells, state.tokens, strict=True)) if cell != token]
             expect(not wrong, f"the picture of step {state.step} shows what is not there, at positions {wrong}")
 
 
 def ends_as_returned(trace: Trace, result: Tensor) -> None:
-    """The steps leave behind what the decoder returned, wherever they made something final."""
-    end = replayed(trace.steps, len(result))
+    """Check that the steps lead to what the decoder returned, wherever they made something final."""
+    end = replay_steps(trace.steps, len(result))
     for position, (token, final) in enumerate(zip(end.tokens, end.final, strict=True)):
         if final:
             left = torch.tensor(token, dtype=torch.float64)
             close = torch.allclose(left, result[position].double(), rtol=1e-4, atol=1e-4)
             expect(close, f"the steps leave {token} at {position}, and the decoder returns {result[position].tolist()}")
     expect(trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True)),
-           "the output is not what the steps leave behind")  # fmt: skip
+           "the output differs from the result of the steps")  # fmt: skip
 
 
-def counted(subject: Subject) -> None:
+def counted(subject: ConformanceCase) -> None:
     """Every forward pass is a step, and the summary counts what the session counted."""
     for seed in range(SEEDS):
         job = subject.job(seed)
@@ -165,12 +171,12 @@ def counted(subject: Subject) -> None:
         expect(roles == session.roles, f"passes by role are {dict(session.roles)}, and steps {dict(roles)}")
         counts, wanted = (made.row_forwards, made.query_tokens), (session.rows, session.fed)
         expect(counts == wanted, f"rows and tokens fed are {wanted}, and the summary has {counts}")
-        final = sum(replayed(trace.steps, job.task.length).final)
+        final = sum(replay_steps(trace.steps, job.task.length).final)
         expect(made.tokens <= final, f"{final} tokens are final, and the summary counts {made.tokens}")
 
 
-def resumed(subject: Subject) -> None:
-    """A run that is stopped for a while has a sound trace and goes on as if nothing had happened."""
+def resumed(subject: ConformanceCase) -> None:
+    """Check that a run that is paused has a valid trace and continues unchanged."""
     for seed in range(SEEDS):
         whole = finish(subject.job(seed))
         for k in sorted({1, max(1, len(whole.steps) // 2)}):
@@ -180,7 +186,7 @@ def resumed(subject: Subject) -> None:
             part = run.trace()
             expect(_reads_back(part), f"stopped after {k} passes, its trace does not read back as it was written")
             full = None not in part.output.tokens
-            expect(part.summary.complete == full, f"stopped after {k} passes, its trace does not say so")
+            expect(part.summary.complete == full, f"stopped after {k} passes, its trace does not report it")
             expect(tuple(map(_timeless, part.steps)) == tuple(map(_timeless, whole.steps[:k])), "its steps differ")
             for _ in steps:
                 pass
@@ -192,8 +198,8 @@ def _reads_back(trace: Trace) -> bool:
     return dumps(loads(written)) == written
 
 
-def uncached(subject: Subject) -> None:
-    """A session that is opened anew for every pass, and told everything, gives the same tokens and distributions."""
+def cache_equivalence(subject: ConformanceCase) -> None:
+    """Check that a session that is opened again for every pass gives the same tokens and distributions."""
     for seed in range(SEEDS):
         job = subject.job(seed)
         anew = _Anew(job, open_session([job]))
@@ -209,19 +215,19 @@ class _Anew:
         self._job, self._cached, self._past = job, cached, dict[str, _Past]()
         self.worst = 0.0
 
-    def answer(self, requests: Mapping[int, Any], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
-        """See `Session.answer`, for one sequence."""
+    def forward(self, requests: Mapping[int, Any], sampling: Any, lap: StageCallback) -> Mapping[int, ForwardResult]:
+        """Run one forward pass for one sequence."""
         ((i, request),) = requests.items()
-        fast = self._cached.answer(requests, sampling, lap)[i]
-        slow = open_session([self._job]).answer({i: self._whole(request)}, sampling, lap)[i]
+        fast = self._cached.forward(requests, sampling, lap)[i]
+        slow = open_session([self._job]).forward({i: self._whole(request)}, sampling, lap)[i]
         for a, b in zip(_numbers(fast.value), _numbers(slow.value), strict=True):
             self.worst = max(self.worst, float((a - b).abs().max()) if a.shape == b.shape and a.numel() else 0.0)
         return {i: replace(slow, rows=fast.rows, query_tokens=fast.query_tokens)}
 
     def _whole(self, request: Any) -> Any:
         """The request with everything that a cache would know."""
-        if not isinstance(request, BlockForward):
-            return replace(request, cached=0)
+        if not isinstance(request, BlockRequest):
+            return replace(request, num_cached=0)
         past = self._past.get(request.role, _Past()).cut(request.finished)
         n = len(past.tokens)
         rows = len(request.tokens)
@@ -230,10 +236,10 @@ class _Anew:
             request,
             tokens=torch.cat([past.tokens.expand(rows, -1), request.tokens], 1),
             position=torch.cat([past.position, request.position]),
-            read=request.read + n,
+            output_index=request.output_index + n,
             finished=0,
-            seen=masks.behind(past.seen, request.seen),
-            keep=0,
+            attention_mask=masks.prefix_mask(past.seen, request.attention_mask),
+            num_to_cache=0,
         )
 
 
@@ -242,7 +248,7 @@ _NOTHING: Final = torch.empty(0, dtype=torch.long)
 
 @dataclass(frozen=True, slots=True)
 class _Past:
-    """What is finished, and who of it saw whom."""
+    """Final tokens, and the attention mask among them."""
 
     tokens: Tensor = _NOTHING
     position: Tensor = _NOTHING
@@ -252,13 +258,13 @@ class _Past:
         """The first of it."""
         return _Past(self.tokens[:count], self.position[:count], self.seen[:count, :count])
 
-    def grown(self, request: BlockForward) -> "_Past":
+    def grown(self, request: BlockRequest) -> "_Past":
         """With what a request finishes."""
-        keep = request.keep
+        keep = request.num_to_cache
         return _Past(
             torch.cat([self.tokens, request.tokens[0, :keep]]),
             torch.cat([self.position, request.position[:keep]]),
-            masks.behind(self.seen, request.seen[:keep, :keep]),
+            masks.prefix_mask(self.seen, request.attention_mask[:keep, :keep]),
         )
 
 
@@ -275,9 +281,11 @@ class _Counting:
         self.roles: Counter[str] = Counter()
         self.rows = self.fed = 0
 
-    def answer(self, requests: Mapping[int, ForwardRequest], sampling: Any, lap: Lap) -> Mapping[int, Answer]:
-        """See `Session.answer`."""
-        answers = self._session.answer(requests, sampling, lap)
+    def forward(
+        self, requests: Mapping[int, ForwardRequest], sampling: Any, lap: StageCallback
+    ) -> Mapping[int, ForwardResult]:
+        """Run one forward pass for the requesting sequences."""
+        answers = self._session.forward(requests, sampling, lap)
         for i, answer in answers.items():
             self.roles[requests[i].role] += 1
             self.rows, self.fed = self.rows + answer.rows, self.fed + answer.query_tokens
@@ -293,17 +301,17 @@ class _Noting:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
-    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Any = ()) -> Any:
-        """See `Model.legend`."""
+    def make_legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Any = ()) -> Any:
+        """Return what is needed to draw a trace."""
         self._canvases.update(canvases)
-        return self._model.legend(canvases, mentioned)
+        return self._model.make_legend(canvases, mentioned)
 
 
-CHECKS: Final[Mapping[str, Callable[[Subject], None]]] = {
+CHECKS: Final[Mapping[str, Callable[[ConformanceCase], None]]] = {
     "draws the same tokens twice": deterministic,
     "recording changes nothing": recorded,
     "a batch equals single runs": batched,
-    "cached equals uncached": uncached,
+    "cached equals uncached": cache_equivalence,
     "the trace replays to the output": replays,
     "every forward pass is counted": counted,
     "stops and goes on": resumed,

@@ -1,7 +1,7 @@
-"""The exact output distribution of a decoder: walk every branch of its randomness and add up the probabilities.
+"""Exact output distribution of a decoder: run every branch of its randomness and add up the probabilities.
 
-A decoder is a generator and cannot be copied, so every branch runs it anew along its path of choices. All bookkeeping
-is done on plain floats: what is left is the decoder's own work.
+A decoder is a generator and cannot be copied, so every branch runs it again along its path of choices. All bookkeeping
+uses plain floats, so that most of the time is the decoder's own work.
 """
 
 from collections import defaultdict
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from engines.protocol import FATE_CODES, Decision, Decoder
-from engines.sampling.random_source import NOISED, Chance, Draw
+from engines.sampling.random_source import SAME_NOISE_PURPOSES, DrawKey, RandomSource
 
 Path: TypeAlias = tuple[int, ...]
 Distribution: TypeAlias = dict[tuple[int, ...], float]
@@ -32,7 +32,7 @@ class TooManyBranchesError(RuntimeError):
     """A walk took more branches than it was allowed."""
 
 
-class WideRaceError(NotImplementedError):
+class TooManyGumbelIdsError(NotImplementedError):
     """A race of Gumbel noise among more ids than there is geometry for."""
 
 
@@ -55,7 +55,7 @@ class Enumerator:
     settled: set[int] = field(default_factory=set)
     """Positions whose token is final, so that their noise decides nothing any more."""
     within: Random = field(default_factory=lambda: Random(0))
-    """Where in its interval a number lies, the same for every path."""
+    """Relative location of numbers in their intervals, the same for every path."""
 
     def choose(self, probs: Sequence[float]) -> int:
         """Take the branch of the path, or the first that can be taken; the others become siblings."""
@@ -69,14 +69,14 @@ class Enumerator:
         self.weight *= probs[choice]
         return choice
 
-    def hear(self, decision: Decision) -> None:
+    def observe(self, decision: Decision) -> None:
         """Note which positions are final."""
-        for position, fate in zip(decision.position.tolist(), decision.complete().fate.tolist(), strict=True):
+        for position, fate in zip(decision.position.tolist(), decision.resolve().fate.tolist(), strict=True):
             if fate in _FINAL:
                 self.settled.add(position)
 
-    def keep(self, prob: Tensor, draw: Draw, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
-        """See `Chance.keep`. The numbers lie in the branch, so that a method that decides by their values fails."""
+    def accept(self, prob: Tensor, draw: DrawKey, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
+        """The uniform numbers are part of the branch, so that a method that depends on their values fails."""
         verdicts: list[bool] = []
         coins: list[float] = []
         over = False
@@ -88,32 +88,32 @@ class Enumerator:
             coins.append(low + (high - low) * self.within.random())
         return torch.tensor(verdicts, dtype=torch.bool), torch.tensor(coins, dtype=torch.float64)
 
-    def categorical(self, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
-        """See `Chance.categorical`."""
-        if self.same_noise and draw.purpose in NOISED:
+    def categorical(self, weights: Tensor, draw: DrawKey, where: Tensor | None = None) -> Tensor:
+        """Sample an id at every position."""
+        if self.same_noise and draw.purpose in SAME_NOISE_PURPOSES:
             return self.gumbel_argmax(weights, draw.position, where)
         return _ids(weights, draw.position, where, lambda probs, at: self._drawn(tuple(accumulate(probs)), draw, at))
 
     def gumbel_argmax(self, weights: Tensor, position: Tensor, where: Tensor | None = None) -> Tensor:
-        """See `Chance.gumbel_argmax`, for up to three ids."""
+        """Supports up to three ids."""
         return _ids(weights, position, where, self._win)
 
-    def uniform(self, draw: Draw, count: int) -> Tensor:
-        """See `Chance.uniform`."""
+    def uniform(self, draw: DrawKey, count: int) -> Tensor:
+        """Return uniform numbers."""
         raise NotImplementedError(
             "numbers from an interval have too many branches to walk; draw with keep, categorical or gumbel_argmax"
         )
 
-    def normal(self, draw: Draw, count: int) -> Tensor:
-        """See `Chance.normal`."""
+    def normal(self, draw: DrawKey, count: int) -> Tensor:
+        """Return standard normal numbers."""
         return self.uniform(draw, count)
 
-    def _key(self, draw: Draw, position: int) -> object:
+    def _key(self, draw: DrawKey, position: int) -> object:
         """The name of a number: draws of one purpose, iteration and position share it, as with a seed."""
         return draw.purpose, draw.iteration, position
 
-    def _drawn(self, cuts: Sequence[float], draw: Draw, position: int) -> int:
-        """The first i whose cut lies above the number of this name; the number is known to lie in an interval."""
+    def _drawn(self, cuts: Sequence[float], draw: DrawKey, position: int) -> int:
+        """Return the first i whose cut exceeds the number with this key; the number is known to be in an interval."""
         key = self._key(draw, position)
         low, high = self.intervals.get(key, (0.0, 1.0))
         edges = [low, *(min(max(cut, low), high) for cut in cuts[:-1]), high]
@@ -124,7 +124,7 @@ class Enumerator:
     def _win(self, probs: tuple[float, ...], position: int) -> int:
         """The winner argmin_v E_v / p_v of the race at a position, given the winners so far."""
         if len(probs) > 3:
-            raise WideRaceError(f"gumbel_argmax: {len(probs)} ids; races of more than three cannot be walked")
+            raise TooManyGumbelIdsError(f"gumbel_argmax: {len(probs)} ids; races of more than three cannot be walked")
         if position in self.settled:
             raise ValueError(f"gumbel_argmax: the token at {position} is final, and its noise is used once more.")
         shares, parts = _race(self.races.get(position, _SIMPLEX), (*probs, 0.0)[:3])
@@ -136,7 +136,7 @@ class Enumerator:
 def _ids(
     weights: Tensor, position: Tensor, where: Tensor | None, pick: Callable[[tuple[float, ...], int], int]
 ) -> Tensor:
-    """The id that `pick` takes for each row by its probabilities and position; 0 where none is asked for."""
+    """Return the id that `pick` takes for each row by its probabilities and position; 0 where none is requested."""
     used = [True] * len(weights) if where is None else where.tolist()
     rows = zip(weights.tolist(), position.tolist(), used, strict=True)
     return torch.tensor([pick(_shares(row), at) if use else 0 for row, at, use in rows], dtype=torch.long)
@@ -149,7 +149,7 @@ def _shares(weights: list[float]) -> tuple[float, ...]:
 
 @lru_cache(maxsize=65_536)
 def _race(polygon: Polygon, probs: tuple[float, float, float]) -> tuple[tuple[float, ...], tuple[Polygon, ...]]:
-    """For every id its probability to win where the noise lies in a polygon, and the part of it where it does."""
+    """Return for every id its probability to win if the noise is in a polygon, and that part of the polygon."""
     parts: list[Polygon] = []
     for i in range(3):
         part = polygon if probs[i] > 0 else ()
@@ -181,10 +181,10 @@ Answer: TypeAlias = Callable[[Any], Tensor]
 
 def by_role(models: Mapping[str, Any]) -> Answer:
     """Answers of several models, each to the requests of its role."""
-    return lambda request: models[request.role].answer(request)
+    return lambda request: models[request.role].forward(request)
 
 
-def advance(decoder: Decoder, answer: Answer, chance: Enumerator | None = None) -> tuple[int, ...]:
+def run_decoder(decoder: Decoder, answer: Answer, chance: Enumerator | None = None) -> tuple[int, ...]:
     """The tokens of a decoder that is driven to its end, without any of the driver's machinery."""
     answered: Tensor | tuple[int, ...] | None = None
     while True:
@@ -194,19 +194,19 @@ def advance(decoder: Decoder, answer: Answer, chance: Enumerator | None = None) 
             return tuple(stop.value.tolist())
         if isinstance(item, Decision):
             if chance:
-                chance.hear(item)
+                chance.observe(item)
             answered = tuple(item.readback.long().tolist())
         else:
             answered = answer(item)
 
 
-def exact_distribution(make: Callable[[Chance], Decoder], answer: Answer, most: int = 1_000_000) -> Distribution:
+def exact_distribution(make: Callable[[RandomSource], Decoder], answer: Answer, most: int = 1_000_000) -> Distribution:
     """Probability of every output of the decoders that `make` gives; TooManyBranchesError beyond `most` branches."""
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
     todo: list[Path] = [()]
     for _ in range(most):
         chance = Enumerator(todo.pop())
-        probs[advance(make(chance), answer, chance)] += chance.weight
+        probs[run_decoder(make(chance), answer, chance)] += chance.weight
         todo += chance.siblings
         if not todo:
             return dict(probs)

@@ -15,23 +15,23 @@ from typing import Final, TypeAlias
 import torch
 from torch import Tensor
 
-from engines.methods import ordinary
+from engines.methods import baseline
 from engines.protocol import Decoder
 from engines.runtime.driver import Job
-from engines.sampling.random_source import Chance, SeededChance
-from engines.testing.case import Subject, decoded
+from engines.sampling.random_source import RandomSource, SeededRandom
+from engines.testing.case import ConformanceCase, decoded
 from engines.testing.enumeration import (
     Answer,
     Distribution,
     TooManyBranchesError,
-    WideRaceError,
-    advance,
+    TooManyGumbelIdsError,
     by_role,
     exact_distribution,
     largest_error,
+    run_decoder,
     variation,
 )
-from engines.testing.toy_models import NAMES, Depth, DepthModel, Table
+from engines.testing.toy_models import NAMES, DepthModel, Table, ToyBlockModel
 from engines.testing.toy_models import misfit as misfit_of_vectors
 
 EXACT: Final = 1e-12
@@ -40,7 +40,7 @@ TEXTS: Final = 8
 """Models on which likeliest tokens are compared."""
 SAMPLES: Final = 600
 LENGTH, VOCABULARY = 10, 24
-"""Of sampled texts."""
+"""Length and vocabulary size of sampled texts."""
 PAIRS: Final = ((0, 0, 4.0), (1, 1, 4.0), (2, 3, 2.0), (3, 4, 2.0))
 """Seeds of target and drafter, and the drafter's sharpness: two drafters that agree with their target, and two that do
 not."""
@@ -55,14 +55,14 @@ more than 0.9995."""
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """What a comparison with ordinary decoding came to."""
+class ExactnessResult:
+    """Result of a comparison with the baseline."""
 
     holds: bool
     said: str
 
 
-def proof(subject: Subject, *, sampled: bool = True) -> Proof:
+def proof(subject: ConformanceCase, *, sampled: bool = True) -> ExactnessResult:
     """Compare a method with ordinary decoding as its family allows, if `sampled` on samples of longer texts, too."""
     if subject.method.family == "continuous-ar":
         return _sampled(subject)
@@ -76,11 +76,11 @@ def proof(subject: Subject, *, sampled: bool = True) -> Proof:
 
 
 class _Deep:
-    """A `Depth` whose texts have one length, as those of a `Table` have."""
+    """A `ToyBlockModel` whose texts have one length, as those of a `Table` have."""
 
     def __init__(self, length: int, vocabulary: int, seed: int, *, sharpness: float = 2.0) -> None:
-        depth = Depth(vocabulary, seed=seed, sharpness=sharpness)
-        self.task, self.answer, self.conditionals = depth.task(length), depth.answer, replace(depth).conditionals
+        depth = ToyBlockModel(vocabulary, seed=seed, sharpness=sharpness)
+        self.task, self.forward, self.conditionals = depth.task(length), depth.forward, replace(depth).conditionals
         self.joint = partial(replace(depth).joint, length)
 
 
@@ -88,15 +88,18 @@ Kind: TypeAlias = type[Table] | type[_Deep]
 
 
 def _decoding(
-    subject: Subject, target: Table | _Deep, own: Table | _Deep, small: Table | _Deep
-) -> tuple[Callable[[Chance], Decoder], Answer]:
-    """What makes a decoder, and the answers of its models: `small` drafts, or the target, which is `own` then."""
+    subject: ConformanceCase, target: Table | _Deep, own: Table | _Deep, small: Table | _Deep
+) -> tuple[Callable[[RandomSource], Decoder], Answer]:
+    """Return a factory of decoders, and the answers of its models.
+
+    `small` drafts, or the target, which is `own` then.
+    """
     drafting = small if subject.drafting is subject.small else own
     answer = by_role({"target": target, "self": target, "draft": drafting})
     return lambda chance: subject.method.decode(target.task, subject.config, chance), answer
 
 
-def _walked(subject: Subject, model: Kind, shapes: Sequence[tuple[int, int]]) -> Proof:
+def _walked(subject: ConformanceCase, model: Kind, shapes: Sequence[tuple[int, int]]) -> ExactnessResult:
     """By enumeration, of some positions with few tokens and of fewer with more; of what is too much, one less."""
     worst, outcomes, sizes = 0.0, 0, list[str]()
     for length, vocabulary in shapes:
@@ -108,14 +111,18 @@ def _walked(subject: Subject, model: Kind, shapes: Sequence[tuple[int, int]]) ->
         error = largest_error(probs, wanted)
         if error >= EXACT:
             said = f"TV {variation(probs, wanted):.2g}, largest error {error:.1g} over {len(wanted)} outcomes"
-            return Proof(False, said)
+            return ExactnessResult(False, said)
         worst, outcomes = max(worst, error), outcomes + len(wanted)
     if not outcomes:
-        return Proof(False, f"more than {MOST_BRANCHES:,} branches on two positions cannot be enumerated")
-    return Proof(True, f"largest error {worst:.1g} over {outcomes} outcomes, enumerated for {' and '.join(sizes)}")
+        return ExactnessResult(False, f"more than {MOST_BRANCHES:,} branches on two positions cannot be enumerated")
+    return ExactnessResult(
+        True, f"largest error {worst:.1g} over {outcomes} outcomes, enumerated for {' and '.join(sizes)}"
+    )
 
 
-def _walk(subject: Subject, model: Kind, length: int, vocabulary: int) -> tuple[Distribution, Distribution] | None:
+def _walk(
+    subject: ConformanceCase, model: Kind, length: int, vocabulary: int
+) -> tuple[Distribution, Distribution] | None:
     """The method's distribution and ordinary decoding's, on the longest text that can be walked."""
     if model is Table and vocabulary > 2:  # with many tokens, what can be walked has one draft in flight
         most = {"window": 2, "gamma": 1}
@@ -128,12 +135,12 @@ def _walk(subject: Subject, model: Kind, length: int, vocabulary: int) -> tuple[
             return exact_distribution(make, answer, most=MOST_BRANCHES), target.joint()
         except TooManyBranchesError:
             continue
-        except WideRaceError:
+        except TooManyGumbelIdsError:
             return None
     return None
 
 
-def _tested(subject: Subject, model: Kind, samples: int, walked: Proof) -> Proof:
+def _tested(subject: ConformanceCase, model: Kind, samples: int, walked: ExactnessResult) -> ExactnessResult:
     """By samples of longer texts of more ids, with as many drafts in flight as fit."""
     most = {"window": LENGTH, "gamma": LENGTH - 1}
     subject = replace(
@@ -144,18 +151,18 @@ def _tested(subject: Subject, model: Kind, samples: int, walked: Proof) -> Proof
         target, own = (model(LENGTH, VOCABULARY, seed) for _ in "12")
         small = model(LENGTH, VOCABULARY, other, sharpness=sharpness)
         make, answer = _decoding(subject, target, own, small)
-        texts = [advance(make(SeededChance(seed, i)), answer) for i in range(samples // len(PAIRS))]
+        texts = [run_decoder(make(SeededRandom(seed, i)), answer) for i in range(samples // len(PAIRS))]
         largest = max(largest, misfit(texts, target.conditionals))
         if largest >= HIGHEST:
             said = f"z-scores of samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
-            return Proof(False, f"{said}; by chance at most {HIGHEST:g}")
+            return ExactnessResult(False, f"{said}; by chance at most {HIGHEST:g}")
     said = f"z-scores of {samples} samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
-    return Proof(True, f"{walked.said}; {said}")
+    return ExactnessResult(True, f"{walked.said}; {said}")
 
 
-def _texts(subject: Subject) -> Proof:
+def _texts(subject: ConformanceCase) -> ExactnessResult:
     """Likeliest tokens: the texts of several models are those of ordinary decoding, up to their end."""
-    method, config = ordinary(subject.method.family, {"length": subject.config.length, "mode": "greedy"})
+    method, config = baseline(subject.method.family, {"length": subject.config.length, "mode": "greedy"})
     other = 0
     for seed in range(TEXTS):
         model, small = DepthModel(seed), DepthModel(seed + TEXTS)
@@ -163,33 +170,33 @@ def _texts(subject: Subject) -> Proof:
         plain = replace(job, method=method, config=config)
         other += _text(job) != _text(plain)
     if other:
-        return Proof(False, f"{other} of {TEXTS} texts of likeliest tokens are not those of one token a pass")
-    return Proof(True, f"{TEXTS} of {TEXTS} texts of likeliest tokens are those of one token a pass")
+        return ExactnessResult(False, f"{other} of {TEXTS} texts of likeliest tokens are not those of one token a pass")
+    return ExactnessResult(True, f"{TEXTS} of {TEXTS} texts of likeliest tokens are those of one token a pass")
 
 
 def _text(job: Job) -> str | None:
     (tokens,) = decoded([job])
-    return job.model.output([token if token < len(NAMES) else None for token in tokens.tolist()]).text
+    return job.model.render_output([token if token < len(NAMES) else None for token in tokens.tolist()]).text
 
 
-def _sampled(subject: Subject) -> Proof:
+def _sampled(subject: ConformanceCase) -> ExactnessResult:
     """Vectors: z-scores of what is left to chance in each cell."""
     first = subject.job()
     samples = torch.stack(decoded([replace(first, sample=i) for i in range(SAMPLES)]))
     square, largest = misfit_of_vectors(samples)
     said = f"z-scores of {SAMPLES} samples have mean square {square:.2g} and reach {largest:.2g}"
     if square < SQUARE and largest < LARGEST:
-        return Proof(True, f"{said}, as they do by chance")
-    return Proof(False, f"{said}; by chance 1, and at most {LARGEST}")
+        return ExactnessResult(True, f"{said}, as they do by chance")
+    return ExactnessResult(False, f"{said}; by chance 1, and at most {LARGEST}")
 
 
 def misfit(texts: Sequence[tuple[int, ...]], conditionals: Callable[[tuple[int, ...]], Tensor]) -> float:
-    """The largest statistic, as a z-score, of texts of one length N whose `conditionals` are [N, V].
+    """Return the largest statistic, as a z-score, of texts of one length N whose `conditionals` are [N, V].
 
-    Given the tokens before it, a token x drawn from p lies at u = F(x - 1) + v p(x) in p's distribution function F,
-    with v uniform. Where every token follows p, all u are uniform on (0, 1) and independent; Pearson's statistic of
-    their counts in cells is chi-square distributed. It is taken over all tokens, position by position, and over pairs
-    of neighbours, once with tokens ordered by id and once by probability.
+    Given the tokens before it, a token x sampled from p has u = F(x - 1) + v p(x), with p's distribution function F and
+    v uniform. If every token follows p, all u are uniform on (0, 1) and independent; Pearson's statistic of their
+    counts in cells is chi-square distributed. It is computed over all tokens, position by position, and over pairs of
+    neighbours, once with tokens ordered by id and once by probability.
     """
     probs = torch.stack([conditionals(text) for text in texts])  # [B, N, V]
     tokens = torch.tensor(texts)[..., None]

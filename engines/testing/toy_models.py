@@ -1,8 +1,8 @@
 """Models small enough to enumerate, for the driver and for proofs.
 
-`Table` has a random distribution for every prefix, `Field` has vectors in closed form. Every output of `Depth` is a
-digest of exactly what it sees, layer by layer, as in a transformer: equal inputs give equal distributions to the last
-bit, and anything that leaks in changes them beyond recognition. `DepthModel` is the same with prompts and a cache.
+`Table` has a random distribution for every prefix, `ToyFieldModel` has vectors in closed form. Every output of
+`ToyBlockModel` is a digest of exactly what it attends to, layer by layer, as in a transformer: equal inputs give equal
+distributions to the last bit, and any further input changes them completely. `DepthModel` adds prompts and a cache.
 """
 
 import itertools
@@ -16,16 +16,17 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
+from typing_extensions import override
 
-from engines.ar.probs_request import Forward
+from engines.ar.probs_request import ProbsRequest
 from engines.continuous.denoising import ContinuousTask
 from engines.continuous.gaussians import Gaussians
-from engines.continuous.path_request import PathForward
-from engines.diffusion_lm.block_request import BlockForward
-from engines.diffusion_lm.block_sequence import Row, TextTask, text_canvas
+from engines.continuous.path_request import PathRequest
+from engines.diffusion_lm.block_request import BlockRequest
+from engines.diffusion_lm.block_sequence import BlockSequence, TextTask, text_canvas
 from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.models.sessions.discrete import DiscreteSession
-from engines.models.toys.toy_field import FieldBackbone, ToyField, knowing, neighbours
+from engines.models.toys.toy_field import FieldBackbone, ToyField, conditioned_denoiser, neighbours
 from engines.models.toys.toy_raster import Weights
 from engines.protocol import Family, Task
 from engines.testing.enumeration import Distribution
@@ -33,14 +34,14 @@ from traces.schema import Canvas, Legend, ModelCard, Output
 
 LETTERS: Final = "abcdefgh"
 MOST_ROWS: Final = 100_000
-"""Of a table that is drawn as a whole; of a larger one a row is drawn when it is asked for."""
+"""Maximum rows of a table that is sampled as a whole; rows of a larger one are sampled on first use."""
 
 
-R = TypeVar("R", Forward, PathForward)
+R = TypeVar("R", ProbsRequest, PathRequest)
 
 
 class FedTokens:
-    """What a cache would do to a model that has none: tokens said to be cached are those that were fed, by sequence."""
+    """Simulated cache of a model without one: checks that tokens said to be cached were fed, by sequence."""
 
     def __init__(self) -> None:
         self._fed: dict[int, Tensor] = {}
@@ -48,9 +49,9 @@ class FedTokens:
     def seen(self, sequence: int, request: R) -> R:
         """The request as a cached model sees it; ValueError where fewer were fed than are said to be cached."""
         fed = self._fed.get(sequence, request.tokens[:0])
-        if request.cached > len(fed):
-            raise ValueError(f"cached: {request.cached} tokens are said to be cached, and {len(fed)} were fed.")
-        tokens = torch.cat([fed[: request.cached], request.tokens[request.cached :]])
+        if request.num_cached > len(fed):
+            raise ValueError(f"cached: {request.num_cached} tokens are said to be cached, and {len(fed)} were fed.")
+        tokens = torch.cat([fed[: request.num_cached], request.tokens[request.num_cached :]])
         self._fed[sequence] = tokens
         return replace(request, tokens=tokens)
 
@@ -59,14 +60,14 @@ class FedTokens:
 class TableTask(Task):
     """A text whose lines have two positions, for drafts that look to their left."""
 
+    @override
     @property
-    def row_length(self) -> int:
-        """See `Task.row_length`."""
+    def row_width(self) -> int:
         return 2
 
 
 class _Hashed(dict[tuple[int, ...], Tensor]):
-    """Rows that are drawn when they are asked for, where there are too many prefixes to draw them all."""
+    """Rows that are sampled on first use, if there are too many prefixes to sample them all."""
 
     def __init__(self, seed: int, drawn: Callable[[torch.Generator], Tensor]) -> None:
         super().__init__()
@@ -78,13 +79,13 @@ class _Hashed(dict[tuple[int, ...], Tensor]):
 
 
 class Table:
-    """A causal model whose distributions are drawn once per prefix; `free` makes them independent of the prefix.
+    """Causal model whose distributions are sampled once per prefix; `free` makes them independent of the prefix.
 
-    Those of one seed rank their tokens alike; `sharpness` says how far they are from uniform.
+    Tables of one seed rank their tokens alike; `sharpness` is their distance from uniform.
     """
 
-    tokens = "table"
-    parameters = 0
+    token_space = "table"
+    num_parameters = 0
     families: tuple[Family, ...] = ("discrete-ar",)
 
     def __init__(self, length: int, vocabulary: int, seed: int, *, free: bool = False, sharpness: float = 2.0) -> None:
@@ -101,12 +102,12 @@ class Table:
                 self._rows[prefix] = shared if free else self._random(generator)
 
     def _random(self, generator: torch.Generator) -> Tensor:
-        probs = torch.rand(self.task.vocabulary, generator=generator, dtype=torch.float64).pow(self._sharpness) + 0.02
+        probs = torch.rand(self.task.vocab_size, generator=generator, dtype=torch.float64).pow(self._sharpness) + 0.02
         return probs / probs.sum()
 
-    def answer(self, request: Forward) -> Tensor:
+    def forward(self, request: ProbsRequest) -> Tensor:
         """The distributions [W + 1, V] that a request asks for; no one may write into them."""
-        key = (request.done, tuple(request.tokens.tolist()))
+        key = (request.num_final, tuple(request.tokens.tolist()))
         if key not in self._answers:
             done, tokens = key
             self._answers[key] = torch.stack([self._rows[tokens[:i]] for i in range(done, len(tokens) + 1)])
@@ -121,25 +122,25 @@ class Table:
         rows = {prefix: row.tolist() for prefix, row in self._rows.items()}
         return {
             tokens: prod(rows[tokens[:i]][token] for i, token in enumerate(tokens))
-            for tokens in itertools.product(range(self.task.vocabulary), repeat=self.task.length)
+            for tokens in itertools.product(range(self.task.vocab_size), repeat=self.task.length)
         }
 
     def make_task(self, prompt: str, config: Any) -> Task:
-        """See `engines.protocol.Model.make_task`. A table takes no prompt."""
+        """Build the task. A table takes no prompt."""
         if prompt:
             raise ValueError("prompt: a table draws without a prompt; leave it empty.")
         return self.task
 
-    def start(self, tasks: Sequence[Task], guided: bool) -> "TableSession":
-        """See `engines.protocol.Model.start`."""
+    def open_session(self, tasks: Sequence[Task], guided: bool) -> "TableSession":
+        """Open a session, one sequence per task."""
         return TableSession(self, guided)
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
-        """See `engines.protocol.Model.legend`."""
-        return Legend(vocabulary={i: LETTERS[i] for i in range(self.task.vocabulary)})
+    def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """Return what is needed to draw a trace."""
+        return Legend(vocabulary={i: LETTERS[i] for i in range(self.task.vocab_size)})
 
-    def output(self, tokens: Sequence[int | None]) -> Output:
-        """See `engines.protocol.Model.output`."""
+    def render_output(self, tokens: Sequence[int | None]) -> Output:
+        """Return the tokens in readable form."""
         return Output(tokens=tuple(tokens), text="".join("-" if t is None else LETTERS[t] for t in tokens))
 
 
@@ -149,9 +150,9 @@ class TableSession(DiscreteSession):
     def __init__(self, table: Table, guided: bool) -> None:
         self._table, self._fed_tokens, self.rows = table, FedTokens(), 1 + guided
 
-    def logits(self, requests: Mapping[int, Forward]) -> Tensor:
-        """See `DiscreteSession.logits`."""
-        logs = [self._table.answer(self._fed_tokens.seen(i, request)).log() for i, request in requests.items()]
+    @override
+    def logits(self, requests: Mapping[int, ProbsRequest]) -> Tensor:
+        logs = [self._table.forward(self._fed_tokens.seen(i, request)).log() for i, request in requests.items()]
         conditional = torch.nn.utils.rnn.pad_sequence(logs, batch_first=True)
         return torch.stack([conditional, torch.zeros_like(conditional)][: self.rows], 1)
 
@@ -162,7 +163,7 @@ SMALL: Final = Weights(0.3, 0.3, 0.2, 0.3)
 """Far enough from the target that what it drafts is rejected often."""
 
 
-class Field(ToyField):
+class ToyFieldModel(ToyField):
     """A toy field that remembers what it was fed, as a model with a cache does.
 
     A `mixed` one mixes two Gaussians, so that it drafts with paths in closed form.
@@ -172,18 +173,18 @@ class Field(ToyField):
         super().__init__("target" if weights is TARGET else "small", weights, torch.device("cpu"), SHAPE)
         self._mixed = mixed
 
+    @override
     def make_task(self, prompt: str, config: Any) -> ContinuousTask:
-        """See `engines.protocol.Model.make_task`."""
         return replace(super().make_task(prompt, config), mixture=self._mixed)
 
-    def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
-        """See `engines.protocol.Model.start`."""
-        head = Head(mix=_two) if self._mixed else Head(conditioned_on=knowing)
+    @override
+    def open_session(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
+        head = Head(mix=_two) if self._mixed else Head(conditioned_on=conditioned_denoiser)
         return ContinuousSession(RememberingBackbone(self._weights, self.shape), head)
 
 
 def _two(condition: Tensor) -> Gaussians:
-    """Of unequal weight and width, to both sides of the mean that a cell has."""
+    """Return two Gaussians of unequal weight and width, on both sides of the mean of a cell."""
     mean, std = condition[:, None, :-1], condition[:, None, -1:].expand(-1, 1, condition.shape[1] - 1)
     weight = mean.new_tensor([0.6, 0.4]).log().expand(len(mean), -1)
     return Gaussians(weight, torch.cat([mean - 0.3 * std, mean + 0.6 * std], 1), torch.cat([0.8 * std, 1.1 * std], 1))
@@ -196,8 +197,8 @@ class RememberingBackbone(FieldBackbone):
         super().__init__(weights, shape)
         self._fed_tokens = FedTokens()
 
-    def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
-        """See `FieldBackbone.logits`."""
+    @override
+    def logits(self, requests: Mapping[int, PathRequest]) -> Tensor:
         return super().logits({i: self._fed_tokens.seen(i, request) for i, request in requests.items()})
 
 
@@ -220,7 +221,7 @@ NO_END: Final = 99
 
 
 @dataclass
-class Depth:
+class ToyBlockModel:
     """The model and, as it answers one decoder at a time, its cache."""
 
     vocabulary: int
@@ -233,29 +234,35 @@ class Depth:
     """Position and states, layer by layer, of the tokens in the cache."""
 
     def task(self, length: int, prompt: tuple[int, ...] = (), end: int = NO_END, block: int = 1) -> TextTask:
-        """A text behind a prompt of ids; the mask's id is `vocabulary`."""
+        """Return a text after a prompt of ids; the mask id is `vocabulary`."""
         canvas, device = text_canvas(length, block, len(prompt)), torch.device("cpu")
         return TextTask(
-            canvas, self.vocabulary, device, prompt=prompt, mask=self.vocabulary, ends=(end,), shift=self.shift
+            canvas,
+            self.vocabulary,
+            device,
+            prompt_ids=prompt,
+            mask=self.vocabulary,
+            eos_token_ids=(end,),
+            shift=self.shift,
         )
 
-    def answer(self, request: BlockForward) -> Tensor:
+    def forward(self, request: BlockRequest) -> Tensor:
         """The distributions that a request asks for; one that finds nothing finished begins a new text."""
-        return request.cut(self.all_probs(request))
+        return request.trim(self.all_probs(request))
 
-    def all_probs(self, request: BlockForward) -> Tensor:
+    def all_probs(self, request: BlockRequest) -> Tensor:
         """Distributions [K, m, V] of a request; see `answer`."""
         past = self.finished = self.finished[: request.finished]
         rows = [self._states(past, request, tokens) for tokens in request.tokens.tolist()]
-        self.finished = past + list(zip(request.position.tolist(), rows[0], strict=True))[: request.keep]
-        read = request.read.tolist()
+        self.finished = past + list(zip(request.position.tolist(), rows[0], strict=True))[: request.num_to_cache]
+        read = request.output_index.tolist()
         return torch.stack(
             [torch.stack([_probs(self.vocabulary, self.sharpness, states[i][-1]) for i in read]) for states in rows]
         )
 
-    def _states(self, past: list[tuple[int, list[int]]], request: BlockForward, tokens: list[int]) -> list[list[int]]:
-        """What is known at every token of a row, layer by layer."""
-        position, seen = request.position.tolist(), request.seen.tolist()
+    def _states(self, past: list[tuple[int, list[int]]], request: BlockRequest, tokens: list[int]) -> list[list[int]]:
+        """Return the states of every token of a row, layer by layer."""
+        position, seen = request.position.tolist(), request.attention_mask.tolist()
         states = [[hash((self.seed, token))] for token in tokens]
         for layer in range(self.layers):
             known = [(at, state[layer]) for at, state in past]
@@ -267,9 +274,9 @@ class Depth:
 
     def conditionals(self, tokens: tuple[int, ...], prompt: tuple[int, ...] = ()) -> Tensor:
         """The distributions [N, V] that ordinary decoding, block size 1, draws these tokens from."""
-        row, probs = Row(self.task(len(tokens), prompt), 1), []
+        row, probs = BlockSequence(self.task(len(tokens), prompt), 1), []
         for position, token in enumerate(tokens, len(prompt)):
-            probs.append(self.all_probs(row.look())[0, 0])
+            probs.append(self.all_probs(row.request_open_positions())[0, 0])
             row.fill([position], [token])
         return torch.stack(probs)
 
@@ -289,39 +296,39 @@ def _probs(vocabulary: int, sharpness: float, state: int) -> Tensor:
 
 
 NAMES: Final = ".abcdefg"
-"""The vocabulary; the stop ends a text. The id behind the last is the mask."""
+"""Vocabulary; the full stop ends a text. The id after the last is the mask."""
 END: Final = 0
 
 
 class DepthModel:
     """A block-causal model of eight letters."""
 
-    tokens = NAMES
+    token_space = NAMES
     families: tuple[Family, ...] = ("diffusion-lm",)
-    parameters = 0
+    num_parameters = 0
 
     def __init__(self, seed: int = 0) -> None:
-        self.depth = Depth(len(NAMES), seed=seed, sharpness=6)
+        self.depth = ToyBlockModel(len(NAMES), seed=seed, sharpness=6)
         self.card = ModelCard(id="depth")
         self.device, self.dtype = torch.device("cpu"), torch.float64
 
     def make_task(self, prompt: str, config: Any) -> TextTask:
-        """See `engines.protocol.Model.make_task`."""
+        """Build the decoding task of a prompt."""
         if not prompt or not set(prompt) < set(NAMES):
-            raise ValueError(f"prompt: {prompt!r} must be made of the letters {NAMES[1:]}.")
+            raise ValueError(f"prompt: {prompt!r} must consist of the letters {NAMES[1:]}.")
         size = int(getattr(config, "size", 1))
         return replace(self.depth.task(config.length, tuple(map(NAMES.index, prompt)), END, size), card=self.card)
 
-    def start(self, tasks: Sequence[TextTask], guided: bool) -> "DepthSession":
-        """See `engines.protocol.Model.start`."""
+    def open_session(self, tasks: Sequence[TextTask], guided: bool) -> "DepthSession":
+        """Open a session, one sequence per task."""
         return DepthSession([replace(self.depth, finished=[]) for _ in tasks])
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
-        """See `engines.protocol.Model.legend`."""
+    def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """Return what is needed to draw a trace."""
         return Legend(vocabulary=dict(enumerate(NAMES)), ends=(END,))
 
-    def output(self, tokens: Sequence[int | None]) -> Output:
-        """See `engines.protocol.Model.output`."""
+    def render_output(self, tokens: Sequence[int | None]) -> Output:
+        """Return the tokens in readable form."""
         text = "".join("-" if token is None else NAMES[token] for token in tokens)
         return Output(tokens=tuple(tokens), text=text.partition(NAMES[END])[0])
 
@@ -329,11 +336,11 @@ class DepthModel:
 class DepthSession(DiscreteSession):
     """A model and its cache for every sequence."""
 
-    def __init__(self, models: Sequence[Depth]) -> None:
+    def __init__(self, models: Sequence[ToyBlockModel]) -> None:
         self._models = models
 
-    def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
-        """See `DiscreteSession.logits`."""
+    @override
+    def logits(self, requests: Mapping[int, BlockRequest]) -> Tensor:
         logs = [self._models[i].all_probs(request).log() for i, request in requests.items()]  # [K, m, V] each
         most, longest = (max(log.shape[axis] for log in logs) for axis in (0, 1))
         padded = [pad(log, (0, 0, 0, longest - log.shape[1], 0, most - log.shape[0])) for log in logs]

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page
 from support.app_process import served
 from support.browser import visit
 from support.page_handlers import Parts
-from support.toy_raster_runs import decoded
+from support.toy_raster_runs import decode_toy_raster
 
 from demo.jobs.recordings import FOLDER, Recording, recordings
 from traces import write
@@ -40,8 +40,8 @@ def parts(recorded: tuple[Recording, ...]) -> Parts:
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with ordinary decoding and SCD of the same seed."""
     folder = tmp_path_factory.mktemp("recordings")
-    write(decoded("ar"), folder / "ar.json.gz")
-    write(decoded("scd", window=16), folder / "scd.json.gz")
+    write(decode_toy_raster("ar"), folder / "ar.json.gz")
+    write(decode_toy_raster("scd", window=16), folder / "scd.json.gz")
     return folder
 
 

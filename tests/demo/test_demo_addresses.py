@@ -11,15 +11,15 @@ from support.toy_videos import film
 
 from demo.components.context import Update
 from demo.components.gallery import _card, badge
-from demo.jobs.links import FILE, Address, fragment_of, fragment_of_grid, fragment_of_tray, read_address
-from demo.jobs.run_selection import Tray
+from demo.jobs.links import FILE, PageLink, comparison_link, fragment_of_grid, parse_link, run_link
+from demo.jobs.run_selection import RunSelection
 from engines.methods import METHODS
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError, make_config
 
 
-def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> Request:
-    return Request(method, model, prompt, make_config(METHODS[method].config, settings), seed)
+def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> RunRequest:
+    return RunRequest(method, model, prompt, make_config(METHODS[method].config, settings), seed)
 
 
 @pytest.mark.parametrize(
@@ -30,21 +30,21 @@ def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: 
         asked("s2d2", "text-target", "How many?\nThree.", seed=2**31 - 1),
     ],
 )
-def test_an_address_says_all_of_a_run(run: Request) -> None:
-    fragment = fragment_of(run, beside=False)
-    address = read_address(f"#{fragment}&step=12&clock=passes&token=3")
-    assert address == Address(request=run, beside=False, at={"clock": "passes", "now": 12.0})
-    elsewhere = read_address(f"#{fragment}&ms=12&clock=computed&on=H100,eager,Cosmos_4B,,1")
+def test_an_address_says_all_of_a_run(run: RunRequest) -> None:
+    fragment = run_link(run, beside=False)
+    address = parse_link(f"#{fragment}&step=12&clock=passes&token=3")
+    assert address == PageLink(request=run, beside=False, at={"clock": "passes", "now": 12.0})
+    elsewhere = parse_link(f"#{fragment}&ms=12&clock=computed&on=H100,eager,Cosmos_4B,,1")
     assert elsewhere and elsewhere.at == {"clock": "computed", "now": 12.0, "on": "H100,eager,Cosmos_4B,,1"}
-    assert read_address(fragment_of(run, beside=True)) == Address(request=run)
-    both = read_address(f"tab=compare&{fragment_of(run, beside=True)}")
+    assert parse_link(run_link(run, beside=True)) == PageLink(request=run)
+    both = parse_link(f"tab=compare&{run_link(run, beside=True)}")
     assert both and both.request is None and len(both.compare) == 2 and both.compare[1] == run
-    assert fragment_of(asked("scd", MODEL), beside=True) == f"method=scd&model={MODEL}&seed=0"  # defaults are left out
+    assert run_link(asked("scd", MODEL), beside=True) == f"method=scd&model={MODEL}&seed=0"  # defaults are left out
 
 
 @pytest.mark.parametrize("fragment", ["", "#", "#step=4&clock=passes", "#token=3"])
 def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
-    assert read_address(fragment) is None
+    assert parse_link(fragment) is None
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
 )
 def test_what_is_wrong_with_an_address_is_said(fragment: str, said: str) -> None:
     with pytest.raises(ConfigError) as wrong:
-        read_address(fragment)
+        parse_link(fragment)
     assert str(wrong.value).startswith(said)
 
 
 @pytest.mark.parametrize("step", ["-1", "x", "1e9", "nan", "9" * 20, ""])
 def test_a_place_that_cannot_be_is_no_place(step: str) -> None:
-    assert read_address(f"gallery=a&step={step}") == Address(gallery="a")
+    assert parse_link(f"gallery=a&step={step}") == PageLink(gallery="a")
 
 
 def opened(parts: Parts, fragment: str) -> Update:
@@ -81,15 +81,15 @@ def opened(parts: Parts, fragment: str) -> Update:
 def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     opening, compare = parts.opening, parts.compare
     own = asked("scd", MODEL, window=8)
-    fragment = fragment_of_tray(["scd", fragment_of(own, beside=True), FILE])
-    assert read_address(fragment) == Address(compare=("scd", own, FILE))
+    fragment = comparison_link(["scd", run_link(own, beside=True), FILE])
+    assert parse_link(fragment) == PageLink(compare=("scd", own, FILE))
     update = opened(parts, f"#{fragment}")
     assert update[opening.go] == "tray-fetch" and "1 run of this address" in update[compare.fetch]["value"]
-    values = parts.values(wanted=update[compare.wanted], tray=Tray())
+    values = parts.values(wanted=update[compare.wanted], tray=RunSelection())
     request = gr.Request(session_hash="mine")
     for last in compare.decode(values, request):
         if last[compare.problem]["share"] is not None:
-            compare.site.ask_to_stop(request)  # what is there stays, and the button goes on with the rest
+            compare.site.request_stop(request)  # what is there stays, and the button goes on with the rest
     assert [entry.address for entry in last[compare.tray].chosen] == ["scd"]
     assert last[compare.wanted] == (own, FILE) and last[compare.fetch]["value"] == "Decode 1 run of this address"
     assert "1 of the 1 runs were not decoded" in last[compare.problem]["text"]
@@ -101,13 +101,13 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     chosen = last[compare.tray].chosen
     assert [(entry.source, entry.address) for entry in chosen] == [
         ("recorded", "scd"),
-        ("yours", fragment_of(own, beside=True)),
+        ("yours", run_link(own, beside=True)),
     ]
     assert chosen[1].path.exists() and "1 came as a file" in last[compare.problem]["text"]
-    assert last[compare.box]["address"] == fragment_of_tray([entry.address for entry in chosen])
+    assert last[compare.box]["address"] == comparison_link([entry.address for entry in chosen])
     prompts = ("a red boot & more", "x=1")
-    fragment = f"{fragment_of_tray(['scd'])}&{fragment_of_grid(prompts, 2)}"
-    assert read_address(fragment) == Address(compare=("scd",), grid=prompts, seeds=2)
+    fragment = f"{comparison_link(['scd'])}&{fragment_of_grid(prompts, 2)}"
+    assert parse_link(fragment) == PageLink(compare=("scd",), grid=prompts, seeds=2)
     update = opened(parts, f"#{fragment}")
     assert (update[compare.grid.prompts], update[compare.grid.seeds]) == ("\n".join(prompts), 2)
     offered = {compare.grid.prompts: "\n".join(prompts), compare.grid.seeds: 2, compare.grid.model: ""}
@@ -115,8 +115,8 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     assert update[compare.grid.prompts]["value"] == "\n".join(prompts)  # not the model's examples
     for wrong in ("seeds=7", "seeds=x", "grid=a&" * 7):
         with pytest.raises(ConfigError, match=r"grid: .* use up to 6"):
-            read_address(f"compare=scd&{wrong}")
-    assert fragment_of_tray(["x" * 9000]) == ""  # too long to be opened
+            parse_link(f"compare=scd&{wrong}")
+    assert comparison_link(["x" * 9000]) == ""  # too long to be opened
 
 
 @pytest.mark.slow

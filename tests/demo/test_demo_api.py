@@ -13,7 +13,7 @@ import pytest
 from gradio_client import Client, handle_file
 from mcp import ClientSession, types
 from mcp.client.streamable_http import streamable_http_client
-from support.toy_raster_runs import MODEL, decoded
+from support.toy_raster_runs import MODEL, decode_toy_raster
 
 from demo.pages.api import FILE_FORMAT, TOOLS, methods, run, summary, validate
 from demo.server.limits import PROMPT_CHARACTERS, UPLOAD_BYTES
@@ -54,7 +54,7 @@ def check(answer: str, field: str) -> None:
 
 @pytest.mark.slow
 def test_a_summary_and_the_trace_are_those_of_the_same_run_anywhere() -> None:
-    trace = decoded("scd", seed=3, **SETTINGS)
+    trace = decode_toy_raster("scd", seed=3, **SETTINGS)
     answer = summary("scd", "", 3, MODEL, SETTINGS)
     assert answer["forwards"] == trace.summary.forwards and answer["acceptance"] == trace.summary.acceptance
     assert answer["config"] == dict(trace.config) and answer["device"] == trace.environment.device
@@ -82,7 +82,7 @@ def test_methods_lists_what_the_command_line_lists(capsys: pytest.CaptureFixture
 
 
 def test_validate_says_what_is_wrong() -> None:
-    data = dumps(decoded("scd", window=16))
+    data = dumps(decode_toy_raster("scd", window=16))
     assert validate(gzip.compress(data))["method"] == "scd"
     document = json.loads(data)
     document["steps"][0]["fate"][0] = "eaten"
@@ -108,7 +108,7 @@ def test_four_endpoints_are_public_and_described(client: Client, tmp_path: Path)
         assert [one["parameter_name"] for one in parameters] == ARGUMENTS
         assert [one["parameter_has_default"] for one in parameters] == [False, *[True] * 6]
     sound = tmp_path / "sound.json.gz"
-    sound.write_bytes(gzip.compress(dumps(decoded("scd", window=16))))
+    sound.write_bytes(gzip.compress(dumps(decode_toy_raster("scd", window=16))))
     assert client.predict(handle_file(sound), api_name="/validate")["valid"]
 
 
@@ -154,7 +154,7 @@ def test_a_request_that_cannot_be_served_hears_why(path: str, body: object, sent
 
 def test_the_server_is_ready_knows_defaults_and_hands_out_nothing_else(server: str) -> None:
     answer = posted(server, "summary", {"data": ["ar", "", 3, MODEL]})
-    assert json.loads(answer.partition("data: ")[2])[0]["forwards"] == decoded("ar", seed=3).summary.forwards
+    assert json.loads(answer.partition("data: ")[2])[0]["forwards"] == decode_toy_raster("ar", seed=3).summary.forwards
     for path in ("/healthz", "/monitoring/summary"):  # the page asks for the second, and logs a refusal
         assert httpx.get(server + path).status_code == 200, path
     for path in ("/monitoring", "/openapi.json", "/docs", "/live/x", f"/gradio_api/file={__file__}"):
@@ -203,7 +203,7 @@ def test_every_tool_is_described_and_answers_with_json(server: str) -> None:
     assert properties["method"]["enum"] == list(METHODS)
     assert all(len(said["description"].split()) > 3 for said in properties.values())
     assert tools["draftscope_validate"].inputSchema["properties"]["file"]["format"] == FILE_FORMAT
-    sound = base64.b64encode(dumps(decoded("scd", window=16))).decode()
+    sound = base64.b64encode(dumps(decode_toy_raster("scd", window=16))).decode()
     failed, text = called(server, "draftscope_validate", {"file": f"data:application/json;base64,{sound}"})
     assert not failed and json.loads(text)["valid"]
     failed, text = called(server, "draftscope_methods", {"method": "psd"})
@@ -215,7 +215,7 @@ def test_a_tool_answers_with_a_summary_and_the_address_of_the_trace(server: str)
     failed, text = called(server, "draftscope_run", asked)
     answer = json.loads(text)
     assert not failed and len(text) < 3000
-    assert answer["forwards"] == decoded("speculative", seed=3, drafter="itself").summary.forwards
+    assert answer["forwards"] == decode_toy_raster("speculative", seed=3, drafter="itself").summary.forwards
     trace = loads(httpx.get(answer["trace"]).content)
     assert trace.output.text == answer["text"] and trace.summary.forwards == answer["forwards"]
     assert trace.draft_model is not None and trace.draft_model.id == MODEL

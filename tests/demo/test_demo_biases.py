@@ -3,8 +3,8 @@
 import pytest
 
 from demo.components import bias as panel
-from demo.components.bias import conduct
-from engines.continuous.toy_mixture_2d import MODES, Plane
+from demo.components.bias import sample_modes
+from engines.continuous.toy_mixture_2d import MODES, ToyMixtureConfig
 
 COUNT, AT_ONCE = 2000, 1000
 
@@ -16,7 +16,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_mode_is_drawn_and_counted() -> None:
-    *progress, last = conduct(Plane(variance=0.7, steps=3))
+    *progress, last = sample_modes(ToyMixtureConfig(variance=0.7, steps=3))
     assert progress == list(range(AT_ONCE, len(MODES) * COUNT + 1, AT_ONCE))
     bias, table = last
     rows = {mode: row for mode, *row in table["rows"]}
@@ -33,8 +33,8 @@ def test_every_mode_is_drawn_and_counted() -> None:
 
 
 def test_a_draft_that_is_the_target_is_always_kept_and_drawing_stops_before_the_next_tokens() -> None:
-    *_, last = conduct(Plane(variance=1, shift=0, steps=2))
+    *_, last = sample_modes(ToyMixtureConfig(variance=1, shift=0, steps=2))
     rows = last[1]["rows"]
     assert rows[1][1] == "100.0 %" and rows[1][5] == "0.00 %" and rows[-1][2] == "0.000"
     calls = iter(range(10))
-    assert list(conduct(Plane(steps=2), lambda: next(calls) == 2)) == [AT_ONCE, 2 * AT_ONCE]
+    assert list(sample_modes(ToyMixtureConfig(steps=2), lambda: next(calls) == 2)) == [AT_ONCE, 2 * AT_ONCE]

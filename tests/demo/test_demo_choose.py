@@ -18,10 +18,10 @@ from analysis.tradeoffs import Tradeoff
 from demo.components.calculator import _FIRST, CalculatorPanel, curves_of
 from demo.components.context import Site
 from demo.components.method_docs import method_text
-from demo.jobs.links import read_address
+from demo.jobs.links import parse_link
 from demo.jobs.recordings import recordings
 from demo.pages.choose import recording_of
-from demo.server.sessions import Shown, Visitors
+from demo.server.sessions import CurrentTraces, Visitors
 from draftscope.recommendations import (
     REPORTED,
     answer,
@@ -176,7 +176,7 @@ def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], mos
 @pytest.fixture(scope="module")
 def panel() -> CalculatorPanel:
     with gr.Blocks():
-        return CalculatorPanel(Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)))
+        return CalculatorPanel(Site(Visitors(), gr.State(CurrentTraces()), gr.Textbox("", visible=False)))
 
 
 def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: CalculatorPanel) -> None:
@@ -203,7 +203,7 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
     yields, its_pass, drafts = (bar.x[0] for bar in bars)
     assert yields / (its_pass + drafts) == pytest.approx(_FIRST.speed_up)
     (star,) = calculator_figure.draw(Calculation(_FIRST)).select_traces(lambda trace: trace.name == "fastest")
-    assert (*star.x, *star.y) == (_FIRST.at_best().drafts, _FIRST.at_best().speed_up)
+    assert (*star.x, *star.y) == (_FIRST.with_best_draft_length().drafts, _FIRST.with_best_draft_length().speed_up)
     for control, value, problem in (
         (panel.fields["target"], "Llama 3", "target: there is no 'Llama 3'; did you mean"),
         (panel.fields["target"], "70e9", "device: 70B and Llama 3.2 1B"),
@@ -215,7 +215,7 @@ def test_the_calculator_answers_or_says_what_cannot_be_computed(panel: Calculato
         assert refused.keys() == {panel.problem} and refused[panel.problem]["text"].startswith(problem)
     assert shown[panel.rows]["link"] and shown[panel.link] == "" and len(shown[panel.rows]["files"]) == 3
     changed = panel.draw({**form, panel.fields["drafts"]: 6, panel.fields["target"]: "7e9"}, visitor)
-    address = read_address("#" + changed[panel.link])
+    address = parse_link("#" + changed[panel.link])
     assert address is not None and address.tab == "choose"
     opened = panel.opened(address.plan)
     assert (opened[panel.fields["drafts"]], opened[panel.fields["target"]], opened[panel.fields["device"]]) == (
@@ -233,7 +233,7 @@ def test_every_device_has_a_curve_with_its_optimum_and_its_crossing_of_one(panel
     assert not curves["T4"].speeds  # its memory does not hold both networks
     for name, each in curves.items():
         plan = replace(_FIRST, device=DEVICES[name]) if each.speeds else _FIRST
-        best, last = plan.at_best(), each.pays_to
+        best, last = plan.with_best_draft_length(), each.pays_to
         if each.speeds:
             assert (each.best, each.speeds[each.best]) == (best.drafts, best.speed_up)
             assert replace(plan, drafts=last).speed_up >= 1 > replace(plan, drafts=last + 1).speed_up

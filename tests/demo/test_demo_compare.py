@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 from support.browser import accessible, downloaded, press_once
-from support.toy_raster_runs import decoded
+from support.toy_raster_runs import decode_toy_raster
 
 from traces import write
 
@@ -38,7 +38,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     expect(page.locator("#tray-costs")).to_contain_text("Baseline: ordinary decoding.")
     expect(page.locator("#tray-costs")).to_be_in_viewport(ratio=1)
     other = tmp_path / "other.json.gz"
-    write(decoded("scd", window=8), other)
+    write(decode_toy_raster("scd", window=8), other)
     with page.expect_file_chooser() as chooser:
         page.get_by_role("button", name="Open traces").click()
     chooser.value.set_files(other)
@@ -174,7 +174,7 @@ def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, se
     tokens = page.evaluate(SEEN)["lanes"][1]["tokens"]
     assert page.evaluate("location.hash").startswith(OWN)
     page.get_by_role("button", name="Last", exact=True).first.click()
-    assert page.evaluate(SEEN)["lanes"][1]["tokens"] == list(decoded("scd", 5, window=8).output.tokens or ())
+    assert page.evaluate(SEEN)["lanes"][1]["tokens"] == list(decode_toy_raster("scd", 5, window=8).output.tokens or ())
     assert tokens != page.evaluate(SEEN)["lanes"][1]["tokens"]
 
     page.goto("about:blank")

@@ -12,21 +12,21 @@ from typing import Any
 import pytest
 import torch
 from pydantic_core import to_json
-from support.toy_raster_runs import MODEL, decoded, job
+from support.toy_raster_runs import MODEL, decode_toy_raster, job
 
-from demo.components.export import reports
-from demo.components.viewer import tell
+from demo.components.export import with_progress
+from demo.components.viewer import send
 from demo.jobs import live_run as decoding
 from demo.jobs.experiments import EXPERIMENTS, conduct
 from demo.jobs.live_run import LiveRuns
-from demo.server.event_stream import Live, answer
+from demo.server.event_stream import EventStream, answer
 from demo.server.limits import EXPERIMENT_RUNS
 from engines.methods import METHODS
 from engines.models import diffusion_lm as language_model
 from engines.models.bundled.image import StudioImage
 from engines.models.bundled.image_networks import Tokenizer, Transformer
 from engines.models.catalog import MODELS, load_model
-from engines.runtime.driver import Job, mentioned
+from engines.runtime.driver import Job, collect_token_ids
 from engines.settings import make_config
 from traces import Trace
 from traces.schema import ModelCard
@@ -40,7 +40,7 @@ def test_turns_interleave_the_decoders_and_change_no_token() -> None:
     made = [news for _ in live.passes() for news in live.news()]
     assert [news.lane for news in made[:4]] == [0, 1, 0, 1]
     assert [news.lane for news in made[-2:]] == [0, 0]  # the slower one ends alone
-    for lane, expected in enumerate((decoded("ar"), decoded("scd", window=16))):
+    for lane, expected in enumerate((decode_toy_raster("ar"), decode_toy_raster("scd", window=16))):
         trace = live.runs[lane].trace()
         assert trace.output == expected.output and trace.summary.complete
         passes = [news for news in made if news.lane == lane]
@@ -59,24 +59,24 @@ def test_what_a_viewer_is_told_of_a_text_is_json() -> None:
 
 def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest.MonkeyPatch) -> None:
     method, model = METHODS["s2d2"], load_model("text-target")
-    whole = model.legend({}).vocabulary
+    whole = model.make_legend({}).vocabulary
     monkeypatch.setattr(language_model, "_WHOLE_VOCABULARY", 10)
     runs = LiveRuns([Job(method, model, "How many books?", make_config(method.config, {"length": 16}))])
     assert runs.runs[0].head()["legend"].vocabulary == {}
-    with closing(Live()) as live:
+    with closing(EventStream()) as live:
         for _ in runs.passes():
-            tell(live, runs)
+            send(live, runs)
     told: dict[int, str] = {}
     for news, step in zip(passed(live), runs.runs[0].trace().steps, strict=True):
         words = {int(token): text for token, text in (news["words"] or {}).items()}
         assert told.keys().isdisjoint(words)
         told |= words
-        assert mentioned([step]) <= told.keys()
+        assert collect_token_ids([step]) <= told.keys()
         assert news["frame"] is None
     assert told == {token: whole[token] for token in told}
 
 
-def passed(live: Live) -> list[Any]:
+def passed(live: EventStream) -> list[Any]:
     """What the whole stream tells of passes."""
 
     async def everything() -> bytes:
@@ -89,12 +89,12 @@ def passed(live: Live) -> list[Any]:
 
 def test_whoever_reads_the_stream_of_a_run_is_told_all_of_it_until_it_is_over() -> None:
     runs = LiveRuns([job("ar"), job("scd")])
-    with ThreadPoolExecutor() as pool, closing(Live()) as live:
+    with ThreadPoolExecutor() as pool, closing(EventStream()) as live:
         early = pool.submit(passed, live)
         for taken, _ in enumerate(runs.passes()):
             if not taken % 3:
-                tell(live, runs)
-        tell(live, runs)
+                send(live, runs)
+        send(live, runs)
         assert asyncio.run(answer(live.name)).media_type == "text/event-stream" and not early.done()
     assert early.result() == passed(live)
     for lane, trace in enumerate(run.trace() for run in runs.runs):
@@ -163,7 +163,7 @@ def test_progress_arrives_while_the_work_goes_on_and_its_error_at_the_end() -> N
         report(2, 2)
         raise MovingError("too long")
 
-    progress = reports(work)
+    progress = with_progress(work)
     assert next(progress) == (1, 2)
     go_on.set()
     assert next(progress) == (2, 2)
@@ -181,7 +181,7 @@ def test_work_ends_when_nobody_waits_for_it() -> None:
             if number == 3:
                 assert seen.wait(60)
 
-    said = reports(work)
+    said = with_progress(work)
     assert len(list(islice(said, 3))) == 3
     seen.set()
     said.close()

@@ -16,17 +16,17 @@ from support.tiny_text_checkpoints import write
 from demo.components.add_checkpoint import local
 from demo.components.context import Site
 from demo.pages.watch import WatchPage
-from demo.server.sessions import Shown, Visitors
+from demo.server.sessions import CurrentTraces, Visitors
 from engines.__main__ import main
 from engines.models import catalog
-from engines.models.catalog import MODELS, at_hand, terms_of
-from engines.models.download import folder_of
+from engines.models.catalog import MODELS, is_available, terms_of
+from engines.models.download import download_dir
 from engines.models.errors import ModelError
 
 
 def page() -> WatchPage:
     with gr.Blocks():
-        return WatchPage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
+        return WatchPage(Site(Visitors(), gr.State(CurrentTraces()), gr.Textbox(visible=False)))
 
 
 def asker(host: str = "127.0.0.1", **headers: str) -> Any:
@@ -73,7 +73,7 @@ def test_a_folder_becomes_a_model_and_its_licence_is_said(
             monkeypatch.delitem(known, model)
         update = panel.open({panel.folder: f" {folder} ", panel.method: method}, asker())
         assert update[run.model]["value"] == model and model in [name for _, name in update[run.model]["choices"]]
-        assert at_hand(model) and update[panel.problem]["kind"] == "info" and str(tmp_path) not in str(update)
+        assert is_available(model) and update[panel.problem]["kind"] == "info" and str(tmp_path) not in str(update)
         assert terms_of(model) in update[panel.problem]["text"]
         assert run.choose_model({run.model: model})[run.model]["info"] == (terms_of(model) or None)
         assert panel.open({panel.folder: str(folder), panel.method: method}, asker())[run.model]["value"] == model
@@ -114,9 +114,9 @@ def test_a_model_of_ones_own_is_sampled_as_its_own_file_says(tmp_path: Path, mon
     assert not run.choose_model({run.model: "studio-image"})[run.usual]["visible"]
     of = run.sampling["discrete-ar"].of
     expected = {of["temperature"]: 0.6, of["top_k"]: 50, of["top_p"]: 0.9, run.problem: {}}
-    assert run.sample_as_usual({run.model: "own"}) == expected
+    assert run.use_model_sampling({run.model: "own"}) == expected
     (folder / "generation_config.json").write_text(json.dumps(named | {"min_p": 0.1}))
-    (said,) = run.sample_as_usual({run.model: "own"}).values()
+    (said,) = run.use_model_sampling({run.model: "own"}).values()
     assert said["kind"] == "error" and "min_p=0.1, which is not built" in said["text"]
 
 
@@ -138,9 +138,9 @@ def arrives(name: str, report: Callable[[int, int], None], place: str = "") -> P
     report(46_000_000, 92_000_000)
     threading.Event().wait(0.5)
     report(92_000_000, 92_000_000)
-    folder_of(name).mkdir(parents=True, exist_ok=True)
-    (folder_of(name) / "config.json").write_text("{}")
-    return folder_of(name)
+    download_dir(name).mkdir(parents=True, exist_ok=True)
+    (download_dir(name) / "config.json").write_text("{}")
+    return download_dir(name)
 
 
 def test_it_says_how_far_it_is_and_the_form_takes_the_model(watch: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,7 +163,7 @@ def test_stop_ends_it_and_nothing_is_chosen(watch: WatchPage, monkeypatch: pytes
     watch.site.visitor(gr.Request(session_hash="mine")).stop()
     (last,) = list(pressed(watch))[-1:]
     assert last == {watch.problem: last[watch.problem]} and last[watch.problem]["title"] == "Stopped."
-    assert not folder_of("smollm2").exists()
+    assert not download_dir("smollm2").exists()
     watch.site.visitor(gr.Request(session_hash="mine")).start()
 
 

@@ -8,18 +8,18 @@ import gradio as gr
 import pytest
 from support import handmade
 from support.page_handlers import Parts
-from support.toy_raster_runs import decoded
+from support.toy_raster_runs import decode_toy_raster
 from support.toy_videos import film
 
 from demo.components import grid as grid_panel
 from demo.components.grid import _heads, preview
 from demo.jobs.grid import Row, columns_of, fill, planned, rows_of
-from demo.jobs.run_selection import Entry, Tray, entries_of, entry_of
+from demo.jobs.run_selection import RunSelection, SelectableRun, entries_of, entry_of
 from demo.jobs.series import Progress
 from engines.settings import ConfigError
 from traces.schema import Trace
 
-RUN = decoded("scd", window=32)
+RUN = decode_toy_raster("scd", window=32)
 
 
 def other(trace: Trace = RUN, **settings: object) -> Trace:
@@ -29,7 +29,7 @@ def other(trace: Trace = RUN, **settings: object) -> Trace:
 SHORT, LONG = other(window=8), other(window=16)
 
 
-def columns(*traces: Trace) -> tuple[Entry, ...]:
+def columns(*traces: Trace) -> tuple[SelectableRun, ...]:
     return columns_of([entry_of(trace, Path("run.json.gz"), "yours") for trace in traces])
 
 
@@ -72,7 +72,7 @@ def test_cells_come_one_by_one_and_equal_runs_of_their_own() -> None:
     assert (first.done, first.total, first.share) == (0, 2, 0.0) and first.seconds_left > 0
     whole = [one for one in rest if one.trace]
     assert [one.done for one in whole] == [1, 2] and whole[-1].share == 1.0
-    own = [decoded("scd", 3, window=32), decoded("scd", 3, window=32, coupling="none")]
+    own = [decode_toy_raster("scd", 3, window=32), decode_toy_raster("scd", 3, window=32, coupling="none")]
     assert [one.trace and one.trace.output.tokens for one in whole] == [trace.output.tokens for trace in own]
     shares = [one.share for one in rest]
     assert shares == sorted(shares)
@@ -106,7 +106,7 @@ def test_a_cell_plays_its_row_and_changes_no_column(parts: Parts, monkeypatch: p
     heard = [target for fn in fns for target in fn.targets if getattr(fn.fn, "__name__", "") == "say"]
     assert (panel.prompts._id, "change") in heard  # what is pasted, too
     ticked = entries_of(site.visitor(request).keep([SHORT, LONG], "").paths, "yours")
-    values = parts.values(tray=Tray(ticked, ticked)) | {panel.prompts: "", panel.seeds: 2}
+    values = parts.values(tray=RunSelection(ticked, ticked)) | {panel.prompts: "", panel.seeds: 2}
     updates = list(panel.conduct(values, request))
     there = [len(update[panel.box]) for update in updates if panel.box in update]
     assert there == [0, 1, 2, 3, 4, 4]  # gradio may show the last one alone

@@ -12,7 +12,7 @@ from demo.components.method_docs import described
 from demo.components.settings_form import own_settings
 from demo.jobs.live_run import LiveRuns
 from engines.methods import METHODS
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.testing.conformance import finish
 from traces import check
 from traces.files import ROOT
@@ -31,7 +31,7 @@ def example() -> ModuleType:
 
 
 def test_the_example_runs_live_and_has_figures(example: ModuleType) -> None:
-    race = LiveRuns([Request(example.METHOD, MODEL, "", seed=1, settings={"match": 1}).job()])
+    race = LiveRuns([RunRequest(example.METHOD, MODEL, "", seed=1, settings={"match": 1}).job()])
     assert sum(1 for _ in race.passes()) < 256
     trace = race.runs[0].trace()
     check(trace)
@@ -44,7 +44,8 @@ def test_the_example_runs_live_and_has_figures(example: ModuleType) -> None:
 def test_the_example_ends_a_text_where_it_ends(example: ModuleType) -> None:
     settings = {"top_k": 1, "length": 64}
     lookup, ordinary = (
-        finish(Request(method, "text-target", QUESTION, settings=settings).job()) for method in (example.METHOD, "ar")
+        finish(RunRequest(method, "text-target", QUESTION, settings=settings).job())
+        for method in (example.METHOD, "ar")
     )
     assert lookup.output.text == ordinary.output.text
     assert lookup.summary.tokens == ordinary.summary.tokens < 64

@@ -9,12 +9,12 @@ from typing import Any
 import gradio as gr
 import pytest
 from support.page_handlers import Parts
-from support.toy_raster_runs import decoded
+from support.toy_raster_runs import decode_toy_raster
 
-from demo.components.viewer import offered
+from demo.components.viewer import recorded_pairs_message
 from demo.jobs.recordings import FOLDER, Pair, Recording, pairs
 from demo.jobs.tour import scenes
-from demo.pages.watch import begin_with
+from demo.pages.watch import with_initial_values
 from engines.methods import METHODS
 from engines.settings import make_config
 from traces import Trace, read
@@ -38,16 +38,22 @@ def test_there_is_a_pair_of_each_kind_that_was_recorded_a_published_model_first(
             assert made.forwards < usual.forwards
         if pair.kind == "picture":
             assert pair.truth == "The same tokens" and len({t.output.image for t in pair.recording.traces}) == 1
-    short, long = (recording(decoded("ar"), decoded("scd", window=window)) for window in (2, 16))
+    short, long = (recording(decode_toy_raster("ar"), decode_toy_raster("scd", window=window)) for window in (2, 16))
     assert [pair.recording for pair in pairs([short, long])] == [long]  # a pass of it accepts more
     canvas = Canvas(kind="video", shape=(4, 8, 8))
-    film = recording(*(replace(one, canvas=canvas) for one in (decoded("ar"), decoded("scd", window=16))))
+    film = recording(
+        *(replace(one, canvas=canvas) for one in (decode_toy_raster("ar"), decode_toy_raster("scd", window=16)))
+    )
     assert "video" in [pair.kind for pair in pairs([*shipped, film])]
 
 
 @pytest.mark.slow
 def test_what_is_said_of_a_pair_is_what_its_method_says(shipped: tuple[Recording, ...]) -> None:
-    ordinary, coupled, grouped = decoded("ar"), decoded("scd", window=16), decoded("gsd", window=16)
+    ordinary, coupled, grouped = (
+        decode_toy_raster("ar"),
+        decode_toy_raster("scd", window=16),
+        decode_toy_raster("gsd", window=16),
+    )
     (exact,) = pairs([recording(ordinary, coupled)])
     assert exact.truth == "Same distribution, another draw"
     (lossy,) = pairs([recording(ordinary, grouped)])
@@ -61,14 +67,14 @@ def test_what_is_said_of_a_pair_is_what_its_method_says(shipped: tuple[Recording
 
 
 def test_runs_alone_and_of_unknown_methods_are_not_offered() -> None:
-    ordinary, coupled = decoded("ar"), decoded("scd", window=16)
+    ordinary, coupled = decode_toy_raster("ar"), decode_toy_raster("scd", window=16)
     unknown = replace(coupled, method="<b>")
     assert pairs([recording(coupled), recording(ordinary, ordinary), recording(ordinary, unknown)]) == ()
-    assert offered(()) is None
+    assert recorded_pairs_message(()) is None
 
 
 def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
-    some, page = recording(decoded("ar"), decoded("scd", window=16)), parts.watch
+    some, page = recording(decode_toy_raster("ar"), decode_toy_raster("scd", window=16)), parts.watch
     monkeypatch.setattr(page, "pairs", pairs([some]))
     event: Any = SimpleNamespace(index=0)
     update, made = page.choose_pair(event), some.traces[-1]
@@ -76,17 +82,17 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", made.seed, None)
     assert (update[page.model]["value"], update[page.prompt]["value"]) == (made.model.id, made.prompt)
     assert update[page.own["scd"].of["window"]]["value"] == 16
-    monkeypatch.setattr("demo.jobs.links.at_hand", lambda _: False)
+    monkeypatch.setattr("demo.jobs.links.is_available", lambda _: False)
     assert set(page.form).isdisjoint(page.choose_pair(event)), "what cannot be asked for leaves the form as it is"
     fetched = replace(made, model=replace(made.model, id="smollm2"))
-    for name in ("demo.pages.watch.at_hand", "demo.components.download_model.at_hand"):
+    for name in ("demo.pages.watch.is_available", "demo.components.download_model.is_available"):
         monkeypatch.setattr(name, lambda _: False)
     told, panel = page.as_recorded([fetched]), page.fetching
     assert panel and told[panel.row]["visible"] and told[panel.name] == "smollm2" and told[page.problem] == {}
     monkeypatch.setattr(page, "fetching", None)  # others reach the server
     told = page.as_recorded([fetched])
     assert told.keys() == {page.problem} and "engines fetch smollm2" in str(told[page.problem])
-    begin_with(told | {page.seed: 7, page.prompt: gr.update(value="a boot")})
+    with_initial_values(told | {page.seed: 7, page.prompt: gr.update(value="a boot")})
     assert (page.problem.value, page.seed.value, page.prompt.value) == (told[page.problem], 7, "a boot")
     for event.index in (2, -1, "0", None, {"a": 1}):
         with pytest.raises(gr.Error, match="choose one of the 1 shown"):

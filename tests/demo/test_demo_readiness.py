@@ -12,17 +12,17 @@ import pytest
 from demo import serve as server
 from demo.app import build
 from demo.jobs.live_run import decoded
-from demo.jobs.recordings import Recording, left_out, listed, recordings
-from demo.serve import readiness, start
+from demo.jobs.recordings import Recording, invalid_recordings, listed, recordings
+from demo.serve import readyz, start
 from demo.server import log
 from demo.server.sessions import Visitors
 from demo.server.startup import ServerError, read_port
 from engines.methods import METHODS
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 
 
 def said(folder: Path, gone: tuple[str, ...] = ()) -> tuple[int, list[str]]:
-    answer = readiness(folder, gone)
+    answer = readyz(folder, gone)
     return answer.status_code, json.loads(bytes(answer.body))["problems"]
 
 
@@ -59,7 +59,7 @@ def test_a_broken_recording_is_left_out_and_the_gallery_says_so(
     recorded = recordings(tmp_path / "some")
     assert [path.name for path in recorded[0].paths] == ["ar.json.gz", "scd.json.gz"]
     assert "psd.json.gz: is left out of the gallery: psd.json.gz: cannot be unpacked as gzip" in caplog.text
-    gone = left_out(recorded, tmp_path / "some")
+    gone = invalid_recordings(recorded, tmp_path / "some")
     assert gone == ["lost.json.gz", "psd.json.gz"]
     assert notice_of(recorded, gone) == ["lost.json.gz, psd.json.gz: missing or damaged."]
     assert notice_of(recorded, []) == []
@@ -106,11 +106,11 @@ def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def test_an_event_is_one_line_of_plain_ascii(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "draftscope")
-    log.refused("page", ValueError(HOSTILE))
+    log.log_rejected("page", ValueError(HOSTILE))
     try:
         raise RuntimeError(HOSTILE)
     except RuntimeError as error:
-        log.failed("page", error)
+        log.log_failure("page", error)
     for line in lines(caplog):
         assert line.isascii() and line.isprintable() and len(line) < 1000, line
     refused, failed = lines(caplog)
@@ -120,7 +120,7 @@ def test_an_event_is_one_line_of_plain_ascii(caplog: pytest.LogCaptureFixture) -
 
 def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "draftscope")
-    asked = Request("ar", "toy-raster", "", METHODS["ar"].config(), 7)
+    asked = RunRequest("ar", "toy-raster", "", METHODS["ar"].config(), 7)
     list(decoded([asked], lambda: False, "page"))
     running = decoded([asked], lambda: False, "page")
     next(running), next(running)
@@ -131,5 +131,5 @@ def test_a_run_is_written_when_it_begins_and_ends_without_its_prompt(caplog: pyt
     assert done.startswith(f"run.ended {about} seconds=") and done.endswith(' passes=256 ended="done"')
     assert left.endswith(' passes=1 ended="left"')
     with pytest.raises(ValueError, match="draws without a prompt"):
-        list(decoded([Request("ar", "toy-raster", HOSTILE, METHODS["ar"].config())], lambda: False, "page"))
+        list(decoded([RunRequest("ar", "toy-raster", HOSTILE, METHODS["ar"].config())], lambda: False, "page"))
     assert lines(caplog)[-1].endswith('passes=0 ended="ValueError"') and "y" * 99 not in caplog.text

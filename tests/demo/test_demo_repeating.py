@@ -11,31 +11,31 @@ import gradio as gr
 import pytest
 from support import handmade
 from support.page_handlers import Parts
-from support.toy_raster_runs import MODEL, decoded
+from support.toy_raster_runs import MODEL, decode_toy_raster
 
 from analysis.groups import gathered
 from analysis.results import SweepError, read_results
-from analysis.seeds import estimate, paired, target_forwards
+from analysis.seeds import estimate, paired_by_seed, target_forwards
 from demo.components.repeat import repeat, repeated, rows_of, whole_seeds
-from demo.components.variation_buttons import MOST, AtHand, variations
-from demo.jobs.beside import beside
-from demo.jobs.links import request_of
+from demo.components.variation_buttons import MOST, CurrentRuns, variations
+from demo.jobs.beside import comparison_table
+from demo.jobs.links import request_from_trace
 from demo.jobs.live_run import LiveRuns
 from demo.jobs.recordings import Recording
-from demo.jobs.run_selection import Tray, entry_of
+from demo.jobs.run_selection import RunSelection, entry_of
 from demo.jobs.series import duration
 from demo.server.limits import Deadline
-from demo.server.sessions import Shown
+from demo.server.sessions import CurrentTraces
 from engines.methods import METHODS
-from engines.runtime.run_request import Request
-from engines.settings import ConfigError, as_values, make_config
+from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError, config_values, make_config
 from traces.schema import Trace
 from visualizers import FIGURES
 
 
-def asked(*methods: str) -> list[Request]:
+def asked(*methods: str) -> list[RunRequest]:
     settings = {"ar": {}, "scd": {"window": 32}}
-    return [Request(name, MODEL, "", make_config(METHODS[name].config, settings[name])) for name in methods]
+    return [RunRequest(name, MODEL, "", make_config(METHODS[name].config, settings[name])) for name in methods]
 
 
 @pytest.mark.slow
@@ -45,18 +45,18 @@ def test_every_seed_is_decoded_both_ways_and_means_are_paired() -> None:
     assert (first.done, first.total, first.share) == (0, 6, 0.0) and first.seconds_left > 0
     assert [(trace.method, trace.seed) for trace in traces] == [(m, s) for s in range(3) for m in ("ar", "scd")]
     for trace in traces:
-        own = decoded(trace.method, trace.seed or 0, **({"window": 32} if trace.method == "scd" else {}))
+        own = decode_toy_raster(trace.method, trace.seed or 0, **({"window": 32} if trace.method == "scd" else {}))
         assert trace.output.tokens == own.output.tokens
     shares = [one.share for one in rest]
     assert shares == sorted(shares) and shares[-1] == 1.0
 
     ordinary, made = traces[::2], traces[1::2]
-    table = beside(traces)
+    table = comparison_table(traces)
     usual, own = (dict(zip(table["heads"], row, strict=True)) for row in table["rows"])
     passes = [float(trace.summary.forwards) for trace in made]
     assert usual["Run"] == "Ordinary decoding, 3 seeds (baseline)" and own["Run"] == "MC-SJD, 3 seeds"
     assert own["Target passes"] == f"{fmean(passes):.3g} ± {stdev(passes) / sqrt(3):.2g}"
-    ratios = [a / b for a, b in paired(ordinary, made, target_forwards).values()]
+    ratios = [a / b for a, b in paired_by_seed(ordinary, made, target_forwards).values()]
     assert own["Times fewer target passes"] == str(estimate(ratios))
     assert table["more"].startswith("Baseline: ordinary decoding, 3 seeds. ")
     assert table["more"].endswith(" Of several seeds, means ± standard errors.")
@@ -81,16 +81,16 @@ def test_stop_and_time_that_runs_out_keep_whole_seeds(monkeypatch: pytest.Monkey
     assert all(trace.summary.complete for trace in whole)
     running = repeat(asked("ar", "scd"), 8, lambda: False)
     next(one for one in running if one.done == 2)
-    monkeypatch.setattr(Deadline, "over", True)
+    monkeypatch.setattr(Deadline, "expired", True)
     *_, last = running
     assert "which is what this server gives" in last.ended and last.done == 2
 
 
 def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LiveRuns, "tried", lambda runs: 40.0)
+    monkeypatch.setattr(LiveRuns, "estimate_seconds", lambda runs: 40.0)
     with pytest.raises(ConfigError, match=r"32 would take about 21 min here, .* gives 10 min; use at most 15"):
         next(repeat(asked("scd"), 32, lambda: False))
-    monkeypatch.setattr(LiveRuns, "tried", lambda runs: 1000.0)
+    monkeypatch.setattr(LiveRuns, "estimate_seconds", lambda runs: 1000.0)
     with pytest.raises(ConfigError, match="choose a shorter text, a smaller model"):
         next(repeat(asked("scd"), 2, lambda: False))
     assert [duration(amount) for amount in (0.2, 42, 150, 1200)] == ["1 s", "42 s", "2.5 min", "20 min"]
@@ -100,17 +100,17 @@ def test_what_would_take_too_long_is_refused_before_it_starts(monkeypatch: pytes
 
 
 def test_what_is_repeated_are_the_ticked_runs_each_once_and_one_that_cannot_be_is_told() -> None:
-    ticked = [entry_of(decoded("scd", seed, window=8), Path("run"), "yours") for seed in (3, 4)]
+    ticked = [entry_of(decode_toy_raster("scd", seed, window=8), Path("run"), "yours") for seed in (3, 4)]
     (request,) = repeated([*ticked])
     assert (request.method, request.seed, request.config.window) == ("scd", 0, 8)
-    foreign = entry_of(replace(decoded("scd"), method="somebody's"), Path("run"), "opened")
+    foreign = entry_of(replace(decode_toy_raster("scd"), method="somebody's"), Path("run"), "opened")
     for chosen, said in (([], "runs: none is ticked"), ([foreign], "runs: somebody's .* untick it")):
         with pytest.raises(ConfigError, match=said):
             repeated(chosen)
 
 
 def test_rows_can_be_read_again_and_claim_no_accuracy() -> None:
-    traces = [decoded("ar"), decoded("scd", window=32), decoded("scd", 1, window=32)]
+    traces = [decode_toy_raster("ar"), decode_toy_raster("scd", window=32), decode_toy_raster("scd", 1, window=32)]
     rows = read_results(rows_of(traces)).rows
     assert [(row.method, row.seed, row.forwards) for row in rows] == [
         (trace.method, trace.seed, trace.summary.forwards) for trace in traces
@@ -120,16 +120,16 @@ def test_rows_can_be_read_again_and_claim_no_accuracy() -> None:
         gathered(rows)
 
 
-AT_HAND = decoded("scd", window=16)
+AT_HAND = decode_toy_raster("scd", window=16)
 
 
 def test_one_thing_is_changed_at_a_time_and_nothing_is_offered_twice() -> None:
-    asked = request_of(AT_HAND)
+    asked = request_from_trace(AT_HAND)
     assert asked is not None and asked.config.window == 16
     offered = variations(asked)
     assert len({one.label for one in offered}) == len(offered) <= MOST
     for label, other in offered:
-        before, after = as_values(asked.config), as_values(other.config)
+        before, after = config_values(asked.config), config_values(other.config)
         changed = [name for name in before if before[name] != after[name]]
         assert len(changed) + (other.seed != asked.seed) == 1, label
     assert {"Coupling: none", "Window L: 8", "Window L: 32", "Seed: 1"} <= {one.label for one in offered}
@@ -146,7 +146,7 @@ def test_one_thing_is_changed_at_a_time_and_nothing_is_offered_twice() -> None:
     ],
 )
 def test_nothing_is_offered_for_a_run_that_cannot_be_asked_for_here(elsewhere: Trace) -> None:
-    assert request_of(elsewhere) is None
+    assert request_from_trace(elsewhere) is None
 
 
 @pytest.mark.slow
@@ -154,9 +154,9 @@ def test_a_press_of_no_button_is_refused_and_without_a_new_run_nothing_is_shown(
     parts: Parts, recorded: tuple[Recording, ...]
 ) -> None:
     run, compare, paths = parts.watch, parts.compare, recorded[0].paths
-    values = parts.values(tray=Tray()) | {run.site.shown: Shown(paths), run.again.wanted: paths}
+    values = parts.values(tray=RunSelection()) | {run.site.shown: CurrentTraces(paths), run.again.wanted: paths}
     assert compare.show_again(values, gr.Request(session_hash="mine")) == {run.again.wanted: ()}
     for wrong in (None, -1, 99, "<b>", True):
         with pytest.raises(gr.Error, match=r"setting: there is no number .*; choose one of the 0 shown") as caught:
-            compare.vary({run.again.at_hand: AtHand()}, gr.EventData(None, {"index": wrong}))
+            compare.vary({run.again.at_hand: CurrentRuns()}, gr.EventData(None, {"index": wrong}))
         assert "<" not in str(caught.value)

@@ -18,12 +18,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from support.toy_raster_runs import decoded
+from support.toy_raster_runs import decode_toy_raster
 
 from demo.serve import trace_answer
 from demo.server import middleware as requests
-from demo.server.limits import KEPT_SECONDS, LAPTOP, Limits
-from demo.server.middleware import RequestFilter, UploadRoom, address_of
+from demo.server.limits import FILE_LIFETIME_SECONDS, LOCAL_LIMITS, ServerLimits
+from demo.server.middleware import RequestFilter, UploadQuota, address_of
 from demo.server.sessions import TRACE_ADDRESS, Visitors, file_name, url
 
 PROXY = "DRAFTSCOPE_PROXY"
@@ -69,8 +69,8 @@ def gradio(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Gradio:
 
 
 def roomy(gradio: Gradio, of_all: int | None, of_one: int | None) -> TestClient:
-    limits: Limits = replace(LAPTOP, kept_megabytes=of_all, kept_megabytes_per_address=of_one)
-    return gradio.app(Middleware(UploadRoom, gradio.folder.parent / "pages", gradio.folder, limits))
+    limits: ServerLimits = replace(LOCAL_LIMITS, kept_megabytes=of_all, kept_megabytes_per_address=of_one)
+    return gradio.app(Middleware(UploadQuota, gradio.folder.parent / "pages", gradio.folder, limits))
 
 
 def sent(client: TestClient, data: Any, address: str = TEN) -> tuple[int, str]:
@@ -93,7 +93,9 @@ def test_one_visitor_cannot_fill_the_room_of_all(gradio: Gradio, monkeypatch: py
     assert status == 507 and answer.startswith("file: visitors' files fill the 3 MB that this server keeps for them, ")
     path.unlink()
     now = time.time()
-    monkeypatch.setattr(requests.time, "time", lambda: now + 2 * KEPT_SECONDS)  # gradio has removed them by then
+    monkeypatch.setattr(
+        requests.time, "time", lambda: now + 2 * FILE_LIFETIME_SECONDS
+    )  # gradio has removed them by then
     assert sent(client, b"b" * 600_000)[0] == 200
     (gradio.folder.parent / "pages" / "trace").write_bytes(bytes(600_000))
     assert sent(client, b"y" * 100, TWENTY)[0] == 507
@@ -202,13 +204,13 @@ def test_a_session_can_neither_choose_nor_guess_a_folder() -> None:
 
 
 def test_kept_traces_can_be_read_until_the_visitor_leaves_and_choose_no_place() -> None:
-    visitors, trace = Visitors(), decoded("scd", window=16)
+    visitors, trace = Visitors(), decode_toy_raster("scd", window=16)
     visitor = visitors.of("me")
     shown = visitor.keep([trace], "your last run")
     assert shown.traces() == (trace,)
-    visitor.leave()
+    visitor.delete_files()
     assert not shown.paths[0].exists() and shown.traces() == () and visitor.stopped()
-    visitors, trace = Visitors(), decoded("ar")
+    visitors, trace = Visitors(), decode_toy_raster("ar")
     visitor = visitors.of("me")
     for method in ("../../../out", "/out", "a/b", "..", "x\n", "A" * 500, "${1}", "<b>"):
         (path,) = visitor.keep([replace(trace, method=method)], "the file you opened").paths

@@ -12,10 +12,10 @@ import pytest
 import torch
 from support import handmade
 from support.handmade import make, step
-from support.toy_raster_runs import decoded
+from support.toy_raster_runs import decode_toy_raster
 
-from analysis.break_even import acceptance_for, account
-from analysis.explain import outcome, why
+from analysis.break_even import acceptance_for, break_even_analysis
+from analysis.explain import explain_speed, run_metrics
 from analysis.shipped_results import measured
 from demo.__main__ import main
 from demo.app import build
@@ -24,7 +24,7 @@ from demo.components.method_docs import method_text
 from demo.components.run_buttons import StartStop
 from demo.jobs.recordings import FOLDER, listed, record, recordings
 from demo.pages.watch import EXAMPLES
-from demo.server.sessions import Shown, Visitors
+from demo.server.sessions import CurrentTraces, Visitors
 from engines.__main__ import main as engines_main
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
@@ -37,15 +37,15 @@ from visualizers.export_zip.words import command
 
 
 def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
-    return {fact.label: (fact.figure, fact.note) for fact in outcome(traces)}
+    return {fact.label: (fact.figure, fact.note) for fact in run_metrics(traces)}
 
 
 def test_acceptance_without_drafts_and_times_that_were_measured_once_say_so() -> None:
     """Of four example prompts three brought forth no draft, and the page said that PSD makes none."""
     undrafted = replace(handmade.ar(), method="psd")
     assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was put to the test in this run")
-    assert facts(decoded("ar"))["Acceptance"] == ("none judged", "ordinary decoding makes no drafts")
-    base, made = decoded("ar"), decoded("scd")
+    assert facts(decode_toy_raster("ar"))["Acceptance"] == ("none judged", "ordinary decoding makes no drafts")
+    base, made = decode_toy_raster("ar"), decode_toy_raster("scd")
     base = replace(base, summary=replace(base.summary, seconds=1.234))
     made = replace(made, summary=replace(made.summary, seconds=12.34))
     assert facts(base)["Decoding time"] == ("1.2 s", "one run on this machine")
@@ -75,18 +75,22 @@ def test_a_drafter_is_counted_apart_and_whether_it_pays_is_said() -> None:
     drafted = len(made.steps) - target
     assert drafted
     base = replace(made, summary=replace(made.summary, forwards=4 * target, seconds=2 * made.summary.seconds))
-    said = outcome([base, made])
+    said = run_metrics([base, made])
     assert [fact.label for fact in said][:2] == ["Target passes", "Decoding time"]
     assert said[0].figure == str(target)
     assert said[0].note == f"4.00 × fewer; ordinary: {4 * target}; and {drafted} of the drafter"
     assert said[1].note.endswith("where drafting pays")
     slow = replace(base, summary=replace(base.summary, seconds=made.summary.seconds / 2))
-    assert outcome([slow, made])[1].note.endswith("where drafting does not pay")
+    assert run_metrics([slow, made])[1].note.endswith("where drafting does not pay")
 
 
 def test_stop_is_there_while_something_is_under_way() -> None:
     with gr.Blocks() as page:
-        site, box, many = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False)), gr.HTML(), gr.Number()
+        site, box, many = (
+            Site(Visitors(), gr.State(CurrentTraces()), gr.Textbox("", visible=False)),
+            gr.HTML(),
+            gr.Number(),
+        )
         buttons = StartStop(site, "go", "halt", "Go")
         buttons.form = [many]
         buttons.connect("run", lambda values, request: iter([{box: values[many]}]), set(), [box], box)
@@ -102,7 +106,7 @@ def test_stop_is_there_while_something_is_under_way() -> None:
     for _ in range(2):  # what was asked of the first one does not stop the second
         shown = {buttons.stop: gr.update(visible=True)}
         assert asyncio.run(told([3])) == [shown, {**shown, box: 3}]
-        buttons.site.ask_to_stop(request)
+        buttons.site.request_stop(request)
         assert site.visitor(request).stopped()
     for wrong in (None, [], [1, 2], {"0": 1}, "x"):
         assert "one value for each of its fields" in asyncio.run(told(wrong))[-1][box]["text"]
@@ -130,9 +134,9 @@ def drafted(cost: float = 3) -> Trace:
 
 
 def test_costs_are_in_ordinary_passes_and_add_up_to_the_speed() -> None:
-    costs = account(drafted(), ordinary())
+    costs = break_even_analysis(drafted(), ordinary())
     assert (costs.verifying, costs.draft_cost, costs.draft_passes) == pytest.approx((2.0, 0.3, 2.0))
-    assert (costs.yielded, costs.needed) == pytest.approx((3.0, 2.6))
+    assert (costs.tokens_per_target_pass, costs.break_even_tokens) == pytest.approx((3.0, 2.6))
     assert costs.speed == pytest.approx(60 / 52)  # 6 x 10 ms against 4 x 3 + 2 x 20
     assert (costs.drafts, costs.acceptance) == (2.0, 0.75)
     assert costs.with_free_drafts == pytest.approx(1.5)
@@ -141,12 +145,12 @@ def test_costs_are_in_ordinary_passes_and_add_up_to_the_speed() -> None:
     assert acceptance_for(3.01, 2) is None
     assert acceptance_for(3, 2) == pytest.approx(1)
     assert acceptance_for(1, 2) == pytest.approx(0, abs=1e-9)
-    costs = account(drafted(cost=8), ordinary())
+    costs = break_even_analysis(drafted(cost=8), ordinary())
     assert costs is not None and costs.break_even is None and costs.speed < 1
 
 
 def test_the_reasons_are_told_in_words() -> None:
-    said = why([ordinary(), drafted()])
+    said = explain_speed([ordinary(), drafted()])
     assert said["In all"].startswith("1.15 times as fast as ordinary decoding")
     assert said["Verification"] == (
         "a pass of the target looks at 3.0 tokens instead of 1.0 and costs 2.00 ordinary passes: 0.67 for each token."
@@ -158,22 +162,22 @@ def test_the_reasons_are_told_in_words() -> None:
         said["What would help most"]
         == "it would be 1.88 times as fast if verification cost no more than an ordinary pass."
     )
-    slow = why([ordinary(), drafted(cost=8)])
+    slow = explain_speed([ordinary(), drafted(cost=8)])
     assert "with 2.0 drafts a verification no acceptance is enough" in slow["To break even"]
 
 
 def test_what_cannot_be_compared_is_said() -> None:
-    assert why([]) == {}
-    assert "did not run beside it" in why([drafted()])[""]
+    assert explain_speed([]) == {}
+    assert "did not run beside it" in explain_speed([drafted()])[""]
     part = make("ar", SIX, ordinary().steps[:3])
-    assert account(drafted(), part) is None
+    assert break_even_analysis(drafted(), part) is None
     untimed = make("ar", SIX, [taking(0, one) for one in ordinary().steps])
-    assert "not timed" in why([untimed, drafted()])[""]
+    assert "not timed" in explain_speed([untimed, drafted()])[""]
 
 
 def test_the_outcome_says_what_the_summaries_say() -> None:
-    ordinary, coupled = decoded("ar"), decoded("scd", window=16)
-    passes, time, rate, acceptance = outcome([ordinary, coupled])
+    ordinary, coupled = decode_toy_raster("ar"), decode_toy_raster("scd", window=16)
+    passes, time, rate, acceptance = run_metrics([ordinary, coupled])
     assert passes.figure == str(coupled.summary.forwards)
     ratio = ordinary.summary.forwards / coupled.summary.forwards
     assert passes.note == f"{ratio:.2f} × fewer; ordinary: {ordinary.summary.forwards}"
@@ -189,27 +193,27 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
 
 
 def test_the_command_repeats_the_run_and_nothing_in_a_trace_breaks_out_of_it(tmp_path: Path) -> None:
-    trace = decoded("scd", seed=7, window=16, coupling="gumbel")
+    trace = decode_toy_raster("scd", seed=7, window=16, coupling="gumbel")
     words = shlex.split(command(trace))
     assert words[:3] == ["python", "-m", "engines"]
     target = tmp_path / "again.json.gz"
     assert engines_main([*words[3:-1], str(target)]) == 0
     assert read(target).output == trace.output
-    trace = replace(decoded("ar"), prompt="a; rm -rf '~'", method="ar; rm -rf ~")
+    trace = replace(decode_toy_raster("ar"), prompt="a; rm -rf '~'", method="ar; rm -rf ~")
     words = shlex.split(command(replace(trace, model=replace(trace.model, id="$(reboot)"))), posix=True)
     assert words[4:7] == ["ar; rm -rf ~", "--model", "$(reboot)"] and words[-1] == "ar; rm -rf ~.json.gz"
     assert "a; rm -rf '~'" in words
 
 
 def test_a_baseline_from_before_there_was_a_setting_is_one_still(tmp_path: Path) -> None:
-    ordinary = decoded("ar")
+    ordinary = decode_toy_raster("ar")
     older = {name: value for name, value in ordinary.config.items() if name != "top_p"}
     assert len(older) < len(ordinary.config)
     write(replace(ordinary, config=older), tmp_path / "ar.json.gz")
-    write(decoded("scd", window=16), tmp_path / "scd.json.gz")
+    write(decode_toy_raster("scd", window=16), tmp_path / "scd.json.gz")
     (entry,) = recordings(tmp_path)
     assert [trace.method for trace in entry.traces] == ["ar", "scd"]
-    write(decoded("scd", seed=2, window=16), tmp_path / "scd.json.gz")  # of another seed, it stands alone
+    write(decode_toy_raster("scd", seed=2, window=16), tmp_path / "scd.json.gz")  # of another seed, it stands alone
     assert [len(entry.paths) for entry in recordings(tmp_path)] == [1, 1]
 
 
@@ -222,7 +226,7 @@ def test_the_list_names_and_orders_recordings(tmp_path: Path) -> None:
     (tmp_path / "gallery.json").write_text(json.dumps(listed))
     for entry in listed:
         record(entry, tmp_path)
-    write(decoded("gsd", window=16), tmp_path / "0-unlisted.json.gz")
+    write(decode_toy_raster("gsd", window=16), tmp_path / "0-unlisted.json.gz")
     first, second, third = recordings(tmp_path)
     assert (first.title, first.about, first.method) == ("First", "Look here.", "scd")
     assert first.traces[0].config["window"] == 16

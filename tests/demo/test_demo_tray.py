@@ -9,16 +9,25 @@ import gradio as gr
 import pytest
 from support import handmade
 from support.page_handlers import Parts
-from support.toy_raster_runs import decoded
+from support.toy_raster_runs import decode_toy_raster
 
 from analysis.oracle import hindsight
 from demo.components.context import Update
 from demo.components.export import _clocked
-from demo.jobs.beside import beside
-from demo.jobs.links import Address, machine_of
-from demo.jobs.run_selection import MOST, MOST_KEPT, Entry, Tray, entries_of, entry_of, refusal, remark
+from demo.jobs.beside import comparison_table
+from demo.jobs.links import PageLink, parse_machine
+from demo.jobs.run_selection import (
+    MOST,
+    MOST_KEPT,
+    RunSelection,
+    SelectableRun,
+    comparison_error,
+    comparison_warning,
+    entries_of,
+    entry_of,
+)
 from demo.pages.compare import ComparePage
-from demo.server.sessions import Shown
+from demo.server.sessions import CurrentTraces
 from traces import dumps, read
 from traces.files import ROOT
 from traces.hardware import predict
@@ -26,19 +35,19 @@ from traces.schema import Milliseconds, Trace
 from visualizers.export_zip.words import command
 
 MINE = gr.Request(session_hash="mine")
-ORDINARY, SHORT, LONG = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
+ORDINARY, SHORT, LONG = decode_toy_raster("ar"), decode_toy_raster("scd", window=8), decode_toy_raster("scd", window=16)
 
 
-def entry(trace: Trace) -> Entry:
+def entry(trace: Trace) -> SelectableRun:
     return entry_of(trace, Path("run.json.gz"), "yours")
 
 
 def test_two_settings_of_a_method_stand_beside_their_one_baseline() -> None:
-    tray = Tray().with_run([entry(ORDINARY), entry(SHORT)]).with_run([entry(ORDINARY), entry(LONG)])
+    tray = RunSelection().with_run([entry(ORDINARY), entry(SHORT)]).with_run([entry(ORDINARY), entry(LONG)])
     assert [one.title for one in tray.chosen] == ["Ordinary decoding", "MC-SJD, window 8", "MC-SJD, window 16"]
     assert tray.chosen[0].note == "seed 0: 256 passes"
     text = handmade.s2d2()
-    tray = Tray().with_run([entry(SHORT)]).with_run([entry(text)])
+    tray = RunSelection().with_run([entry(SHORT)]).with_run([entry(text)])
     assert [one.kind for one in tray.chosen] == ["text"]
     assert [one.kind for one in tray.added] == ["picture", "text"]
 
@@ -46,19 +55,21 @@ def test_two_settings_of_a_method_stand_beside_their_one_baseline() -> None:
 def test_what_cannot_stand_together_or_is_to_be_minded_is_said() -> None:
     text = handmade.s2d2()
     empty = replace(SHORT, steps=())
-    assert refusal([entry(SHORT), entry(LONG)]) == ""
-    assert "decodes a picture, another a text" in refusal([entry(SHORT), entry(text)])
-    assert "has no forward pass, so it has no clock to share: untick it" in refusal([entry(SHORT), entry(empty)])
-    assert refusal([entry(SHORT)] * (MOST + 1)).startswith(f"{MOST + 1} runs are ticked and {MOST} fit")
+    assert comparison_error([entry(SHORT), entry(LONG)]) == ""
+    assert "decodes a picture, another a text" in comparison_error([entry(SHORT), entry(text)])
+    assert "has no forward pass, so it has no clock to share: untick it" in comparison_error(
+        [entry(SHORT), entry(empty)]
+    )
+    assert comparison_error([entry(SHORT)] * (MOST + 1)).startswith(f"{MOST + 1} runs are ticked and {MOST} fit")
     stopped = replace(SHORT, summary=replace(SHORT.summary, complete=False))
-    assert remark([entry(SHORT), entry(LONG)]) == ""
+    assert comparison_warning([entry(SHORT), entry(LONG)]) == ""
     untimed = [replace(step, call=replace(step.call, milliseconds=Milliseconds())) for step in SHORT.steps]
-    assert "compare by forward passes" in remark([entry(LONG), entry(replace(SHORT, steps=tuple(untimed)))])
-    assert "A run was stopped" in remark([entry(LONG), entry(stopped)])
+    assert "compare by forward passes" in comparison_warning([entry(LONG), entry(replace(SHORT, steps=tuple(untimed)))])
+    assert "A run was stopped" in comparison_warning([entry(LONG), entry(stopped)])
 
 
 def test_the_tray_keeps_what_is_ticked_when_it_is_full() -> None:
-    tray = Tray().with_run([entry(replace(LONG, seed=seed)) for seed in range(MOST)])
+    tray = RunSelection().with_run([entry(replace(LONG, seed=seed)) for seed in range(MOST)])
     first = tray.chosen
     tray = tray.with_run([entry(replace(SHORT, seed=seed)) for seed in range(MOST_KEPT)])
     assert len(tray.added) == MOST_KEPT
@@ -70,13 +81,13 @@ def page(parts: Parts) -> ComparePage:
     return parts.compare
 
 
-def tick(parts: Parts, tray: Tray, chosen: object) -> Update:
+def tick(parts: Parts, tray: RunSelection, chosen: object) -> Update:
     event = gr.EventData(None, {"chosen": chosen})
     return parts.compare.choose(parts.values(tray=tray), MINE, event)
 
 
 def opened(parts: Parts, *files: bytes) -> Update:
-    return parts.compare.open(parts.values(tray=Tray(), upload=list(files)), MINE)
+    return parts.compare.open(parts.values(tray=RunSelection(), upload=list(files)), MINE)
 
 
 @pytest.mark.slow
@@ -92,16 +103,16 @@ def test_opened_files_play_at_once_and_every_page_speaks_of_them(parts: Parts, p
     assert update[page.problem]["text"].startswith("file 2: ")
     tokens = SHORT.output.tokens or ()
     other = replace(SHORT, output=replace(SHORT.output, tokens=(*tokens[:-1], (tokens[-1] + 1) % 8)))
-    assert len(Tray().with_run([entry(SHORT), entry(other)]).added) == 2  # of other tokens, it is another run
+    assert len(RunSelection().with_run([entry(SHORT), entry(other)]).added) == 2  # of other tokens, it is another run
 
 
 def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Parts, page: ComparePage) -> None:
     strange = replace(SHORT, prompt="=1+1 & [b]|c", config={**SHORT.config, "=x": "@y"})
-    table = beside([strange, ORDINARY, replace(LONG, prompt="=1+1 & [b]|c")])
+    table = comparison_table([strange, ORDINARY, replace(LONG, prompt="=1+1 & [b]|c")])
     names = [row[0] for row in table["rows"]]
     assert names == ["MC-SJD, window 8", "Ordinary decoding (baseline)", "MC-SJD, window 16"]
     assert table["more"].startswith("Baseline: ordinary decoding. Saved at best: ")
-    assert beside([ORDINARY])["more"] == "Baseline: ordinary decoding."
+    assert comparison_table([ORDINARY])["more"] == "Baseline: ordinary decoding."
     rows = list(csv.DictReader(io.StringIO(table["files"]["runs.csv"])))
     told = [(row["method"], row["seed"], row["set.window"]) for row in rows]
     assert told == [("scd", "0", "8"), ("ar", "0", ""), ("scd", "0", "16")]
@@ -114,24 +125,25 @@ def test_the_table_names_its_baseline_and_its_files_have_every_setting(parts: Pa
     assert best and float(rows[0]["saved_at_best_percent"]) == pytest.approx(100 * best.saved)
     assert rows[1]["saved_at_best_percent"] == ""
     assert r"=1+1 \& {[}b{]}\textbar{}c" in table["files"]["runs.tex"] and r"\[b\]\|c" in table["files"]["runs.md"]
-    first = beside([LONG, SHORT])
+    first = comparison_table([LONG, SHORT])
     assert first["more"].startswith("Baseline: MC-SJD, window 16, the first that is ticked")
     # the runs that the page speaks of are ticked on opening, ordinary decoding first
     recorded = page.recorded["Picture: Toy raster, 16x16 grey levels"]
-    shown = Shown(tuple(entry.path for entry in reversed(recorded)), "a recorded run")
-    update = page.show(parts.values(tray=Tray(), wanted=()) | {page.site.shown: shown}, MINE)
+    shown = CurrentTraces(tuple(entry.path for entry in reversed(recorded)), "a recorded run")
+    update = page.show(parts.values(tray=RunSelection(), wanted=()) | {page.site.shown: shown}, MINE)
     assert len(update[page.tray].chosen) == 2 and update[page.costs]["rows"][0][0].endswith("(baseline)")
     assert [trace.method for trace in update[page.set].traces()] == ["ar", "scd"]
     assert (
-        page.show(parts.values(tray=Tray(), wanted=("scd",)) | {page.site.shown: shown}, MINE)[page.tray].chosen == ()
+        page.show(parts.values(tray=RunSelection(), wanted=("scd",)) | {page.site.shown: shown}, MINE)[page.tray].chosen
+        == ()
     )
 
 
 def test_the_table_has_seconds_computed_for_the_hardware_that_is_chosen(parts: Parts, page: ComparePage) -> None:
     on = "H100,CUDA_graphs,Lumina-mGPT_7B,Llama_3.2_1B,8"
-    machine = machine_of(on)
+    machine = parse_machine(on)
     assert machine is not None and machine.batch == 8
-    table = beside([ORDINARY, SHORT], machine)
+    table = comparison_table([ORDINARY, SHORT], machine)
     computed = [predict(trace, machine).seconds for trace in (ORDINARY, SHORT)]
     own, ratio = (table["heads"].index(name) for name in ("Seconds, computed for H100", "Times as fast, computed"))
     assert [float(row[own]) for row in table["rows"]] == pytest.approx(computed, rel=5e-3)
@@ -139,45 +151,47 @@ def test_the_table_has_seconds_computed_for_the_hardware_that_is_chosen(parts: P
     assert "Computed, not measured: H100, CUDA graphs, Lumina-mGPT 7B, batch 8." in table["more"]
     (_, row) = csv.DictReader(io.StringIO(table["files"]["runs.csv"]))
     assert float(row["seconds_computed_for_h100"]) == pytest.approx(computed[1])
-    patches = beside([read(ROOT / "assets/traces/continuous-patch.json.gz")], machine)
+    patches = comparison_table([read(ROOT / "assets/traces/continuous-patch.json.gz")], machine)
     assert patches["more"].endswith("The steps of a diffusion head are left out, as Lumina-mGPT 7B has none.")
-    assert "choose a larger device" in beside([ORDINARY], machine_of("T4,eager,Lumina-mGPT_7B,,900"))["more"]
+    assert (
+        "choose a larger device" in comparison_table([ORDINARY], parse_machine("T4,eager,Lumina-mGPT_7B,,900"))["more"]
+    )
     paths = page.site.visitor(MINE).keep([ORDINARY, SHORT], "").paths
-    update = page.reckon({page.set: Shown(paths)}, gr.EventData(None, {"on": on}))
+    update = page.update_clock({page.set: CurrentTraces(paths)}, gr.EventData(None, {"on": on}))
     assert update[page.on] == on and update[page.costs]["rows"] == table["rows"]
-    wrong = page.reckon({page.set: Shown(paths)}, gr.EventData(None, {"on": "H10,,,,1"}))
+    wrong = page.update_clock({page.set: CurrentTraces(paths)}, gr.EventData(None, {"on": "H10,,,,1"}))
     assert wrong.keys() == {page.problem} and "there is no 'H10'" in wrong[page.problem]["text"]
-    assert page.named(Address(compare=(), at={"on": on}))[page.on] == on
+    assert page.named(PageLink(compare=(), at={"on": on}))[page.on] == on
     assert _clocked(on) == {"clock": "computed", "machine": machine} and _clocked("passes") == {"clock": "passes"}
 
 
 def test_own_runs_and_opened_files_come_into_the_tray_and_recordings_do_not(parts: Parts, page: ComparePage) -> None:
     paths = page.site.visitor(MINE).keep([SHORT], "").paths
     for origin, source in (("your last run", "yours"), ("the file you opened", "opened")):
-        update = page.take({page.site.shown: Shown(paths, origin), page.tray: Tray()})
+        update = page.take({page.site.shown: CurrentTraces(paths, origin), page.tray: RunSelection()})
         assert [(one.path, one.source) for one in update[page.tray].added] == [(paths[0], source)]
-    kept = page.take({page.site.shown: Shown(paths, "a recorded run"), page.tray: Tray()})
-    assert not isinstance(kept[page.tray], Tray)  # it stays as it is
+    kept = page.take({page.site.shown: CurrentTraces(paths, "a recorded run"), page.tray: RunSelection()})
+    assert not isinstance(kept[page.tray], RunSelection)  # it stays as it is
 
 
 def test_a_tick_that_cannot_be_leaves_what_was_ticked(parts: Parts, page: ComparePage) -> None:
     *_, recorded = page.recorded["Picture: Toy raster, 16x16 grey levels"]
     text = entry(handmade.s2d2())
-    there = Tray((replace(text, path=recorded.path),), (recorded,))
+    there = RunSelection((replace(text, path=recorded.path),), (recorded,))
     update = tick(parts, there, [recorded.id, text.id])
     assert page.site.shown not in update and page.tray not in update
     assert update[page.box]["chosen"] == [recorded.id]
     assert "nothing to compare" in update[page.problem]["text"]
-    gone = tick(parts, Tray((replace(text, path=recorded.path.with_name("gone")),), ()), [text.id])
+    gone = tick(parts, RunSelection((replace(text, path=recorded.path.with_name("gone")),), ()), [text.id])
     assert "no longer here" in gone[page.problem]["text"]
 
 
 def test_a_run_is_taken_out_and_the_others_stay(parts: Parts, page: ComparePage) -> None:
-    tray = Tray().with_run(entries_of(page.site.visitor(MINE).keep([SHORT, LONG], "").paths, "yours"))
+    tray = RunSelection().with_run(entries_of(page.site.visitor(MINE).keep([SHORT, LONG], "").paths, "yours"))
     first, second = tray.added
     event = gr.EventData(None, {"run": first.id})
     update = page.drop(parts.values(tray=tray), MINE, event)
-    assert update[page.tray] == Tray((second,), (second,))
+    assert update[page.tray] == RunSelection((second,), (second,))
     assert "window" in second.address and update[page.box]["address"].count("compare=") == 1
     for wrong in (None, "<b>", ["x"]):
         with pytest.raises(gr.Error, match="run: is none of the tray"):
@@ -187,4 +201,4 @@ def test_a_run_is_taken_out_and_the_others_stay(parts: Parts, page: ComparePage)
 def test_ticks_of_a_stranger_are_refused(parts: Parts) -> None:
     for chosen in (None, "x", [1], ["../../etc/passwd"], ["<b>"], ["0" * 16] * 1000):
         with pytest.raises(gr.Error, match="tick up to 6 of those shown"):
-            tick(parts, Tray(), chosen)
+            tick(parts, RunSelection(), chosen)

@@ -12,14 +12,14 @@ from support.toy_raster_runs import MODEL
 from demo.components import settings_form as controls
 from demo.components.counterfactual import read_asked
 from demo.components.settings_form import CUSTOM, DEFAULTS
-from demo.jobs.links import Address
+from demo.jobs.links import PageLink
 from demo.pages.watch import WatchPage
 from demo.server.sessions import Visitor, url
 from engines.methods import METHODS, SHARED
 from engines.models.bundled.tally import EXAMPLE, LINE, read
-from engines.models.catalog import offered
+from engines.models.catalog import available_choices
 from engines.models.errors import ModelError
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError, make_config, settings
 from traces import read as read_trace
 from traces.schema import Fate, Step
@@ -43,7 +43,7 @@ def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
 def test_a_run_tells_of_every_pass_and_keeps_both_traces(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[Any]()
     monkeypatch.setattr(
-        "demo.server.event_stream.Live.tell", lambda live, event, data: told.append((live.name, event, data))
+        "demo.server.event_stream.EventStream.tell", lambda live, event, data: told.append((live.name, event, data))
     )
     updates = list(page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine")))
     begun, again, finished = [update[page.viewer] for update in updates if page.viewer in update]
@@ -88,8 +88,8 @@ def test_a_model_opens_with_settings_that_suit_it_and_an_address_keeps_its_own(p
     assert its_own == ["8", 0.85, 0.15] and story[block]["value"] == "32"  # a method's own setting and that of all
     published = opened("JetLM/SDAR-8B-Chat")
     assert published[block]["value"] == "8" and published[page.presets["s2d2"]] == DEFAULTS
-    asked = Request("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
-    named = page.opened(Address(request=asked))
+    asked = RunRequest("s2d2", "text-target", "How many?", METHODS["s2d2"].config(block="4"))
+    named = page.opened(PageLink(request=asked))
     assert (named[block]["value"], named[page.prompt]["value"]) == ("4", "How many?") and named[page.length]["visible"]
     last = page.sampling["continuous-ar"].of["last"]
     patches, whole, released = opened("patch-target"), page.own["cspd-block"].of, page.own["cspd-release"].of
@@ -120,12 +120,12 @@ def test_every_setting_has_a_control_that_says_what_its_field_says() -> None:
             component = made[setting.name]
             assert (component.label, component.info) == (setting.knob.label, setting.knob.help)
             if setting.kind == "choice":
-                assert [value for _, value in component.choices] == list(offered(setting))
+                assert [value for _, value in component.choices] == list(available_choices(setting))
             elif setting.kind != "bool":
                 assert (component.minimum, component.maximum) == (setting.knob.low, setting.knob.high)
         for group in (controls.own_settings(method), settings(SHARED[method.family])):
             known = {setting.name: setting for setting in group}
-            for name, head, values in ((one.name, *when) for one in group for when in one.knob.when.items()):
+            for name, head, values in ((one.name, *when) for one in group for when in one.knob.active_if.items()):
                 choices = {True, False} if known[head].kind == "bool" else set(known[head].choices)
                 assert set(values) < choices, f"{method.name}: {name} depends on {head}"
 
@@ -189,7 +189,7 @@ def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monke
     passes = count()
     monkeypatch.setattr(Visitor, "stopped", lambda _: next(passes) >= index)  # at its very pass
     assert [step.token for step in turn(asked, {})[1]] == [step.token for step in steps[: index + 1]]
-    monkeypatch.setattr("demo.components.counterfactual.request_of", lambda _: None)
+    monkeypatch.setattr("demo.components.counterfactual.request_from_trace", lambda _: None)
     assert turn(asked, {})[0][page.viewer]["title"] == "The model is not here, or not with these settings."
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]

@@ -15,7 +15,7 @@ from support.toy_videos import film, plain_film
 
 from demo.app import build
 from demo.components.grid import preview
-from demo.components.widgets import Card, Fact, card_wall, data_table, facts_row, notice, notice_box, table, values_of
+from demo.components.widgets import Card, Fact, card_grid, data_table, metric_row, notice, notice_box, table, values_of
 from demo.jobs.recordings import recordings
 from demo.server.sessions import Visitors
 
@@ -44,10 +44,10 @@ def page(browser: Browser) -> Iterator[Page]:
     """Every piece once, empty or filled, and a button that changes it."""
     with gr.Blocks(analytics_enabled=False) as blocks:
         said = notice_box(elem_id="notice")
-        row = facts_row([Fact("one", "1")], elem_id="facts")
-        wall = card_wall(CARDS, elem_id="cards")
+        row = metric_row([Fact("one", "1")], elem_id="facts")
+        wall = card_grid(CARDS, elem_id="cards")
         data = data_table(EVERY, elem_id="table")
-        grid = card_wall(elem_id="grid")
+        grid = card_grid(elem_id="grid")
         chosen = gr.Textbox(elem_id="chosen")
         button = gr.Button("Change", elem_id="change")
 

@@ -15,8 +15,8 @@ from support.tiny_llama import Letters, llama, noisy
 from transformers import AutoModelForCausalLM, AutoTokenizer, BatchEncoding
 
 import draftscope as ds
-from traces import Fate, Trace, check, read, state_after, states, write
-from traces.count_only import filled
+from traces import Fate, Trace, canvas_states, check, read, state_after, write
+from traces.count_only import expand_counts
 from traces.files import ROOT
 
 DOCS = ROOT / "docs"
@@ -105,13 +105,13 @@ COUNTS = ({"accepted": 3, "window": 3, "committed": 4}, {"accepted": 1, "window"
 
 
 def expected(trace: Trace) -> dict[str, Any]:
-    trace = filled(trace)
+    trace = expand_counts(trace)
     end = state_after(trace, len(trace.steps))
     fates = [fate for step in trace.steps for fate in step.fate]
     tokens = [token if done else None for token, done in zip(end.tokens, end.final, strict=True)]
     return {
         "tokens": [list(token) if isinstance(token, tuple) else token for token in tokens],
-        "decoded": [state.decoded for state in states(trace)][1:],
+        "decoded": [state.decoded for state in canvas_states(trace)][1:],
         "judged": sum(fate.judged for fate in fates),
         "accepted": fates.count(Fate.ACCEPTED),
     }

@@ -13,11 +13,11 @@ import draftscope as ds
 from analysis.break_even import best_length
 from demo.components.context import Site
 from demo.pages.choose import ChoosePage
-from demo.server.sessions import Shown, Visitors
+from demo.server.sessions import CurrentTraces, Visitors
 from draftscope.__main__ import main
-from draftscope.benching import Bench, read_prompts
+from draftscope.benching import BenchResult, read_prompts
 from draftscope.recommendations import opened_tradeoffs
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from visualizers import SweepError
 
 TEXTS = ["59B5", "1234AB12"]
@@ -35,12 +35,12 @@ LABELS = [
 
 
 @pytest.fixture(scope="module")
-def made() -> Bench:
+def made() -> BenchResult:
     target = llama()
     return ds.bench(target, TEXTS, draft=noisy(target, 0.05), gammas=(2, 3), tokenizer=Letters(), length=16, repeats=2)
 
 
-def test_every_way_decodes_the_same_greedy_tokens_and_is_counted_as_its_run_is(made: Bench) -> None:
+def test_every_way_decodes_the_same_greedy_tokens_and_is_counted_as_its_run_is(made: BenchResult) -> None:
     lines = {line["label"]: line for line in made.table()}
     assert list(lines) == LABELS and made.same == dict.fromkeys(LABELS, len(TEXTS))
     target = llama()
@@ -58,7 +58,7 @@ def test_every_way_decodes_the_same_greedy_tokens_and_is_counted_as_its_run_is(m
     assert all(row.seconds > 0 and row.tokens == 16 for row in made.rows)
 
 
-def test_the_passes_of_generate_are_those_that_its_record_has(made: Bench) -> None:
+def test_the_passes_of_generate_are_those_that_its_record_has(made: BenchResult) -> None:
     target = llama()
     draft = noisy(target, 0.05)
     ids = Letters()(TEXTS[0])["input_ids"]
@@ -86,7 +86,7 @@ def test_the_length_that_is_suggested_is_the_fastest_by_the_costs() -> None:
     assert best_length([], 1.0) == (0, 1.0)
 
 
-def test_tables_are_markdown_and_booktabs(made: Bench) -> None:
+def test_tables_are_markdown_and_booktabs(made: BenchResult) -> None:
     lines = made.markdown().splitlines()
     assert {line.count("|") for line in lines[: len(LABELS) + 2]} == {8}
     assert lines[-1].startswith("With the drafter, ") and "With lookup, " in lines[-1]
@@ -96,7 +96,7 @@ def test_tables_are_markdown_and_booktabs(made: Bench) -> None:
     assert all(line.endswith(r" \\") and line.count(" & ") == 6 for line in (latex[2], *latex[4:-2]))
 
 
-def test_which_one_opens_the_results(made: Bench, tmp_path: Path) -> None:
+def test_which_one_opens_the_results(made: BenchResult, tmp_path: Path) -> None:
     made.write(tmp_path / "bench.json")
     data = (tmp_path / "bench.json").read_bytes()
     ours = [label for label in LABELS if label.startswith("speculative")]
@@ -105,7 +105,7 @@ def test_which_one_opens_the_results(made: Bench, tmp_path: Path) -> None:
     speeds = {line["label"]: line["speed"] for line in made.table()}
     assert all(found[label].speed == pytest.approx(speeds[label]) and found[label].exact for label in ours)
     with gr.Blocks():
-        which = ChoosePage(Site(Visitors(), gr.State(Shown()), gr.Textbox(visible=False)))
+        which = ChoosePage(Site(Visitors(), gr.State(CurrentTraces()), gr.Textbox(visible=False)))
     asked: dict[Any, Any] = {each: each.value for each in which.inputs if hasattr(each, "value")}
     asked |= {which.own: (), which.upload: data, which.site.look: "light"}
     shown = which.open(asked, gr.Request())
@@ -139,8 +139,8 @@ def test_folders_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
 @pytest.mark.slow
 def test_a_turn_stands_behind_the_answers_of_ordinary_decoding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target, asked = write(tmp_path / "target", "llama"), list[Any]()
-    job = Request.job
-    monkeypatch.setattr(Request, "job", lambda request: (asked.append(request), job(request))[1])
+    job = RunRequest.job
+    monkeypatch.setattr(RunRequest, "job", lambda request: (asked.append(request), job(request))[1])
     made = ds.bench(str(target), [["a hero", "a boot"]], length=8)
     said = [request.messages for request in asked if request.messages]
     answer = ds.run("ar", model=str(target), prompt="a hero", length=8, top_k=1).output.text

@@ -53,7 +53,7 @@ def test_what_it_says_of_itself(capsys: pytest.CaptureFixture[str]) -> None:
 def test_outside_a_checkout_some_commands_are_absent(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("draftscope.__main__._ROOT", tmp_path)
+    monkeypatch.setattr("draftscope.__main__.ROOT", tmp_path)
     assert main([name]) == 2
     assert capsys.readouterr().err == (
         f"draftscope {name}: is no part of the package; run it in a checkout of the repository\n"
@@ -75,7 +75,7 @@ def test_missing_weights_are_said_with_their_folder(
     with pytest.raises(ModelError, match=rf"{model}: its weights are missing, there is no folder .* DRAFTSCOPE_ASSETS"):
         load_model(model)
     assert load_model("toy-raster").card.id == "toy-raster"
-    assert assets.VARIABLE == "DRAFTSCOPE_ASSETS"
+    assert assets.ASSETS_VARIABLE == "DRAFTSCOPE_ASSETS"
 
 
 def test_what_reads_and_draws_imports_only_what_is_installed_with_it() -> None:

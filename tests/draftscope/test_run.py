@@ -212,7 +212,7 @@ def test_the_player_runs_in_the_frame(browser: Browser) -> None:
 
 def test_a_table_has_a_row_for_every_entry() -> None:
     trace = displayable(handmade.scd())
-    table = trace.columns()
+    table = trace.to_columns()
     assert {len(column) for column in table.values()} == {10}
     assert table["step"] == [0] * 4 + [1] * 4 + [2] * 2
     assert table["fate"][:2] == ["accepted", "resampled"]
@@ -220,7 +220,7 @@ def test_a_table_has_a_row_for_every_entry() -> None:
     assert table["tv"][:4] == [0.5, 0.875, 0.75, 0.5]
     spent = trace.steps[0].call.milliseconds.total
     assert table["milliseconds"][:4] == [spent] * 4 and spent > 0
-    assert displayable(handmade.ar()).columns()["text"] == ["The", "boot", "<end>"]
+    assert displayable(handmade.ar()).to_columns()["text"] == ["The", "boot", "<end>"]
     pandas = pytest.importorskip("pandas")
     for make in handmade.ALL.values():
         frame = displayable(make()).to_pandas()

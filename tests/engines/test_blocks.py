@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 from support.passes import WholeTexts, passes
-from support.tiny_diffusion_lm import END, MASK, TinyLM, tiny
+from support.tiny_diffusion_lm import END, MASK, TinyLM, tiny_diffusion_lm
 
 from engines.diffusion_lm import masks, unmasking
-from engines.diffusion_lm.block_sequence import Row, TextTask
+from engines.diffusion_lm.block_sequence import BlockSequence, TextTask
 from engines.methods import METHODS
 from engines.runtime.driver import Job, open_session, run_batch, sample_tokens
 from engines.settings import make_config
@@ -26,23 +26,23 @@ REFUSED = {"s2d2": ("full",), "simsd": ("full", "shift")}
 def job(
     method: str = "blockwise", kind: str = "aligned", prompt: str = PROMPT, model: Any = None, **values: object
 ) -> Job:
-    seed, small = int(str(values.pop("seed", 0))), tiny(kind, seed=7, layers=1)
+    seed, small = int(str(values.pop("seed", 0))), tiny_diffusion_lm(kind, seed=7, layers=1)
     config = make_config(METHODS[method].config, {"block": "4", "length": 16, **values})
-    return Job(METHODS[method], model or tiny(kind), prompt, config, seed, small=small)
+    return Job(METHODS[method], model or tiny_diffusion_lm(kind), prompt, config, seed, drafter=small)
 
 
 def test_runs_begin_with_what_may_not_be_seen() -> None:
     seen = torch.tensor([[1, 1, 0, 1], [0, 0, 0, 0], [0, 1, 1, 1], [1, 1, 1, 1], [0, 0, 0, 1]]).bool()
-    assert masks.runs(seen) == ((0, 2, 1, 1), (4,), (1, 3), (0, 4), (3, 1))
-    assert masks.runs(seen[:1]) == ((0, 2, 1, 1),)
+    assert masks.run_lengths(seen) == ((0, 2, 1, 1), (4,), (1, 3), (0, 4), (3, 1))
+    assert masks.run_lengths(seen[:1]) == ((0, 2, 1, 1),)
 
 
 def test_policies_break_ties_by_position_and_always_choose() -> None:
     confidence = torch.tensor([0.5, 0.9, 0.9, 0.2])
     assert unmasking.most_confident(confidence, 1).tolist() == [False, True, False, False]
     place = torch.arange(4)
-    above = unmasking.confident(confidence, place, 0.95)
-    assert unmasking.confident(confidence, place, 0.9).tolist() == [False, True, True, False]
+    above = unmasking.above_threshold(confidence, place, 0.95)
+    assert unmasking.above_threshold(confidence, place, 0.9).tolist() == [False, True, True, False]
     assert unmasking.at_least_one(above, confidence).tolist() == [False, True, False, False]
     assert unmasking.dynamic(confidence, 0.4, 2).tolist() == [True, True, True, False]
     assert unmasking.dynamic(confidence, 0.4, 4).tolist() == [True] * 4
@@ -67,8 +67,8 @@ CACHED: list[tuple[str, dict[str, object]]] = [
 @pytest.mark.one_quick
 @pytest.mark.parametrize(("kind", "method", "values"), on_every_kind(CACHED), ids=str)
 def test_rows_behind_a_cache_equal_rows_of_whole_texts(kind: str, method: str, values: dict[str, object]) -> None:
-    asked = job(method, kind, model=tiny(kind, seed=int(kind == "shift")), **values)
-    models: dict[str, Any] = {"self": asked.model, "target": asked.model, "draft": asked.small}
+    asked = job(method, kind, model=tiny_diffusion_lm(kind, seed=int(kind == "shift")), **values)
+    models: dict[str, Any] = {"self": asked.model, "target": asked.model, "draft": asked.drafter}
     whole = {role: WholeTexts(model.everything, MASK, int(asked.config.block)) for role, model in models.items()}
     most, count = 0, 0
     for request, probs, _ in passes(asked):
@@ -120,7 +120,7 @@ def test_a_step_reveals_all_confident_tokens_or_the_best_one() -> None:
 
 @pytest.mark.parametrize("prompt", ["abc", "abcdefgh"])
 def test_a_block_larger_than_the_answer_is_recorded_as_far_as_it_goes(prompt: str) -> None:
-    known: Any = tiny()
+    known: Any = tiny_diffusion_lm()
     model = TinyLM(known._network, known._tokenizer, replace(known.kind, sizes=()), known.card, known.device)
     canvas = loads(dumps(finish(job(prompt=prompt, model=model, block="32", length=8)))).canvas
     offset = len(prompt) + 1  # with the line break behind it
@@ -128,11 +128,13 @@ def test_a_block_larger_than_the_answer_is_recorded_as_far_as_it_goes(prompt: st
 
 
 def test_decoding_stops_at_an_end_with_nothing_open_before_it() -> None:
-    task = TextTask(Canvas(kind="text", shape=(6,)), 9, torch.device("cpu"), prompt=(3, 4), mask=MASK, ends=(END,))
-    row = Row(task, 4)
+    task = TextTask(
+        Canvas(kind="text", shape=(6,)), 9, torch.device("cpu"), prompt_ids=(3, 4), mask=MASK, eos_token_ids=(END,)
+    )
+    row = BlockSequence(task, 4)
     assert row.behind(torch.tensor([5, 6])).tolist() == [4, 5, 6, 7]
     assert not len(row.behind(torch.tensor([5, END])))
-    assert not len(Row(replace(task, causal=True), 4).behind(torch.tensor([5, 6])))
+    assert not len(BlockSequence(replace(task, causal=True), 4).behind(torch.tensor([5, 6])))
     row.fill([4], [END])
     assert not row.ended
     row.fill([2, 3], [5, 6])

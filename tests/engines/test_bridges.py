@@ -10,14 +10,14 @@ from scipy import stats
 from torch import Tensor
 
 from engines.continuous import maximal_coupling as maximal
-from engines.continuous.denoising import ContinuousSampling, along, go_on, walk
-from engines.continuous.gaussian_bridges import Bridge, bridge
-from engines.continuous.gaussians import Gaussians, plain, together
-from engines.continuous.path_request import Continuation, Denoised, Paths
+from engines.continuous.denoising import ContinuousSampling, denoise, path_distributions, resume_denoising
+from engines.continuous.gaussian_bridges import Bridge, make_bridge
+from engines.continuous.gaussians import Gaussians, concat_rows, single_gaussian
+from engines.continuous.path_request import DenoiseResult, PathContinuation, Paths
 from engines.models.toys.toy_field import ideal
-from engines.sampling.random_source import Draw, SeededChance
+from engines.sampling.random_source import DrawKey, SeededRandom
 
-CHANCE = SeededChance(5)
+CHANCE = SeededRandom(5)
 MANY, FEW = 20_000, 4_000
 DDPM = ContinuousSampling(steps=6, last=150)
 STD = 0.5
@@ -41,11 +41,11 @@ APART = mixture([0.8, 0.2], [-0.5, 0.7], [0.35, 0.4])
 def drafts(sampling: ContinuousSampling, tokens: Gaussians, count: int) -> tuple[Bridge, Paths, Tensor]:
     """Whole paths x_T .. x_0 [count, S, 1] of a mixture."""
     position = torch.arange(count)
-    rows = bridge(tokens[torch.zeros(count, dtype=torch.long)], sampling)
-    noise = CHANCE.normal(Draw("path", 0, position), sampling.steps)[..., None]
-    pick, again = (CHANCE.uniform(Draw(name, 0, position), 1)[:, 0] for name in ("path pick", "last pick"))
-    drawn = rows.walk(noise, pick)
-    x = drawn.last.draw(CHANCE.normal(Draw("last", 0, position), 1), again)
+    rows = make_bridge(tokens[torch.zeros(count, dtype=torch.long)], sampling)
+    noise = CHANCE.normal(DrawKey("path", 0, position), sampling.steps)[..., None]
+    pick, again = (CHANCE.uniform(DrawKey(name, 0, position), 1)[:, 0] for name in ("path pick", "last pick"))
+    drawn = rows.sample_path(noise, pick)
+    x = drawn.last.draw(CHANCE.normal(DrawKey("last", 0, position), 1), again)
     return rows, drawn, torch.cat([drawn.states, x[:, None]], 1)
 
 
@@ -54,9 +54,9 @@ def drafts(sampling: ContinuousSampling, tokens: Gaussians, count: int) -> tuple
 )
 def test_one_gaussian_draws_and_weighs_what_its_head_does(values: dict[str, Any]) -> None:
     sampling = ContinuousSampling(**{"steps": 7, **values})
-    noise = CHANCE.normal(Draw("same", 0, torch.arange(20)), 7)[..., None]
-    drawn = bridge(PLAIN[torch.zeros(20, dtype=torch.long)], sampling).walk(noise, noise[:, 0, 0] * 0 + 0.5)
-    walked = walk(partial(head, mean=0.3), noise, sampling, None)
+    noise = CHANCE.normal(DrawKey("same", 0, torch.arange(20)), 7)[..., None]
+    drawn = make_bridge(PLAIN[torch.zeros(20, dtype=torch.long)], sampling).sample_path(noise, noise[:, 0, 0] * 0 + 0.5)
+    walked = denoise(partial(head, mean=0.3), noise, sampling, None)
     torch.testing.assert_close(drawn.states, walked.states)
     for part in ("mean", "std"):
         torch.testing.assert_close(getattr(drawn.whole, part), getattr(walked.whole, part))
@@ -72,8 +72,8 @@ def test_a_mixtures_density_is_that_of_what_it_draws(values: dict[str, Any]) -> 
     step_by_step = drawn.whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
     torch.testing.assert_close(at_once, step_by_step)
     torch.testing.assert_close(drawn.densities[3](states[:4]), at_once[:4])
-    near = bridge(mixture([1.0], [0.05], [0.45]), sampling).log_density(states)
-    even = bridge(mixture([1 / 3] * 3, [-0.35, 0.25, 0.8], [0.4, 0.35, 0.5]), sampling).log_density(states)
+    near = make_bridge(mixture([1.0], [0.05], [0.45]), sampling).log_density(states)
+    even = make_bridge(mixture([1 / 3] * 3, [-0.35, 0.25, 0.8], [0.4, 0.35, 0.5]), sampling).log_density(states)
     for density, right in ((at_once, True), (even, False)):
         ratio = (near - density).exp()
         assert (abs(float(ratio.mean()) - 1) < 5 * float(ratio.std()) / MANY**0.5) is right
@@ -90,19 +90,19 @@ def test_tokens_of_a_mixture_follow_it() -> None:
 
 def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tensor, Tensor, Tensor]:
     """Paths drawn anew for rejected drafts, in lockstep: token, tries and whether these ran out."""
-    shape, waiting, redrawn = torch.Size((DDPM.steps + 1, 1)), {}, dict[int, Continuation]()
+    shape, waiting, redrawn = torch.Size((DDPM.steps + 1, 1)), {}, dict[int, PathContinuation]()
     for row in rows.tolist():
-        search = maximal.redrawn(0, density, shape, most, CHANCE, Draw("anew", 0, torch.tensor([row])))
+        search = maximal.sample_residual_path(0, density, shape, most, CHANCE, DrawKey("anew", 0, torch.tensor([row])))
         waiting[row] = (search, next(search))
     while waiting:
         x, left, noise = (torch.cat([getattr(a, part) for _, a in waiting.values()]) for part in ("x", "left", "noise"))
-        whole, states = go_on(head, x, left, noise, DDPM)
+        whole, states = resume_denoising(head, x, left, noise, DDPM)
         start, after = 0, {}
         for row, (search, asked) in waiting.items():
             own = slice(start, start + len(asked.x))
             start = own.stop
             try:
-                after[row] = (search, search.send(Denoised(whole[:, own], states[own])))
+                after[row] = (search, search.send(DenoiseResult(whole[:, own], states[own])))
             except StopIteration as stop:
                 redrawn[row] = stop.value
         waiting = after
@@ -113,8 +113,8 @@ def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tenso
 def coupled(tokens: Gaussians, most: int = 10_000, wrong: bool = False) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Tokens of N(0, STD^2) by drafts of a mixture: token, kept, tries and capped."""
     _, drawn, states = drafts(DDPM, tokens, FEW)
-    ratio = maximal.log_ratio(drawn, along(head, states, DDPM), states[:, -1])
-    kept, _ = CHANCE.keep(ratio.clamp(max=0).exp(), Draw("verify", 0, torch.arange(FEW)))
+    ratio = maximal.log_ratio(drawn, path_distributions(head, states, DDPM), states[:, -1])
+    kept, _ = CHANCE.accept(ratio.clamp(max=0).exp(), DrawKey("verify", 0, torch.arange(FEW)))
     rows = (~kept).nonzero().flatten()
     density = (lambda y: torch.full((len(y),), -1e9)) if wrong else drawn.densities[0]
     token, tries, capped = led(rows, tokens, most, density)
@@ -128,11 +128,11 @@ def test_tokens_of_paths_coupled_maximally_follow_the_target() -> None:
     assert abs(float(token.mean())) < 4 / FEW**0.5
     assert float(token.std()) == pytest.approx(1, abs=4 / (2 * FEW) ** 0.5)
     # As many pass as both distributions of paths share, and a judged draft takes one proposal.
-    own, end = (CHANCE.normal(Draw(name, 0, torch.arange(MANY)), n) for name, n in (("own", DDPM.steps), ("end", 1)))
-    target = walk(head, own[..., None], DDPM, None)
+    own, end = (CHANCE.normal(DrawKey(name, 0, torch.arange(MANY)), n) for name, n in (("own", DDPM.steps), ("end", 1)))
+    target = denoise(head, own[..., None], DDPM, None)
     paths = torch.cat([target.states, target.last.draw(end, end[:, 0])[:, None]], 1)
-    log_p = along(head, paths, DDPM).log_density(paths[:, 1:].transpose(0, 1)).sum(0)
-    shared = (bridge(APART, DDPM).log_density(paths) - log_p).exp().clamp(max=1)
+    log_p = path_distributions(head, paths, DDPM).log_density(paths[:, 1:].transpose(0, 1)).sum(0)
+    shared = (make_bridge(APART, DDPM).log_density(paths) - log_p).exp().clamp(max=1)
     rate = float(kept.double().mean())
     assert rate == pytest.approx(float(shared.mean()), abs=4 * (rate * (1 - rate) / FEW) ** 0.5)
     assert 0.4 < rate < 0.9
@@ -162,27 +162,27 @@ MIXTURE = mixture([0.2, 0.5, 0.3], [-1.0, 0.5, 2.0], [0.4, 0.7, 0.2])
 
 def test_a_density_falls_off_the_mean_and_integrates_to_one() -> None:
     for distribution in (
-        plain(torch.tensor([[0.3]], dtype=torch.float64), torch.tensor([[0.7]], dtype=torch.float64)),
+        single_gaussian(torch.tensor([[0.3]], dtype=torch.float64), torch.tensor([[0.7]], dtype=torch.float64)),
         MIXTURE,
     ):
         grid = torch.linspace(-12, 12, 200_001, dtype=torch.float64)
         density = distribution.log_density(grid[:, None]).exp()
         assert float(torch.trapezoid(density, grid)) == pytest.approx(1, abs=1e-6)
-    one = plain(torch.zeros(1, 2, dtype=torch.float64), torch.tensor([[0.5, 2.0]], dtype=torch.float64))
+    one = single_gaussian(torch.zeros(1, 2, dtype=torch.float64), torch.tensor([[0.5, 2.0]], dtype=torch.float64))
     at_mean, off = one.log_density(torch.tensor([[0.0, 0.0], [0.5, 0.0]], dtype=torch.float64))
     assert at_mean - off == pytest.approx(0.5)
     assert float(at_mean) == pytest.approx(-math.log(2 * math.pi) - math.log(0.5 * 2))
 
 
 def test_densities_far_out_neither_under_nor_overflow() -> None:
-    narrow = plain(torch.zeros(1, 16, dtype=torch.float64), torch.full((1, 16), 0.006, dtype=torch.float64))
+    narrow = single_gaussian(torch.zeros(1, 16, dtype=torch.float64), torch.full((1, 16), 0.006, dtype=torch.float64))
     assert torch.isfinite(narrow.log_density(torch.full((1, 16), 40.0, dtype=torch.float64))).all()
 
 
 def test_draws_follow_their_density() -> None:
-    chance, position = SeededChance(0), torch.arange(COUNT)
+    chance, position = SeededRandom(0), torch.arange(COUNT)
     normal, pick = (
-        draw(Draw(name, 0, position), 1) for draw, name in ((chance.normal, "normal"), (chance.uniform, "pick"))
+        draw(DrawKey(name, 0, position), 1) for draw, name in ((chance.normal, "normal"), (chance.uniform, "pick"))
     )
     x = MIXTURE.draw(normal, pick[:, 0])
     cdf = (MIXTURE.log_weight[0].exp() * torch.special.ndtr(MIXTURE.noise(x)[..., 0])).sum(-1)
@@ -190,16 +190,16 @@ def test_draws_follow_their_density() -> None:
 
 
 def test_normal_numbers_are_named_and_normal() -> None:
-    chance, position = SeededChance(3), torch.arange(COUNT)
-    noise = chance.normal(Draw("path", 0, position), 3)
+    chance, position = SeededRandom(3), torch.arange(COUNT)
+    noise = chance.normal(DrawKey("path", 0, position), 3)
     assert stats.kstest(noise.flatten().numpy(), "norm").pvalue > 1e-3
     assert torch.corrcoef(noise.T).fill_diagonal_(0).abs().max() < 4 / COUNT**0.5
-    assert torch.equal(chance.normal(Draw("path", 0, position[7:9]), 2), noise[7:9, :2])
-    assert not torch.equal(chance.normal(Draw("last", 0, position[7:9]), 2), noise[7:9, :2])
+    assert torch.equal(chance.normal(DrawKey("path", 0, position[7:9]), 2), noise[7:9, :2])
+    assert not torch.equal(chance.normal(DrawKey("last", 0, position[7:9]), 2), noise[7:9, :2])
 
 
 def test_rows_can_be_taken_apart_and_put_together() -> None:
-    both = together([MIXTURE, MIXTURE])
+    both = concat_rows([MIXTURE, MIXTURE])
     x = torch.tensor([[0.1], [1.7]], dtype=torch.float64)
     torch.testing.assert_close(
         both.log_density(x), torch.cat([both[:1].log_density(x[:1]), MIXTURE.log_density(x[1:])])

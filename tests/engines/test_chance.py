@@ -8,45 +8,45 @@ from torch import Tensor
 from engines.sampling.coupling import (
     collision_gumbel,
     collision_independent,
-    picked_again,
+    gumbel_repeat_prob,
     residual,
     total_variation,
-    verify,
+    verify_drafts,
 )
-from engines.sampling.random_source import Draw, SeededChance
+from engines.sampling.random_source import DrawKey, SeededRandom
 
 WHERE = torch.arange(200_000)
 
 
 def test_a_number_depends_on_its_name_alone() -> None:
-    chance, half = SeededChance(7), torch.full((3,), 0.5, dtype=torch.float64)
-    chance.keep(half[:1], Draw("verify", 0, torch.tensor([3])))  # others are made with it
-    _, coin = chance.keep(half, Draw("verify", 2, torch.tensor([5, 6, 7])))
-    _, again = SeededChance(7).keep(half[:2], Draw("verify", 2, torch.tensor([7, 5])))
+    chance, half = SeededRandom(7), torch.full((3,), 0.5, dtype=torch.float64)
+    chance.accept(half[:1], DrawKey("verify", 0, torch.tensor([3])))  # others are made with it
+    _, coin = chance.accept(half, DrawKey("verify", 2, torch.tensor([5, 6, 7])))
+    _, again = SeededRandom(7).accept(half[:2], DrawKey("verify", 2, torch.tensor([7, 5])))
     assert torch.equal(again, coin[[2, 0]])
 
 
 @pytest.mark.parametrize(
     ("other", "draw"),
     [
-        (SeededChance(8), Draw("verify", 2, WHERE)),
-        (SeededChance(7, sample=1), Draw("verify", 2, WHERE)),
-        (SeededChance(7), Draw("redraft", 2, WHERE)),
-        (SeededChance(7), Draw("verify", 3, WHERE)),
-        (SeededChance(7), Draw("verify", 2, WHERE + 1)),
+        (SeededRandom(8), DrawKey("verify", 2, WHERE)),
+        (SeededRandom(7, sample=1), DrawKey("verify", 2, WHERE)),
+        (SeededRandom(7), DrawKey("redraft", 2, WHERE)),
+        (SeededRandom(7), DrawKey("verify", 3, WHERE)),
+        (SeededRandom(7), DrawKey("verify", 2, WHERE + 1)),
     ],
 )
-def test_names_that_differ_give_unrelated_numbers(other: SeededChance, draw: Draw) -> None:
+def test_names_that_differ_give_unrelated_numbers(other: SeededRandom, draw: DrawKey) -> None:
     half = torch.full(WHERE.shape, 0.5, dtype=torch.float64)
-    _, mine = SeededChance(7).keep(half, Draw("verify", 2, WHERE))
-    _, theirs = other.keep(half, draw)
+    _, mine = SeededRandom(7).accept(half, DrawKey("verify", 2, WHERE))
+    _, theirs = other.accept(half, draw)
     assert not torch.equal(mine, theirs)
     assert abs(float(torch.corrcoef(torch.stack([mine, theirs]))[0, 1])) < 4 / len(WHERE) ** 0.5
     assert stats.kstest(theirs.numpy(), "uniform").pvalue > 1e-4
 
 
 def test_coins_fall_below_the_bar_as_often_as_it_says() -> None:
-    kept, coin = SeededChance(0).keep(torch.full(WHERE.shape, 0.3, dtype=torch.float64), Draw("verify", 0, WHERE))
+    kept, coin = SeededRandom(0).accept(torch.full(WHERE.shape, 0.3, dtype=torch.float64), DrawKey("verify", 0, WHERE))
     assert torch.equal(kept, coin < 0.3)
     assert stats.binomtest(int(kept.sum()), len(kept), 0.3).pvalue > 1e-4
 
@@ -56,8 +56,8 @@ def test_categorical_and_gumbel_draws_have_the_distribution_of_their_weights() -
     rows = weights.expand(50_000, -1)
     position = WHERE[:50_000]
     for ids in (
-        SeededChance(1).categorical(rows, Draw("sample", 0, position)),
-        SeededChance(1).gumbel_argmax(rows / rows.sum(-1, keepdim=True), position),
+        SeededRandom(1).categorical(rows, DrawKey("sample", 0, position)),
+        SeededRandom(1).gumbel_argmax(rows / rows.sum(-1, keepdim=True), position),
     ):
         counts = torch.bincount(ids, minlength=6)
         assert counts[weights == 0].sum() == 0
@@ -65,7 +65,7 @@ def test_categorical_and_gumbel_draws_have_the_distribution_of_their_weights() -
 
 
 def test_gumbel_noise_belongs_to_position_and_id() -> None:
-    chance = SeededChance(3)
+    chance = SeededRandom(3)
     probs = torch.rand(4, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     position = torch.tensor([10, 11, 12, 13])
     ids = chance.gumbel_argmax(probs, position)
@@ -90,17 +90,17 @@ def all_probs(seed: int, vocabulary: int = 6, rows: int = 1) -> Tensor:
 @pytest.mark.parametrize("coupling", ["maximal", "gumbel"])
 def test_marginals_and_cost(coupling: str, seed: int) -> None:
     q, p = all_probs(2 * seed).expand(DRAWS, -1), all_probs(2 * seed + 1).expand(DRAWS, -1)
-    position, chance = torch.arange(DRAWS), SeededChance(seed)
+    position, chance = torch.arange(DRAWS), SeededRandom(seed)
     if coupling == "maximal":
-        x = chance.categorical(q, Draw("draft", 0, position))
-        verdict = verify(x, q, p, chance, Draw("verify", 1, position))
-        y = torch.where(verdict.kept, x, chance.categorical(residual(q, p), Draw("residual", 1, position)))
+        x = chance.categorical(q, DrawKey("draft", 0, position))
+        verdict = verify_drafts(x, q, p, chance, DrawKey("verify", 1, position))
+        y = torch.where(verdict.accepted, x, chance.categorical(residual(q, p), DrawKey("residual", 1, position)))
         cost = 1 - total_variation(q[:1], p[:1])
     else:
         x, y = chance.gumbel_argmax(q, position), chance.gumbel_argmax(p, position)
         cost, chance.same_noise = collision_gumbel(q[:1], p[:1]), True
-        verdict = verify(x, q, p, chance, Draw("verify", 1, position))
-        assert torch.equal(verdict.kept, x == y) and verdict.coin is None
+        verdict = verify_drafts(x, q, p, chance, DrawKey("verify", 1, position))
+        assert torch.equal(verdict.accepted, x == y) and verdict.coin is None
         assert stats.ttest_1samp(verdict.accept_prob, float(cost)).pvalue > 1e-4
     for draw, probs in ((x, q[0]), (y, p[0])):
         assert stats.chisquare(torch.bincount(draw, minlength=6), DRAWS * probs).pvalue > 1e-4
@@ -117,7 +117,7 @@ def test_gumbel_cost_against_its_definition_and_bounds() -> None:
     assert (cost <= 1 - tv + 1e-12).all()
     assert (cost >= (1 - tv) / (1 + tv) - 1e-12).all()
     assert (collision_independent(q, p) <= cost + 1e-12).all()
-    every = [q[:, x] * picked_again(torch.full((len(q),), x), q, p) for x in range(q.shape[1])]
+    every = [q[:, x] * gumbel_repeat_prob(torch.full((len(q),), x), q, p) for x in range(q.shape[1])]
     torch.testing.assert_close(sum(every), cost)
 
 
@@ -130,7 +130,7 @@ def test_gumbel_cost_where_the_bound_is_tight_and_supports_differ() -> None:
 
 def test_equal_distributions_always_agree_and_leave_a_residual_to_draw_from() -> None:
     p = all_probs(3).expand(1000, -1)
-    x = SeededChance(0).categorical(p, Draw("draft", 0, torch.arange(1000)))
-    assert verify(x, p, p, SeededChance(0), Draw("verify", 1, torch.arange(1000))).kept.all()
+    x = SeededRandom(0).categorical(p, DrawKey("draft", 0, torch.arange(1000)))
+    assert verify_drafts(x, p, p, SeededRandom(0), DrawKey("verify", 1, torch.arange(1000))).accepted.all()
     left = residual(p, p)
     torch.testing.assert_close(left / left.sum(-1, keepdim=True), p)

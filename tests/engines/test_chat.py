@@ -12,11 +12,11 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
 import draftscope as ds
-from engines.models.catalog import at_hand
-from engines.models.download import folder_of
+from engines.models.catalog import is_available
+from engines.models.download import download_dir
 from engines.models.fast_decoder import LeanCausalLM
 from engines.models.loading import load
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError
 
 CHATML = (
@@ -100,8 +100,8 @@ def test_ids_are_the_templates_and_greedy_text_is_generates(kind: str, place: st
     trace = ds.run("ar", prompt=PROMPT, top_k=1, length=LENGTH, **given)
     text = tokenizer.apply_chat_template(turns, add_generation_prompt=True, tokenize=False)
     assert (trace.prompt, trace.rendered) == (PROMPT, text)
-    job = Request("ar", given.get("model", network), PROMPT, tokenizer=given.get("tokenizer"), local=True).job()
-    assert list(job.task.prompt) == ids
+    job = RunRequest("ar", given.get("model", network), PROMPT, tokenizer=given.get("tokenizer"), local=True).job()
+    assert list(job.task.prompt_ids) == ids
     wanted = answer(network, ids, tokenizer.eos_token_id)
     assert list(trace.output.tokens)[: len(wanted)] == wanted
     lookup = ds.run("speculative", prompt=PROMPT, top_k=1, length=LENGTH, drafter="lookup", **given)
@@ -187,15 +187,15 @@ def test_a_model_that_does_not_chat_says_so() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not at_hand("smollm2"), reason="python -m engines fetch smollm2 fetches it")
+@pytest.mark.skipif(not is_available("smollm2"), reason="python -m engines fetch smollm2 fetches it")
 def test_smollm2_is_asked_as_its_template_says_and_writes_what_generate_writes() -> None:
-    folder, length, prompt = folder_of("smollm2"), 24, "Rewrite in the past tense: The river rises every spring."
+    folder, length, prompt = download_dir("smollm2"), 24, "Rewrite in the past tense: The river rises every spring."
     network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     turns = [{"role": "user", "content": prompt}]
     ids = tokenizer.apply_chat_template(turns, add_generation_prompt=True, return_dict=False)
-    job = Request("ar", "smollm2", prompt, settings={"top_k": 1, "length": length}).job()
-    assert list(job.task.prompt) == ids and isinstance(job.model._network, LeanCausalLM)
+    job = RunRequest("ar", "smollm2", prompt, settings={"top_k": 1, "length": length}).job()
+    assert list(job.task.prompt_ids) == ids and isinstance(job.model._network, LeanCausalLM)
     inputs = torch.tensor([ids])
     out = network.generate(inputs, attention_mask=torch.ones_like(inputs), max_new_tokens=length, do_sample=False)
     wanted = tokenizer.decode(out[0, len(ids) :], skip_special_tokens=True)

@@ -73,7 +73,8 @@ def test_list_names_methods_settings_presets_and_models(
     assert "studio-image" in listed["models"]
     assert "Dream" in {family["name"] for family in listed["families"]}
     monkeypatch.setenv("DRAFTSCOPE_MODELS", "/gone")
-    monkeypatch.setattr("engines.models.catalog.UNREADABLE", ("DRAFTSCOPE_MODELS: '/gone' has no config.json.",))
+    problems = ("DRAFTSCOPE_MODELS: '/gone' has no config.json.",)
+    monkeypatch.setattr("engines.models.catalog.registered_folders", lambda: problems)
     assert main(["list"]) == 0
     said = capsys.readouterr()
     assert "scd: MC-SJD, GS-SJD, SJD, Speculative Coupled Decoding" in said.out and "\n    window=32  " in said.out

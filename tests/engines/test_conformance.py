@@ -11,20 +11,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from engines.ar.probs_request import Forward
+from engines.ar.probs_request import ProbsRequest
 from engines.methods import METHODS, ar, blockwise, scd
 from engines.methods import continuous_ar as continuous
-from engines.methods.method import Method, lossless
-from engines.methods.speculative import EAGLES
+from engines.methods.method import Method, no_deviation
+from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.protocol import Decision, Decoder
 from engines.runtime import driver, recorder
 from engines.sampling import coupling
-from engines.sampling.random_source import Chance, Draw, SeededChance
+from engines.sampling.random_source import DrawKey, RandomSource, SeededRandom
 from engines.settings import ConfigError, Setting, settings
 from engines.testing.case import claims, subject
-from engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, promises
+from engines.testing.conformance import CHECKS, CLAIM, DoesNotHoldError, check, run_contract_checks
 from engines.testing.exactness import proof
-from traces.replay import Replay
+from traces.replay import CanvasReplay
 from traces.schema import Step, Trace
 
 PRESETS = {
@@ -32,7 +32,7 @@ PRESETS = {
 }
 FURTHER: dict[tuple[str, str], dict[str, object]] = {
     ("cspd-block", "coupled maximally, drafts in closed form"): {"verdict": "maximal", "drafter": "mixture"},
-    **{("speculative", drafter): {"drafter": drafter} for drafter in EAGLES},
+    **{("speculative", drafter): {"drafter": drafter} for drafter in EAGLE_DRAFTERS},
 }
 """Lossless settings that are neither defaults nor presets."""
 ALL: dict[tuple[str, str], dict[str, object]] = {(name, ""): {} for name in METHODS} | PRESETS | FURTHER
@@ -52,12 +52,12 @@ def broken(method: Method, **values: object) -> dict[str, str]:
     if not claims(method, values):
         return unkept(method, **values)
     preset = any(values == dict(preset) for preset in method.presets.values())
-    return {f.check: f.said for f in check(subject(method, values), True, sampled=not preset) if not f.holds}
+    return {f.check: f.message for f in check(subject(method, values), True, sampled=not preset) if not f.holds}
 
 
 def unkept(method: Method, **values: object) -> dict[str, str]:
     """The checks but that of the output distribution that fail, with what they say."""
-    return {f.check: f.said for f in promises(subject(method, values)) if not f.holds}
+    return {f.check: f.message for f in run_contract_checks(subject(method, values)) if not f.holds}
 
 
 @pytest.mark.slow
@@ -68,13 +68,13 @@ def test_a_method_keeps_its_promises(name: str, preset: str) -> None:
 
 def mutant(method: str, decode: Any, **changed: Any) -> Method:
     """A method with another decoder that calls itself lossless."""
-    return replace(METHODS[method], decode=decode, deviation=lossless, **changed)
+    return replace(METHODS[method], decode=decode, deviation=no_deviation, **changed)
 
 
 def altered(decode: Callable[..., Decoder], change: Callable[[Any], Any]) -> Callable[..., Decoder]:
     """A decoder whose requests are changed."""
 
-    def altering(task: Any, config: Any, chance: Chance) -> Decoder:
+    def altering(task: Any, config: Any, chance: RandomSource) -> Decoder:
         inner, told = decode(task, config, chance), None
         while True:
             try:
@@ -137,51 +137,51 @@ def test_few_tries_are_labelled_biased() -> None:
 class Cheat:
     """A chance that a method has put its own hand on: some of its draws are sharpened, or have other names."""
 
-    chance: Chance
+    chance: RandomSource
     length: int
-    biased: Callable[["Cheat", Tensor, Draw], Any]
-    named: Callable[[Draw], Draw]
+    biased: Callable[["Cheat", Tensor, DrawKey], Any]
+    named: Callable[[DrawKey], DrawKey]
     verdicts: list[list[bool]] = field(default_factory=list)
     judged_from: float = math.inf
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.chance, name)
 
-    def keep(self, prob: Tensor, draw: Draw, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
-        kept, coin = self.chance.keep(prob, self.named(draw), until_rejection=until_rejection)
+    def keep(self, prob: Tensor, draw: DrawKey, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
+        kept, coin = self.chance.accept(prob, self.named(draw), until_rejection=until_rejection)
         self.verdicts.append(kept.tolist())
         self.judged_from = min(draw.position.tolist(), default=math.inf)
         return kept, coin
 
-    def categorical(self, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
+    def categorical(self, weights: Tensor, draw: DrawKey, where: Tensor | None = None) -> Tensor:
         biased = torch.as_tensor(self.biased(self, weights, draw)).expand(len(weights))
         return self.chance.categorical(torch.where(biased[:, None], weights.pow(8), weights), self.named(draw), where)
 
 
-def renamed(position: int | None, *purposes: str) -> Callable[[Draw], Draw]:
+def renamed(position: int | None, *purposes: str) -> Callable[[DrawKey], DrawKey]:
     """Draws of these purposes share numbers, at each position or at one."""
 
-    def named(draw: Draw) -> Draw:
+    def named(draw: DrawKey) -> DrawKey:
         place = draw.position if position is None else torch.full_like(draw.position, position)
-        return Draw(purposes[0], 0, place) if draw.purpose in purposes else draw
+        return DrawKey(purposes[0], 0, place) if draw.purpose in purposes else draw
 
     return named
 
 
-def after_a_rejection(cheat: Cheat, weights: Tensor, draw: Draw) -> bool:
+def after_a_rejection(cheat: Cheat, weights: Tensor, draw: DrawKey) -> bool:
     """In a pass that accepts right after one that rejected."""
     recent = cheat.verdicts[-2:]
     return draw.purpose == "residual" and len(recent) == 2 and all(recent) and not recent[0][0] and recent[1][0]
 
 
-def peeking(cheat: Cheat, weights: Tensor, draw: Draw) -> Any:
+def peeking(cheat: Cheat, weights: Tensor, draw: DrawKey) -> Any:
     """Drafts look at the number that their verdict will be taken by."""
-    verdict = Draw("verify", len(cheat.verdicts), draw.position)
+    verdict = DrawKey("verify", len(cheat.verdicts), draw.position)
     even = torch.full((len(weights),), 0.5, dtype=torch.float64)
-    return draw.purpose == "draft" and cheat.chance.keep(even, verdict)[1] < 0.5
+    return draw.purpose == "draft" and cheat.chance.accept(even, verdict)[1] < 0.5
 
 
-def residual(biased: Callable[[Cheat, Tensor, Draw], Any]) -> Callable[[Cheat, Tensor, Draw], Any]:
+def residual(biased: Callable[[Cheat, Tensor, DrawKey], Any]) -> Callable[[Cheat, Tensor, DrawKey], Any]:
     return lambda cheat, weights, draw: draw.purpose == "residual" and biased(cheat, weights, draw)
 
 
@@ -203,7 +203,7 @@ CHEATS: dict[str, dict[str, Any]] = {
 def test_cheats_are_caught(name: str) -> None:
     honest = {"biased": lambda *_: False, "named": lambda draw: draw}
 
-    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
+    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
         cheat: Any = Cheat(chance, task.length, **honest | CHEATS[name])
         return METHODS["speculative"].decode(task, config, cheat)
 
@@ -219,7 +219,7 @@ STRANGER = altered(continuous.decode, lambda request: replace(request, role="dra
     [
         pytest.param(mutant("blockwise", blockwise.decode), id="likeliest tokens that differ"),
         pytest.param(mutant("gsd", METHODS["gsd"].decode), id="what needs a vocabulary to be seen"),
-        pytest.param(mutant("continuous", STRANGER, drafter=lambda _: "small"), id="vectors of another model"),
+        pytest.param(mutant("continuous", STRANGER, find_drafter=lambda _: "small"), id="vectors of another model"),
     ],
 )
 def test_another_distribution_is_caught(biased: Method) -> None:
@@ -228,8 +228,8 @@ def test_another_distribution_is_caught(biased: Method) -> None:
 
 @pytest.mark.slow
 def test_branches_that_cannot_be_walked_prove_nothing() -> None:
-    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
-        chance.uniform(Draw("mine", 0, torch.arange(1)), 1)
+    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
+        chance.uniform(DrawKey("mine", 0, torch.arange(1)), 1)
         return (yield from ar.decode(task, config, chance))
 
     assert "draw with keep, categorical or gumbel_argmax" in broken(mutant("ar", decode))[CLAIM]
@@ -240,12 +240,12 @@ def test_a_bias_that_shows_at_three_drafts_is_seen() -> None:
     values = {"coupling": "maximal", "stale": True, "initial": "uniform"}
     assert not claims(METHODS["scd"], values)
     assert broken(METHODS["scd"], **values) == {}
-    assert list(broken(replace(METHODS["scd"], deviation=lossless), **values)) == [CLAIM]
+    assert list(broken(replace(METHODS["scd"], deviation=no_deviation), **values)) == [CLAIM]
 
 
 def test_randomness_of_ones_own_is_caught() -> None:
     seeds = count()
-    result = unkept(mutant("scd", lambda task, config, _: scd.decode(task, config, SeededChance(next(seeds)))))
+    result = unkept(mutant("scd", lambda task, config, _: scd.decode(task, config, SeededRandom(next(seeds)))))
     assert result["draws the same tokens twice"].startswith("no, two runs of seed 0 differ")
 
 
@@ -253,22 +253,22 @@ def test_randomness_of_ones_own_is_caught() -> None:
 def test_drafts_that_are_called_cached_are_caught() -> None:
     fed = [0]
 
-    def pretend(request: Forward) -> Forward:
-        cached, fed[0] = (min(fed[0], len(request.tokens) - 1) if request.done else 0), len(request.tokens)
-        return replace(request, cached=max(cached, 0))
+    def pretend(request: ProbsRequest) -> ProbsRequest:
+        cached, fed[0] = (min(fed[0], len(request.tokens) - 1) if request.num_final else 0), len(request.tokens)
+        return replace(request, num_cached=max(cached, 0))
 
     assert "cached equals uncached" in unkept(mutant("scd", altered(scd.decode, pretend)))
 
 
 def test_tokens_that_never_went_through_the_model_are_not_cached() -> None:
-    result = unkept(mutant("ar", altered(ar.decode, lambda request: replace(request, cached=request.done))))
+    result = unkept(mutant("ar", altered(ar.decode, lambda request: replace(request, num_cached=request.num_final))))
     assert "ValueError: cached: 1 tokens are said to be cached, and 0 were fed" in result["cached equals uncached"]
 
 
 def test_sequences_that_know_of_each_other_are_caught() -> None:
     alive: list[None] = []
 
-    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
+    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
         alive.append(None)
         done = yield from ar.decode(task, config, chance)
         alone = len(alive) == 1
@@ -285,12 +285,12 @@ def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch
         looked_at.append(None)
         return {}
 
-    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
+    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
         looked_at.clear()
         inner, told = ar.decode(task, config, chance), None
         for _ in range(task.length):
             told = yield inner.send(told)
-            told = yield replace(cast(Decision, inner.send(told)), details=details)
+            told = yield replace(cast(Decision, inner.send(told)), deferred_fields=details)
         return torch.full((task.length,), len(looked_at))
 
     monkeypatch.setattr(recorder, "_MOST_HELD", -1)  # steps are made after every pass
@@ -298,14 +298,14 @@ def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch
 
 
 def test_steps_that_say_other_than_the_decoder_returns_are_caught() -> None:
-    def decode(task: Any, config: Any, chance: Chance) -> Decoder:
+    def decode(task: Any, config: Any, chance: RandomSource) -> Decoder:
         done = yield from ar.decode(task, config, chance)
         return 1 - done
 
     assert "the decoder returns" in unkept(mutant("ar", decode))[REPLAY]
 
 
-class Painted(Replay):
+class Painted(CanvasReplay):
     """Shows whatever a step speaks of, as if drafts that were dropped still stood there."""
 
     def apply(self, step: Step) -> None:
@@ -316,7 +316,7 @@ class Painted(Replay):
 
 @pytest.mark.parametrize("name", ["s2d2", "simsd", "cspd"])
 def test_pictures_of_drafts_that_were_dropped_are_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(driver, "Replay", Painted)
+    monkeypatch.setattr(driver, "CanvasReplay", Painted)
     with pytest.raises(DoesNotHoldError, match="shows what is not there"):
         CHECKS[REPLAY](subject(METHODS[name]))
 

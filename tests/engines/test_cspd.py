@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from engines.continuous import rejection
-from engines.continuous.path_request import plane
+from engines.continuous.path_request import projection_plane
 from engines.continuous.rejection import DensityRatio
 from engines.methods import METHODS, cspd
 from engines.methods.cspd import Config, decode
@@ -18,10 +18,10 @@ from engines.models.toys.toy_field import MODELS, ToyField, load
 from engines.models.toys.toy_raster import Weights
 from engines.runtime.driver import Job, Run, run_batch, sample_tokens
 from engines.sampling import coupling
-from engines.sampling.random_source import SeededChance
+from engines.sampling.random_source import SeededRandom
 from engines.settings import ConfigError, make_config
 from engines.testing.conformance import finish
-from engines.testing.toy_models import SHAPE, Field, misfit
+from engines.testing.toy_models import SHAPE, ToyFieldModel, misfit
 from engines.testing.toy_models import SMALL as OTHER
 from engines.testing.toy_models import TARGET as CHAIN
 from traces import dumps, loads
@@ -176,7 +176,7 @@ def test_every_judged_draft_has_its_paths_and_no_other_entry(method: str) -> Non
 
 def test_paths_end_at_draft_and_target_and_say_how_far_apart_they_are() -> None:
     trace = finish(job(gamma=5, tied=0))
-    onto = plane(torch.zeros(3, dtype=torch.float64))
+    onto = projection_plane(torch.zeros(3, dtype=torch.float64))
     for pair, step, i in path_pairs(trace):
         assert len(pair.draft) == QUICK["steps"] + 1
         assert pair.draft[0] == pair.target[0]  # the same noise
@@ -196,7 +196,7 @@ def test_paths_start_apart_without_alignment_and_meet_where_steps_are_tied() -> 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 8, 16])
 def test_the_plane_prefers_no_component(width: int) -> None:
-    onto = plane(torch.zeros(width, dtype=torch.float64))
+    onto = projection_plane(torch.zeros(width, dtype=torch.float64))
     flat = torch.eye(2, dtype=torch.float64)
     flat[1, 1] = float(width > 1)
     torch.testing.assert_close(onto.T @ onto, flat)
@@ -266,14 +266,14 @@ def test_a_trace_gives_its_acceptance_probabilities_and_says_what_deviates(value
 
 
 def test_a_mixture_drafts_without_denoising_and_where_it_cannot_says_who_does() -> None:
-    model, mixed = Field(), Field(OTHER, mixed=True)
+    model, mixed = ToyFieldModel(), ToyFieldModel(OTHER, mixed=True)
     trace = finish(job("cspd-block", model=model, small=mixed, drafter="mixture", verdict="maximal", gamma=2))
     assert trace.summary.complete and trace.summary.judged > 3
     assert len(path_pairs(trace)) == trace.summary.judged
     numbers = next(step.numbers for step in trace.steps if step.call.mode == "verify")
     assert not {"noise_norm", "log_variance_ratio", "last_mean_distance"} & numbers.keys()
     assert {"noise_norm_target", "distance_squared"} <= numbers.keys()
-    nobody = changed(job("cspd-block", drafter="mixture", model=load()), small=None)
+    nobody = changed(job("cspd-block", drafter="mixture", model=load()), drafter=None)
     paper = changed(job("cspd"), config=make_config(Config, {"drafter": "mixture", "mode": "paper"}))
     for wrong, said in (
         (job("cspd-block", drafter="mixture"), "'mixture' is for models that mix Gaussians.* small denoises"),
@@ -287,7 +287,7 @@ def test_a_mixture_drafts_without_denoising_and_where_it_cannot_says_who_does() 
 
 def test_models_of_different_tokens_are_refused() -> None:
     stranger = ToyField("stranger", MODELS["toy-field-small"], CPU)
-    stranger.tokens = "others"
+    stranger.token_space = "others"
     with pytest.raises(ValueError, match="drafter: stranger and target"):
         Run(job(small=stranger))
 
@@ -295,7 +295,7 @@ def test_models_of_different_tokens_are_refused() -> None:
 def test_a_mixture_has_no_single_distance_to_judge_by() -> None:
     task = changed(load().make_task("", Config()), mixture=True)
     with pytest.raises(ConfigError, match="mode: 'distance-only'"):
-        next(decode(task, make_config(Config, {"mode": "distance-only"}), SeededChance(0)))
+        next(decode(task, make_config(Config, {"mode": "distance-only"}), SeededRandom(0)))
     for method in (METHODS["cspd-block"], METHODS["cspd-release"]):
         with pytest.raises(ConfigError, match=r"gamma: 8 drafts .* use method cspd, or gamma=0"):
-            next(method.decode(task, method.config(), SeededChance(0)))
+            next(method.decode(task, method.config(), SeededRandom(0)))

@@ -8,7 +8,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from engines.runtime.driver import Job, run_batch
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.testing.conformance import finish, timeless
 from traces import dumps
 from traces.schema import Trace
@@ -25,7 +25,7 @@ CLOSE, CLOSE_VECTORS = 1e-4, 1e-3
 
 def job(method: str, seed: int = 3) -> Job:
     name, settings = JOBS[method]
-    return Request(method, name, seed=seed, settings=settings).job()
+    return RunRequest(method, name, seed=seed, settings=settings).job()
 
 
 def decoded(one: Job, threads: int) -> Trace:

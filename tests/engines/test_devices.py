@@ -17,12 +17,12 @@ from engines.__main__ import main
 from engines.methods import METHODS
 from engines.models import catalog, devices, loading, memory
 from engines.models.catalog import MODELS, default_model, load_model
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.errors import ModelError
-from engines.models.memory import Needs, Room
+from engines.models.memory import MemoryBudget, MemoryRequirement
 from engines.runtime import memory_estimate as estimate
 from engines.runtime.driver import Job, Run, open_session
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError
 from traces import read
 
@@ -38,7 +38,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
         asked.append(device)
         return "cpu" if device == "cpu" else elsewhere.NAME
 
-    monkeypatch.setattr(catalog, "resolve_several", resolved)
+    monkeypatch.setattr(catalog, "resolve_devices", resolved)
     yield asked
 
 
@@ -56,7 +56,7 @@ MODEL_OF |= {name: "text-target" for name, method in METHODS.items() if method.f
 @pytest.mark.usefixtures("there")
 def test_a_benchmark_judges_pictures_on_the_host() -> None:
     with elsewhere.device():
-        jobs = [Request("continuous", "patch-draft", prompt).job() for prompt in ("a cat at night", "an owl")]
+        jobs = [RunRequest("continuous", "patch-draft", prompt).job() for prompt in ("a cat at night", "an owl")]
         assert "frechet_like" in continuous.quality(jobs, torch.zeros(2, 144, 8))
 
 
@@ -139,7 +139,7 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_several_devices_are_named_each_once(asked: str, problem: str) -> None:
     with pytest.raises((ConfigError, ModelError), match=f"^device: {problem}"):
-        devices.resolve_several(asked)
+        devices.resolve_devices(asked)
 
 
 @pytest.mark.slow
@@ -153,46 +153,79 @@ def test_the_command_line_runs_and_drafts_on_one_device(there: list[str | None],
 
 
 GIGA = 10**9
-EIGHT, LONG, PICTURE = Needs(8_200_000_000), Needs(GIGA, position=10**5), Needs(GIGA, GIGA, 10**5, 10_000)
+EIGHT, LONG, PICTURE = (
+    MemoryRequirement(8_200_000_000),
+    MemoryRequirement(GIGA, position=10**5),
+    MemoryRequirement(GIGA, GIGA, 10**5, 10_000),
+)
 
 
 @pytest.mark.parametrize(
     ("needs", "room", "dtype", "free", "problem"),
     [
-        (EIGHT, Room(), torch.float32, 20, "32.8 GB in float32 on cpu, and 20.0 GB .* takes 16.4 GB, Qwen/Qwen3-4B"),
-        (EIGHT, Room(), torch.bfloat16, 1, "in bfloat16 on cpu, and 1.0 GB are free; use a device with more memory"),
-        (LONG, Room(10_000, 4), torch.float32, 13, "of 4 sequences of 10,000 positions 16.0 GB, .* 2 sequences fit, "),
-        (PICTURE, Room(), torch.float32, 11, "weights take 8.0 GB .* 1 sequence of 10,000 positions 4.0 GB"),
+        (
+            EIGHT,
+            MemoryBudget(),
+            torch.float32,
+            20,
+            "32.8 GB in float32 on cpu, and 20.0 GB .* takes 16.4 GB, Qwen/Qwen3-4B",
+        ),
+        (
+            EIGHT,
+            MemoryBudget(),
+            torch.bfloat16,
+            1,
+            "in bfloat16 on cpu, and 1.0 GB are free; use a device with more memory",
+        ),
+        (
+            LONG,
+            MemoryBudget(10_000, 4),
+            torch.float32,
+            13,
+            "of 4 sequences of 10,000 positions 16.0 GB, .* 2 sequences fit, ",
+        ),
+        (PICTURE, MemoryBudget(), torch.float32, 11, "weights take 8.0 GB .* 1 sequence of 10,000 positions 4.0 GB"),
     ],
 )
 def test_what_does_not_fit_is_told_with_what_would(
-    needs: Needs, room: Room, dtype: torch.dtype, free: int, problem: str, monkeypatch: pytest.MonkeyPatch
+    needs: MemoryRequirement,
+    room: MemoryBudget,
+    dtype: torch.dtype,
+    free: int,
+    problem: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source = Source("Qwen/Qwen3-8B", Path(), "Fetch it")
+    source = CheckpointDir("Qwen/Qwen3-8B", Path(), "Fetch it")
     monkeypatch.setattr(memory, "free_bytes", lambda _: free * GIGA)
     with pytest.raises(ModelError, match=problem) as caught:
-        memory.check_room(source, needs, dtype, "cpu", room)
+        memory.check_memory(source, needs, dtype, "cpu", room)
     assert "Fetch" not in str(caught.value)
     monkeypatch.setattr(memory, "free_bytes", lambda _: 50 * GIGA)
-    memory.check_room(source, needs, dtype, "cpu", room)
+    memory.check_memory(source, needs, dtype, "cpu", room)
 
 
 def test_other_devices_and_the_way_to_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(memory, "free_bytes", {"cuda:0": 6 * GIGA, "cuda:1": 6 * GIGA, "cpu": 2 * GIGA}.get)
-    source, half = Source("it", Path(), ""), torch.bfloat16
+    source, half = CheckpointDir("it", Path(), ""), torch.bfloat16
 
-    def refused(needs: Needs, dtype: torch.dtype, device: str) -> str:
+    def refused(needs: MemoryRequirement, dtype: torch.dtype, device: str) -> str:
         with pytest.raises(ModelError) as caught:
-            memory.check_room(source, needs, dtype, device)
+            memory.check_memory(source, needs, dtype, device)
         return str(caught.value)
 
-    assert "--device cuda:0 has room for it in bfloat16" in refused(Needs(GIGA), torch.float32, "cpu")
-    assert "--device cuda:0,cuda:1 has room for it" in refused(Needs(4 * GIGA), half, "cuda:0")
-    assert "cuda:0,cuda:1" not in refused(Needs(4 * GIGA, positions=576), half, "cuda:0"), "a picture lies on one"
-    assert "4.0 GB in bfloat16 on cpu on their way to cuda:0, and 2.0" in refused(Needs(2 * GIGA), half, "cuda:0")
-    memory.check_room(source, Needs(2 * GIGA, stored=half), half, "cuda:0")  # which stay in their files until then
+    assert "--device cuda:0 has room for it in bfloat16" in refused(MemoryRequirement(GIGA), torch.float32, "cpu")
+    assert "--device cuda:0,cuda:1 has room for it" in refused(MemoryRequirement(4 * GIGA), half, "cuda:0")
+    assert "cuda:0,cuda:1" not in refused(MemoryRequirement(4 * GIGA, positions=576), half, "cuda:0"), (
+        "a picture lies on one"
+    )
+    assert "4.0 GB in bfloat16 on cpu on their way to cuda:0, and 2.0" in refused(
+        MemoryRequirement(2 * GIGA), half, "cuda:0"
+    )
+    memory.check_memory(
+        source, MemoryRequirement(2 * GIGA, stored=half), half, "cuda:0"
+    )  # which stay in their files until then
     with pytest.raises(ModelError, match=r"the KV cache of 1 sequence takes 13.0 GB on cuda:0,cuda:1, and 12.0 GB"):
         memory.check_cache("it", 13 * GIGA, "cuda:0,cuda:1", 1)
 
@@ -200,11 +233,11 @@ def test_other_devices_and_the_way_to_them(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("name", ["qwen3", "janus", "cosmos"])
 def test_a_checkpoint_is_refused_before_it_is_read(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write(tmp_path / name, name) if name == "qwen3" else drawing.write(name, tmp_path / name)
-    needs, room = loading.needs_of(str(folder)), Room()
+    needs, room = loading.needs_of(str(folder)), MemoryBudget()
     model: Any = loading.load(folder)
-    assert needs.position and needs.parameters + needs.exact >= model.parameters > 0
+    assert needs.position and needs.parameters + needs.exact >= model.num_parameters > 0
     if name == "qwen3":
-        assert (needs.parameters, needs.position) == (model.parameters, 2 * 2 * 2 * 16)
+        assert (needs.parameters, needs.position) == (model.num_parameters, 2 * 2 * 2 * 16)
         (folder / "model.safetensors").write_bytes(b"nobody reads this")
     else:
         assert needs.positions >= model.shape.rows * model.shape.columns

@@ -18,12 +18,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from engines.__main__ import main
-from engines.ar.probs_request import Forward
-from engines.continuous.flow import flow_at
-from engines.continuous.path_request import PathForward
+from engines.ar.probs_request import ProbsRequest
+from engines.continuous.flow import flow_schedule
+from engines.continuous.path_request import PathRequest
 from engines.methods import METHODS
 from engines.models import loading
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints import conversion
 from engines.models.checkpoints.images import chameleon, cosmos, emu3
 from engines.models.checkpoints.images.mar import MAR, MARSize
@@ -125,12 +125,12 @@ def test_logits_are_transformers_own_with_and_without_the_prompt_and_with_rollba
     assert [list(ids) for ids in model.prompts(" a boot ")] == words
     expected = torch.stack([native_logits(family, ids, codes) for ids in words])
     assert expected.std() > 0.1 and (expected[0] - expected[1]).abs().max() > 0.01, "too flat to tell"
-    session = model.start([model.make_task("a boot", GuidedSampling())], guided=True)
+    session = model.open_session([model.make_task("a boot", GuidedSampling())], guided=True)
     for done in range(len(codes)):
         last = min(done + 5, len(codes))
         wrong = torch.cat([codes[:done], (codes[done:last] + 1) % CODES])  # drafts that are rejected one by one
         for drafts in (wrong[: last - 1], codes[: last - 1])[done == 0 :]:
-            logits = session.logits({0: Forward(drafts, done, max(done - 1, 0))})[0]
+            logits = session.logits({0: ProbsRequest(drafts, done, max(done - 1, 0))})[0]
             torch.testing.assert_close(logits[:, 0], expected[:, done], rtol=0, atol=1e-4)
         torch.testing.assert_close(logits, expected[:, done:last], rtol=0, atol=1e-4)
 
@@ -192,7 +192,7 @@ def test_a_vqgan_inside_a_checkpoint_is_anoles(home: Path, tmp_path: Path, monke
     save_file(state, folder / "model.safetensors")
     whole, apart, codes = (*map(loading.load, (folder, home / "anole")), torch.arange(SIDE**2)[None])
     assert whole.pixels(codes).equal(apart.pixels(codes))
-    assert (whole.tokens, whole.card.title) == (apart.tokens, "Anole: whole")
+    assert (whole.token_space, whole.card.title) == (apart.token_space, "Anole: whole")
 
 
 @pytest.mark.one_quick
@@ -202,7 +202,7 @@ def test_cspd_draws_from_the_folder_to_pixels(home: Path, family: str, method: s
     model, small = (loading.load(home / name) for name in (family, f"{family}-small"))
     given = {"steps": 4, "guidance": 3.0} | ({} if method == "continuous" else {"gamma": 3, "prefill": 0.0})
     config, prompt = make_config(METHODS[method].config, given), "a boot" if family == "harmon" else "207"
-    trace = finish(Job(METHODS[method], model, prompt, config, small=None if method == "continuous" else small))
+    trace = finish(Job(METHODS[method], model, prompt, config, drafter=None if method == "continuous" else small))
     assert loads(dumps(trace)) == trace and trace.summary.complete
     assert any(step.call.mode == "verify" for step in trace.steps) == (method != "continuous")
     latents = model.raster(torch.tensor(trace.output.tokens)[None]) / 0.2325
@@ -217,8 +217,8 @@ def test_what_is_not_visible_is_left_out_and_every_prefix_has_its_row(home: Path
     tasks = [model.make_task(prompt, None) for prompt in (("a boot", "cat") if family == "harmon" else ("7", "999"))]
     order, tokens = torch.tensor(tasks[0].canvas.order), randn(5, 4)
     noise, scale = torch.zeros(wanted, 3, 4, dtype=torch.float64), torch.ones(wanted, dtype=torch.float64)
-    request = PathForward(tokens, 3, 0, noise, scale, unseen=unseen)
-    session = model.start(tasks, guided=True)
+    request = PathRequest(tokens, 3, 0, noise, scale, num_visible_missing=unseen)
+    session = model.open_session(tasks, guided=True)
     conditions = session.conditions({0: request, 1: request})
     assert session._backbone.cost(request)[0] == (2 if unseen else 6), (
         "a row for every prefix, with the prompt and without"
@@ -258,10 +258,10 @@ def _condition(model: Any, task: Any, known: Tensor, places: Tensor) -> Tensor:
 
 
 def test_a_cell_of_xar_behind_stored_ones_is_that_of_one_pass_over_all(home: Path) -> None:
-    model, flow = loading.load(home / "xar"), flow_at(5)
+    model, flow = loading.load(home / "xar"), flow_schedule(5)
     rows = CellSession(model._xar, torch.tensor([[7, 1000]]), 4)
     tokens, noisy = randn(3, 16), randn(1, 16, seed=3)
-    request = PathForward(
+    request = PathRequest(
         tokens[:2], 2, 0, torch.zeros(1, 5, 16, dtype=torch.float64), torch.ones(1, dtype=torch.float64)
     )
     mask = model._xar.get_buffer("mask")[0, 0, :12, :12]
@@ -285,7 +285,7 @@ def test_xar_draws_cells_or_tokens_and_takes_no_settings_of_diffusion_heads(home
     configured(cell=1)(copytree(home / "xar", tmp_path / "single"))
     single, cells = loading.load(tmp_path / "single"), loading.load(home / "xar")
     assert single.make_task("1", None).canvas.order[:6] == (0, 1, 4, 5, 2, 3)
-    assert cells.make_task("1", None).canvas.shape == (2, 2) and single.tokens != cells.tokens
+    assert cells.make_task("1", None).canvas.shape == (2, 2) and single.token_space != cells.token_space
     with pytest.raises(ConfigError, match="sampler: 'ddim' is for diffusion heads"):
         cells.make_task("1", make_config(METHODS["cspd"].config, {"sampler": "ddim"}))
     with pytest.raises(ValueError, match="'cat' is no class; give a number from 0 to 999"):
@@ -306,9 +306,9 @@ def test_cosmos_is_a_qwen3_whose_rotations_turn_with_time_row_and_column(home: P
     native.model.rotary_emb = cosmos.PlaceRotary(turned)
     expected = native(input_ids=row[None]).logits[0]
     torch.testing.assert_close(model.logits(row[None], torch.arange(24)[None])[0], expected, rtol=0, atol=1e-4)
-    session = model.start([model.make_task(pack(row[:18].tolist()), Sampling())], guided=False)
+    session = model.open_session([model.make_task(pack(row[:18].tolist()), Sampling())], guided=False)
     for done in range(6):
-        logits = session.logits({0: Forward(row[18 : 18 + done], done, max(done - 1, 0))})[0, 0, 0]
+        logits = session.logits({0: ProbsRequest(row[18 : 18 + done], done, max(done - 1, 0))})[0, 0, 0]
         torch.testing.assert_close(logits, expected[17 + done], rtol=0, atol=1e-4)
 
 
@@ -318,7 +318,7 @@ def test_published_sizes_of_cosmos_are_read_and_the_larger_is_stretched(
 ) -> None:
     settings = {"dim": width, "n_layers": layers, "n_heads": 32, "n_kv_heads": 8, "ffn_hidden_size": 14336}
     config = cosmos.config_of(
-        Source("x", Path(), ""), settings | {"vocab_size": 64000, "norm_eps": 1e-5, "head_dim": 128}
+        CheckpointDir("x", Path(), ""), settings | {"vocab_size": 64000, "norm_eps": 1e-5, "head_dim": 128}
     )
     sizes = (config.num_video_frames, config.video_height, config.video_width, config.theta)
     assert sizes == (33, 640, 1024, 500_000)

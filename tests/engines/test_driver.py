@@ -14,8 +14,8 @@ from engines.models.sessions.block import BlockLayer
 from engines.models.sessions.causal import CacheLayer, SlotLayer
 from engines.models.toys import toy_raster
 from engines.protocol import Model
-from engines.runtime.driver import Job, RunningSequence, drive, open_session, run_batch, sample_tokens
-from engines.runtime.run_request import Request
+from engines.runtime.driver import Job, RunningSequence, open_session, run_batch, run_passes, sample_tokens
+from engines.runtime.run_request import RunRequest
 from engines.sampling.distributions import to_probs
 from engines.testing.conformance import finish
 from engines.testing.toy_models import Table
@@ -25,7 +25,7 @@ TOY = toy_raster.load()
 
 
 def job(method: str, model: Model = TOY, seed: int = 0, prompt: str = "", **values: object) -> Job:
-    return Request(method, model, prompt, seed=seed, settings=values).job()
+    return RunRequest(method, model, prompt, seed=seed, settings=values).job()
 
 
 COUPLINGS = [
@@ -65,7 +65,7 @@ def test_a_survivors_distribution_is_the_one_that_just_judged_it(values: dict[st
     checked = 0
     for _, probs, decision in passes(asked):
         for i, position in enumerate(decision.position[: len(decision.draft)].tolist()):
-            if decision.complete().numbers["age"][i] > 0:
+            if decision.resolve().measures["age"][i] > 0:
                 assert torch.equal(decision.q[i], before[position])
                 checked += 1
         before = {p: probs[i] for i, p in enumerate(decision.position.tolist())}
@@ -86,7 +86,7 @@ def test_attention_on_a_gpu_makes_no_plan_for_every_length(monkeypatch: pytest.M
     session = open_session([one])
     assert asked == []
     monkeypatch.setattr(one.model, "device", torch.device("cuda"))
-    monkeypatch.setattr(type(one.model), "start", lambda *_: session)
+    monkeypatch.setattr(type(one.model), "open_session", lambda *_: session)
     assert open_session([one]) is session and asked == [False]
 
 
@@ -100,12 +100,12 @@ def test_jobs_that_do_not_go_together_are_refused() -> None:
 def test_cached_equals_uncached_through_rollbacks(guidance: float) -> None:
     model: Any = load_model("studio-image-draft")
     asked = job("scd", model, prompt="an owl at night", window=12, guidance=guidance)
-    prefixes = model.start([asked.task], guidance != 1)._prefixes[0]
+    prefixes = model.open_session([asked.task], guidance != 1)._prefixes[0]
     for request, probs, _ in passes(asked):
         ids = torch.cat([prefixes, request.tokens.expand(len(prefixes), -1)], 1)
         with torch.inference_mode():
             logits = model._network(ids, torch.arange(ids.shape[1]).expand_as(ids))[
-                :, prefixes.shape[1] - 1 + request.done :
+                :, prefixes.shape[1] - 1 + request.num_final :
             ]
         torch.testing.assert_close(probs.log(), to_probs(logits, asked.config).log(), rtol=0, atol=3e-4)
 
@@ -125,14 +125,14 @@ def test_a_batch_is_compacted_when_sequences_end(
     jobs = [job(method, load_model(model), seed, prompt, **values) for seed, prompt in enumerate(prompts)]
     sequences, alone = [RunningSequence(one.decoder()) for one in jobs], [sample_tokens([one])[0] for one in jobs]
     with patch.object(layer, "update", autospec=True, side_effect=layer.update) as update:
-        batches = [len(took_part) for took_part in drive(sequences, open_session(jobs), jobs[0].config)]
+        batches = [len(took_part) for took_part in run_passes(sequences, open_session(jobs), jobs[0].config)]
     assert [sequence.result[0].tolist() for sequence in sequences] == alone
     assert {3, 2, 1} == {*batches} and batches == sorted(batches, reverse=True)
     computed, layers = [len(call.args[1]) for call in update.mock_calls], update.call_count // len(batches)
-    assert computed == [batch * (1 + jobs[0].config.guided) for batch in batches for _ in range(layers)]
+    assert computed == [batch * (1 + jobs[0].config.uses_guidance) for batch in batches for _ in range(layers)]
 
 
 @pytest.mark.parametrize(("method", "model_id"), [("ar", "studio-image"), ("blockwise", "text-target")])
 def test_a_session_goes_with_its_last_user_and_waits_for_no_garbage_collection(method: str, model_id: str) -> None:
-    session = weakref.ref(open_session([Request(method, load_model(model_id)).job()]))
+    session = weakref.ref(open_session([RunRequest(method, load_model(model_id)).job()]))
     assert session() is None

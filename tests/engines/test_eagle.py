@@ -16,19 +16,19 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM
 
 from engines.methods import METHODS
-from engines.methods.speculative import EAGLES, Config
+from engines.methods.speculative import EAGLE_DRAFTERS, Config
 from engines.models import catalog, eagle
 from engines.models import fast_decoder as lean_module
 from engines.models.bundled import image
-from engines.models.catalog import at_hand, load_model
+from engines.models.catalog import is_available, load_model
 from engines.models.checkpoints.causal_lm import CausalCheckpoint
-from engines.models.download import folder_of
-from engines.models.eagle import Eagle, EagleDrafter, EagleSize, LeanEagle
+from engines.models.download import download_dir
+from engines.models.eagle import Eagle, EagleDrafter, EagleHead, EagleSize
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run, open_session
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.settings import settings
-from engines.testing.case import Subject, decoded
+from engines.testing.case import ConformanceCase, decoded
 from engines.testing.conformance import CHECKS, finish
 from engines.testing.enumeration import exact_distribution, largest_error
 from traces import check
@@ -68,13 +68,13 @@ def pair(vocabulary: int, rows: int, seed: int = 0) -> tuple[CausalCheckpoint, E
     """A target, and its drafter, which knows the first `rows` tokens."""
     card = {"card": eagle.ModelCard(id="tiny"), "place": torch.device("cpu"), "longest": 128, "ends": ()}
     target = CausalCheckpoint(deepcopy(plain(vocabulary, seed)), Alphabet(vocabulary), **card)
-    own = LeanEagle(network(vocabulary, rows, seed), target._network)
+    own = EagleHead(network(vocabulary, rows, seed), target._network)
     return target, EagleDrafter(own, target, eagle.ModelCard(id="tiny-eagle"), 1)
 
 
 def job(models: tuple[CausalCheckpoint, EagleDrafter], prompt: str = PROMPT, seed: int = 0, **values: Any) -> Job:
     config = Config(**{"drafter": "eagle", **values})
-    return Job(METHODS["speculative"], models[0], prompt, config, seed, small=models[1])
+    return Job(METHODS["speculative"], models[0], prompt, config, seed, drafter=models[1])
 
 
 def branches(one: Job) -> tuple[Callable[[Any], Any], Callable[[Any], Tensor]]:
@@ -92,14 +92,14 @@ def branches(one: Job) -> tuple[Callable[[Any], Any], Callable[[Any], Tensor]]:
         key = tuple(asked)
         if key not in known:
             for each in waiting:
-                known[key] = session[0].answer({0: each}, one.config, lambda *_: None)[0].value
+                known[key] = session[0].forward({0: each}, one.config, lambda *_: None)[0].value
             waiting.clear()
         return known[key]
 
     return make, answer
 
 
-@pytest.mark.parametrize("drafter", EAGLES)
+@pytest.mark.parametrize("drafter", EAGLE_DRAFTERS)
 @pytest.mark.parametrize(
     "values",
     [
@@ -124,7 +124,7 @@ def test_it_is_lossless_at_every_temperature(drafter: str, values: dict[str, Any
             if request.role == "draft":
                 return probs
             tokens = tuple(request.tokens.tolist())
-            exact = torch.stack([law(tokens[:i]) for i in range(request.done, len(tokens) + 1)])
+            exact = torch.stack([law(tokens[:i]) for i in range(request.num_final, len(tokens) + 1)])
             torch.testing.assert_close(probs, exact, rtol=0, atol=CLOSE)
             return exact
 
@@ -141,24 +141,24 @@ def laws(one: Job, vocabulary: int) -> Callable[[tuple[int, ...]], Tensor]:
     @cache
     def law(tokens: tuple[int, ...]) -> Tensor:
         with torch.inference_mode():
-            logits = plain(vocabulary)(torch.tensor([[*one.task.prompt, *tokens]])).logits[0, -1].double()
+            logits = plain(vocabulary)(torch.tensor([[*one.task.prompt_ids, *tokens]])).logits[0, -1].double()
         return (logits / one.config.temperature).softmax(-1)
 
     return law
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not at_hand("smollm2"), reason="python -m engines fetch smollm2 fetches it")
+@pytest.mark.skipif(not is_available("smollm2"), reason="python -m engines fetch smollm2 fetches it")
 def test_texts_of_smollm2_follow_its_distribution_with_the_drafter_that_ships() -> None:
     """The first three tokens of all branches, with two choices each; p is the plain network's, up to rounding."""
     values = {"drafter": "eagle", "gamma": 2, "top_k": 2, "temperature": 2.0}
-    first = Request("speculative", "smollm2", "My favourite colour is", settings=values, chat=False).job()
+    first = RunRequest("speculative", "smollm2", "My favourite colour is", settings=values, chat=False).job()
     one = replace(first, config=replace(first.config, length=4))  # the last is never drafted
-    network = AutoModelForCausalLM.from_pretrained(folder_of("smollm2"), dtype=torch.float32).eval()
+    network = AutoModelForCausalLM.from_pretrained(download_dir("smollm2"), dtype=torch.float32).eval()
 
     def law(tokens: tuple[int, ...]) -> dict[int, float]:
         with torch.inference_mode():
-            best = network(torch.tensor([[*one.task.prompt, *tokens]])).logits[0, -1].double().topk(2)
+            best = network(torch.tensor([[*one.task.prompt_ids, *tokens]])).logits[0, -1].double().topk(2)
         return dict(zip(best.indices.tolist(), (best.values / 2).softmax(-1).tolist(), strict=True))
 
     texts: dict[tuple[int, ...], float] = {(): 1.0}
@@ -175,14 +175,14 @@ def test_a_wrong_residual_would_be_seen() -> None:
     assert all(0.2 < trace.summary.acceptance < 0.95 for trace in traces)
 
 
-@pytest.mark.parametrize("drafter", EAGLES)
+@pytest.mark.parametrize("drafter", EAGLE_DRAFTERS)
 @pytest.mark.parametrize("vocabulary", [4, 24])
 def test_greedy_texts_are_those_of_ordinary_decoding(drafter: str, vocabulary: int) -> None:
     judged = 0
     for seed in range(3):
         models = pair(vocabulary, vocabulary // 2, seed)
         one = job(models, seed=seed, drafter=drafter, gamma=4, top_k=1, length=32)
-        usual = Request("ar", models[0], PROMPT, settings={"top_k": 1, "length": 32}).job()
+        usual = RunRequest("ar", models[0], PROMPT, settings={"top_k": 1, "length": 32}).job()
         assert torch.equal(*(decoded([each])[0] for each in (one, usual)))
         judged += finish(one).summary.judged
     assert judged > 20
@@ -198,7 +198,7 @@ def test_lookups_have_a_draft_length_of_their_own(adaptive: bool, own: set[int],
     assert max(drafted.values()) == longest
 
 
-@pytest.mark.parametrize("drafter", EAGLES)
+@pytest.mark.parametrize("drafter", EAGLE_DRAFTERS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_drafts_are_those_that_training_unrolls(drafter: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind rejections and tokens that were looked up: what whole texts of the plain network give."""
@@ -208,7 +208,7 @@ def test_drafts_are_those_that_training_unrolls(drafter: str, packed: bool, monk
     one = job(pair(8, 6), seed=3, drafter=drafter, gamma=STEPS, length=48)
     compared, verified = set[int](), 0
     for request, probs, _ in passes(one):
-        text = torch.tensor([*one.task.prompt, *request.tokens.tolist()])
+        text = torch.tensor([*one.task.prompt_ids, *request.tokens.tolist()])
         if request.role == "target":
             verified = 0
             continue
@@ -228,7 +228,7 @@ def test_drafts_are_those_that_training_unrolls(drafter: str, packed: bool, monk
     assert compared == set(range(STEPS))
 
 
-class Texts(Subject):
+class Texts(ConformanceCase):
     """Runs that differ in their prompts."""
 
     def job(self, seed: int = 0) -> Job:
@@ -236,7 +236,7 @@ class Texts(Subject):
 
 
 @pytest.mark.parametrize("name", [name for name in CHECKS if name != "cached equals uncached"])
-@pytest.mark.parametrize("drafter", EAGLES)
+@pytest.mark.parametrize("drafter", EAGLE_DRAFTERS)
 def test_it_keeps_the_promises_of_a_method(drafter: str, name: str) -> None:
     CHECKS[name](Texts(METHODS["speculative"], Config(drafter=drafter, gamma=3, length=16), *pair(4, 3)))
 
@@ -254,15 +254,15 @@ def test_the_trace_names_the_drafter_and_counts_what_it_is_fed() -> None:
 def test_missing_drafters_and_missing_or_wrong_weights_are_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
-    for name in EAGLES:
+    for name in EAGLE_DRAFTERS:
         with pytest.raises(ModelError, match=r"drafter: 'eagle' is there for smollm2, .*; set drafter=lookup\.$"):
-            Run(Request("speculative", "toy-raster", settings={"drafter": name}).job())
+            Run(RunRequest("speculative", "toy-raster", settings={"drafter": name}).job())
     drafters = next(setting for setting in settings(Config) if setting.name == "drafter")
     monkeypatch.setattr(catalog, "ASSETS", tmp_path)
-    assert not {*EAGLES} & {*catalog.offered(drafters)} and {*EAGLES} < {*drafters.choices}
+    assert not {*EAGLE_DRAFTERS} & {*catalog.available_choices(drafters)} and {*EAGLE_DRAFTERS} < {*drafters.choices}
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "smollm2-eagle.safetensors").touch()
-    assert catalog.offered(drafters) == drafters.choices and catalog.has_eagle("smollm2")
+    assert catalog.available_choices(drafters) == drafters.choices and catalog.has_eagle("smollm2")
     target, _ = pair(4, 3)
 
     def refused(problem: str, model: Any = target) -> None:

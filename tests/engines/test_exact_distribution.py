@@ -14,8 +14,8 @@ from engines.ar.jacobi_window import InitialDrafter, Window
 from engines.methods import METHODS, scd
 from engines.protocol import Decoder
 from engines.runtime.driver import sample_tokens
-from engines.runtime.run_request import Request
-from engines.sampling.random_source import Chance, Draw
+from engines.runtime.run_request import RunRequest
+from engines.sampling.random_source import DrawKey, RandomSource
 from engines.settings import make_config
 from engines.testing import enumeration
 from engines.testing.enumeration import Enumerator, largest_error
@@ -30,20 +30,20 @@ WRONG = 1e-4
 LIVE = {"ar": ("done",), "scd": ("done", "window"), "gsd": ("done", "window")}
 
 
-def decoder(method: str, table: Table, **values: object) -> Callable[[Chance], Decoder]:
+def decoder(method: str, table: Table, **values: object) -> Callable[[RandomSource], Decoder]:
     chosen = METHODS[method]
     config = make_config(chosen.config, values)
     return lambda chance: chosen.decode(table.task, config, chance)
 
 
 def error(method: str, table: Table, **values: object) -> float:
-    probs = exact_distribution(decoder(method, table, **values), table.answer, LIVE[method])
+    probs = exact_distribution(decoder(method, table, **values), table.forward, LIVE[method])
     return largest_error(probs, table.joint())
 
 
 def total_variation(method: str, table: Table, **values: object) -> float:
     return enumeration.variation(
-        exact_distribution(decoder(method, table, **values), table.answer, LIVE[method]), table.joint()
+        exact_distribution(decoder(method, table, **values), table.forward, LIVE[method]), table.joint()
     )
 
 
@@ -92,8 +92,8 @@ def test_mixtures_are_lossless(coupling: str) -> None:
 def test_alpha_zero_is_speculative_jacobi_decoding() -> None:
     table = Table(4, 2, seed=4)
     shared = {"window": THREE_DRAFTS, "initial": "left-argmax"}
-    plain = exact_distribution(decoder("scd", table, coupling="none", **shared), table.answer, LIVE["scd"])
-    mixed = exact_distribution(decoder("scd", table, coupling="maximal", alpha=0, **shared), table.answer, LIVE["scd"])
+    plain = exact_distribution(decoder("scd", table, coupling="none", **shared), table.forward, LIVE["scd"])
+    mixed = exact_distribution(decoder("scd", table, coupling="maximal", alpha=0, **shared), table.forward, LIVE["scd"])
     assert largest_error(plain, mixed) < EXACT
 
 
@@ -141,12 +141,12 @@ def test_free_redraws_are_stored_with_the_distribution_they_come_from() -> None:
 
 def test_two_verdicts_on_one_draft_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     # A residual draw y has p(y) > q(y), so a second verdict always keeps it; a kept draft must pass twice.
-    proper = Enumerator.keep
+    proper = Enumerator.accept
 
-    def twice(self: Enumerator, prob: Tensor, draw: Draw, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
+    def twice(self: Enumerator, prob: Tensor, draw: DrawKey, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
         return proper(self, prob**2 if draw.purpose == "verify" else prob, draw, until_rejection=until_rejection)
 
-    monkeypatch.setattr(Enumerator, "keep", twice)
+    monkeypatch.setattr(Enumerator, "accept", twice)
     assert defect(coupling="maximal") > WRONG
 
 
@@ -154,7 +154,7 @@ def test_two_verdicts_on_one_draft_are_caught(monkeypatch: pytest.MonkeyPatch) -
 def test_sharing_a_coin_is_caught(key: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Enumerator, "_key", key)
     table, values = Table(4, 2, seed=6), {"coupling": "maximal", "window": THREE_DRAFTS, "initial": "uniform"}
-    probs = enumeration.exact_distribution(decoder("scd", table, **values), table.answer)
+    probs = enumeration.exact_distribution(decoder("scd", table, **values), table.forward)
     assert largest_error(probs, table.joint()) > WRONG
 
 
@@ -162,7 +162,7 @@ def test_sharing_a_coin_is_caught(key: Callable[..., object], monkeypatch: pytes
 def test_reusing_gumbel_noise_for_the_residual_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     proper = Enumerator.categorical
 
-    def shared(self: Enumerator, weights: Tensor, draw: Draw, where: Tensor | None = None) -> Tensor:
+    def shared(self: Enumerator, weights: Tensor, draw: DrawKey, where: Tensor | None = None) -> Tensor:
         if draw.purpose == "residual":
             return self.gumbel_argmax(weights, draw.position, where)
         return proper(self, weights, draw, where)
@@ -178,7 +178,7 @@ def test_dropping_a_draft_for_what_it_is_is_caught(monkeypatch: pytest.MonkeyPat
     def drop(self: InitialDrafter, window: Window, done: Tensor, iteration: int) -> Window:
         unwanted = (window.x == 0) & (window.age > 0)
         ones = torch.ones_like(window.x)
-        probs = torch.nn.functional.one_hot(ones, self.task.vocabulary).to(torch.float64)
+        probs = torch.nn.functional.one_hot(ones, self.task.vocab_size).to(torch.float64)
         kept = replace(
             window, x=torch.where(unwanted, ones, window.x), q=torch.where(unwanted[:, None], probs, window.q)
         )
@@ -195,7 +195,7 @@ CHAINS = 1500
 def test_seeded_samples_follow_the_joint() -> None:
     """Enumeration proves the decoder; this proves that seeded randomness gives it what it asks for."""
     table = Table(4, 3, seed=11)
-    first = Request("scd", table, "", seed=5, settings={"coupling": "gumbel", "window": 4}).job()
+    first = RunRequest("scd", table, "", seed=5, settings={"coupling": "gumbel", "window": 4}).job()
     counts = dict.fromkeys(itertools.product(range(3), repeat=4), 0)
     for tokens in sample_tokens([replace(first, sample=i) for i in range(CHAINS)]):
         counts[tuple(tokens)] += 1

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 import pytest
 import torch
 from support.passes import ended, passes
-from support.toy_raster_runs import decoded
+from support.toy_raster_runs import decode_toy_raster
 from torch import Tensor
 
 from benchmarks._timing import decode
-from engines.ar.jacobi_window import Initial, InitialDrafter, Window
+from engines.ar.jacobi_window import InitialDrafter, InitialDraftKind, Window
 from engines.methods import METHODS
-from engines.methods.gsd import Config, grouped
+from engines.methods.gsd import Config, group_probs
 from engines.models.toys import toy_raster
 from engines.protocol import Task
 from engines.runtime.driver import Job
-from engines.sampling.random_source import SeededChance
+from engines.sampling.random_source import SeededRandom
 from engines.settings import make_config
 from traces.schema import Canvas, Fate, Trace
 
@@ -57,8 +57,8 @@ def test_passes_on_the_raster_are_those_of_a_loop_that_keeps_every_draft(window:
 
 @pytest.fixture(scope="module")
 def recorded() -> list[Trace]:
-    scd = [decoded("scd", window=6, coupling=coupling) for coupling in ("none", "maximal", "gumbel")]
-    return [*scd, decoded("gsd", window=6)]
+    scd = [decode_toy_raster("scd", window=6, coupling=coupling) for coupling in ("none", "maximal", "gumbel")]
+    return [*scd, decode_toy_raster("gsd", window=6)]
 
 
 @pytest.mark.slow
@@ -95,11 +95,11 @@ def test_no_window_reaches_beyond_the_canvas() -> None:
         assert int(decision.position[-1]) < 256
 
 
-def filled(window: Window, done: Sequence[int], initial: Initial, row: int) -> list[int]:
+def filled(window: Window, done: Sequence[int], initial: InitialDraftKind, row: int) -> list[int]:
     """Two guesses of 16 tokens at the end of a window, in rows of `row` positions."""
     canvas = Canvas(kind="image", shape=(4, row))
     task = Task(canvas, window.q.shape[-1], torch.device("cpu"))
-    drafter = InitialDrafter(task, len(window) + 2, initial, SeededChance(0))
+    drafter = InitialDrafter(task, len(window) + 2, initial, SeededRandom(0))
     return drafter.fill(window, torch.tensor(done, dtype=torch.long), 0).x[len(window) :].tolist()
 
 
@@ -117,7 +117,7 @@ def test_the_left_neighbours_likeliest_token_is_guessed_even_behind_an_empty_win
 
 
 @pytest.mark.parametrize("initial", ["repeat-left", "left-argmax"])
-def test_the_first_column_has_no_left_neighbour(initial: Initial) -> None:
+def test_the_first_column_has_no_left_neighbour(initial: InitialDraftKind) -> None:
     plain, guess = filled(placed(7), [3, 3, 3], "random", 4), filled(placed(7), [3, 3, 3], initial, 4)
     assert guess == [7 if initial == "left-argmax" else 3, plain[1]]
     assert plain[1] not in (3, 7)
@@ -125,11 +125,11 @@ def test_the_first_column_has_no_left_neighbour(initial: Initial) -> None:
 
 def test_a_window_that_moves_on_keeps_the_distribution_left_of_it() -> None:
     window, probs = placed(7, 1, 2), torch.rand(3, 16, dtype=torch.float64)
-    moved = window.moved(torch.tensor([4, 5, 6]), probs, 2)
+    moved = window.advance(torch.tensor([4, 5, 6]), probs, 2)
     assert (moved.x.tolist(), moved.age.tolist()) == ([6], [1])
-    assert torch.equal(moved.left, probs[1:2])
+    assert torch.equal(moved.last_final_probs, probs[1:2])
     assert torch.equal(moved.q, probs[2:])
-    assert torch.equal(window.moved(torch.tensor([4, 5, 6]), probs, 3).left, probs[2:])
+    assert torch.equal(window.advance(torch.tensor([4, 5, 6]), probs, 3).last_final_probs, probs[2:])
 
 
 P = torch.tensor([[0.05, 0.10, 0.15, 0.20, 0.22, 0.28]], dtype=torch.float64)  # the id is the rank
@@ -139,7 +139,7 @@ Q = torch.tensor([[0.30, 0.25, 0.20, 0.12, 0.08, 0.05]], dtype=torch.float64)
 def ratio(draft: int, embedding: Tensor | None = None, **values: object) -> tuple[float, float, int]:
     """p and q of the group of a draft, and its size."""
     config = make_config(Config, {"group": 2, "likeness": 1.0, **values})
-    group_p, group_q, size = grouped(torch.tensor([draft]), Q, P, config, embedding)
+    group_p, group_q, size = group_probs(torch.tensor([draft]), Q, P, config, embedding)
     return group_p.item(), group_q.item(), int(size)
 
 
@@ -169,7 +169,7 @@ def test_a_draft_always_belongs_to_its_own_group_once(ends: str, values: dict[st
 
 @pytest.fixture(scope="module", params=["cut", "clamp"])
 def by_groups(request: pytest.FixtureRequest) -> Trace:
-    return decoded("gsd", window=8, group=10, ends=request.param)
+    return decode_toy_raster("gsd", window=8, group=10, ends=request.param)
 
 
 def test_the_bar_follows_from_the_columns_of_the_trace(by_groups: Trace) -> None:

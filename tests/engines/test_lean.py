@@ -8,11 +8,20 @@ import torch
 from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 from transformers.cache_utils import Cache
 
-from engines.continuous.denoising import respaced
+from engines.continuous.denoising import respaced_cosine_schedule
 from engines.models import fast_decoder as lean_module
 from engines.models import heads
-from engines.models.fast_decoder import CachedLinear, HalfLinear, Lean, LeanCausalLM, Linear, PackedLinear, lean, packs
-from engines.models.sessions.causal import SlotCache, SlotLayer, Slots
+from engines.models.fast_decoder import (
+    CachedLinear,
+    FastDecoder,
+    HalfLinear,
+    LeanCausalLM,
+    Linear,
+    PackedLinear,
+    lean,
+    packs,
+)
+from engines.models.sessions.causal import CacheSlots, SlotCache, SlotLayer
 
 CLOSE, UNNORMED = {"atol": 2e-5, "rtol": 2e-5}, {"atol": 2e-4, "rtol": 1e-4}
 LENGTH, LAYERS = 24, 3
@@ -49,15 +58,15 @@ def native(kind: str = "qwen3", **changed: Any) -> Any:
     return model
 
 
-def made_lean(model: Any, linear: type[Linear]) -> Lean:
+def made_lean(model: Any, linear: type[Linear]) -> FastDecoder:
     """Its decoder, whose layers the lean form takes."""
-    return Lean(deepcopy(model.model), linear)
+    return FastDecoder(deepcopy(model.model), linear)
 
 
 @torch.inference_mode()
 def passes(model: Any, ids: torch.Tensor, rows: int) -> list[torch.Tensor]:
     """States of windows that overlap what was fed before, as after a rejection."""
-    slots = Slots(rows, LENGTH)
+    slots = CacheSlots(rows, LENGTH)
     cache, states = Cache(layers=[SlotLayer(slots) for _ in range(LAYERS)]), []
     for first, end in ((0, 9), (9, 10), (10, 18), (12, 13), (13, 24)):
         positions = torch.arange(first, end).expand(rows, -1)
@@ -166,7 +175,7 @@ def test_a_conditioned_head_says_at_every_step_what_the_head_says(
 ) -> None:
     monkeypatch.setattr(heads, "_ROWS", together)
     torch.manual_seed(0)
-    head, schedule = heads.DiffusionHead(4, 6, 16, 3), respaced(9)
+    head, schedule = heads.DiffusionHead(4, 6, 16, 3), respaced_cosine_schedule(9)
     for weight in head.parameters():
         torch.nn.init.normal_(weight, std=0.3)
     x, condition = torch.randn(5, 4), torch.randn(5, 6)

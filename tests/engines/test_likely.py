@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from engines.__main__ import main
-from engines.ar.probs_request import Forward
+from engines.ar.probs_request import ProbsRequest
 from engines.methods import METHODS
 from engines.models.catalog import load_model
-from engines.protocol import FATE_CODES, NO_ENTRY, Decision
+from engines.protocol import FATE_CODES, UNUSED_ENTRY, Decision
 from engines.runtime import recorder
 from engines.runtime.driver import Job, Run, decode
-from engines.runtime.recorder import LIKELY, Pass, to_steps
+from engines.runtime.recorder import LIKELY, PendingStep, to_steps
 from engines.settings import ConfigError, make_config
 from traces import read
 from traces.schema import Call, Fate
@@ -27,7 +27,7 @@ def decision() -> Decision:
     p[1], q[2] = q[1], torch.nn.functional.one_hot(torch.tensor(89_999), V).double()
     p, q = (each / each.sum(-1, keepdim=True) for each in (p, q))
     fates = [Fate.ACCEPTED, Fate.ACCEPTED, Fate.RESAMPLED, Fate.REJECTED, Fate.DISCARDED, None, Fate.BONUS]
-    codes = [NO_ENTRY if fate is None else FATE_CODES[fate] for fate in fates]
+    codes = [UNUSED_ENTRY if fate is None else FATE_CODES[fate] for fate in fates]
     draft = torch.tensor([10, 20, 89_999, 40, 50, 60])
     token = torch.tensor([10, 20, 31_337, 40, 50, 60, 70])
     none = torch.empty(0, dtype=torch.long)
@@ -36,8 +36,8 @@ def decision() -> Decision:
 
 def test_the_likeliest_tokens_of_each_distribution_are_kept() -> None:
     made, k = decision(), 4
-    request = Forward(made.draft, done=0, cached=0)
-    first, step = to_steps([Pass(request, made, Call(role="target", mode="verify", query_tokens=W), k)] * 2)
+    request = ProbsRequest(made.draft, num_final=0, num_cached=0)
+    first, step = to_steps([PendingStep(request, made, Call(role="target", mode="verify", query_tokens=W), k)] * 2)
     assert first == step  # passes that are converted together have rows of their own
     assert [likely is not None for likely in step.likely] == [True, True, True, True, False, False]
     for i, likely in enumerate(step.likely[:4]):
@@ -58,7 +58,7 @@ def test_recording_them_changes_no_token(method: str) -> None:
     config = make_config(METHODS[method].config, {})
     traces = []
     for likely in (0, 8, None):
-        run = Run(Job(METHODS[method], model, "", config, 3, likely=likely))
+        run = Run(Job(METHODS[method], model, "", config, 3, record_top_k=likely))
         for _ in zip(range(12), run, strict=False):
             pass
         traces.append(run.trace())
@@ -87,7 +87,7 @@ def test_a_number_that_cannot_be_is_refused(tmp_path: Path) -> None:
     model = load_model("toy-raster")
     for wrong in (-1, 101):
         with pytest.raises(ConfigError, match=r"likely: .* is not allowed; use a whole number from 0 to 100"):
-            Job(METHODS["scd"], model, "", make_config(METHODS["scd"].config, {}), likely=wrong)
+            Job(METHODS["scd"], model, "", make_config(METHODS["scd"].config, {}), record_top_k=wrong)
     file = tmp_path / "run.json"
     assert main(["run", "scd", "--model", "toy-raster", "--likely", "2", "-o", str(file)]) == 0
     most = max(len(entry) for step in read(file).steps for entry in step.likely or () if entry)
@@ -96,8 +96,8 @@ def test_a_number_that_cannot_be_is_refused(tmp_path: Path) -> None:
 
 def test_patches_are_those_of_the_tokens_that_are_spoken_of() -> None:
     model = load_model("studio-image")
-    patches = model.legend({}, {5, 2, 400}).patches
+    patches = model.make_legend({}, {5, 2, 400}).patches
     assert patches is not None and patches.ids == (2, 5, 400)
     assert patches.columns == 3 and len(patches.image) < 1000
-    assert len(model.legend({}, range(512)).patches.image) < 30_000
-    assert model.legend({}).patches is None
+    assert len(model.make_legend({}, range(512)).patches.image) < 30_000
+    assert model.make_legend({}).patches is None

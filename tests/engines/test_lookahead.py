@@ -6,10 +6,10 @@ from typing import Any, cast
 import pytest
 import torch
 from support.passes import passes
-from support.tiny_diffusion_lm import tiny
+from support.tiny_diffusion_lm import tiny_diffusion_lm
 
 from engines.runtime.driver import Job
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.testing.conformance import finish
 from traces.schema import Fate, Trace
 
@@ -23,7 +23,7 @@ LIMITS: dict[str, dict[str, object]] = {
 
 def job(method: str, kind: str = "aligned", prompt: str = "abcde", **values: object) -> Job:
     shared = {"block": "8", "length": 24, "temperature": 0.35}
-    return Request(method, tiny(kind), prompt, settings=shared | values).job()
+    return RunRequest(method, tiny_diffusion_lm(kind), prompt, settings=shared | values).job()
 
 
 def final(trace: Trace) -> list[dict[int, Any]]:
@@ -43,7 +43,7 @@ def test_the_limit_is_decoding_by_confidence_and_every_pass_settles_something(ki
 
 
 def open_in(request: Any, mask: int) -> torch.Tensor:
-    return request.tokens[:, request.read] == mask
+    return request.tokens[:, request.output_index] == mask
 
 
 def test_the_branch_with_the_surest_rest_wins() -> None:
@@ -51,12 +51,12 @@ def test_the_branch_with_the_surest_rest_wins() -> None:
     mask = cast(Any, asked.task).mask
     compared = 0
     for request, probs, decision in passes(asked):
-        probs = probs.view(*request.tokens.shape[:1], len(request.read), -1)
+        probs = probs.view(*request.tokens.shape[:1], len(request.output_index), -1)
         still = open_in(request, mask)
         means = [
             float(row.amax(-1)[left].mean()) if left.any() else 1.0 for row, left in zip(probs, still, strict=True)
         ]
-        assert int(decision.signals["winner"]) == means.index(max(means))
+        assert int(decision.step_measures["winner"]) == means.index(max(means))
         compared += len(means) > 1
     assert compared > 3
 
@@ -66,7 +66,7 @@ def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
     mask = cast(Any, asked.task).mask
     compared, before = 0, None
     for request, probs, decision in passes(asked):
-        probs = probs.view(*request.tokens.shape[:1], len(request.read), -1)
+        probs = probs.view(*request.tokens.shape[:1], len(request.output_index), -1)
         if len(request.tokens) > 1:
             entropies = torch.special.entr(probs).sum(-1)
             still = open_in(request, mask)
@@ -74,9 +74,9 @@ def test_the_candidate_with_the_best_prospect_is_revealed() -> None:
             sure = before[1].amax(-1)[before[0]]
             first = sorted(sure.tolist(), reverse=True)[: len(rest)]
             scores = [torch.tensor(c).log().item() - h for c, h in zip(first, rest, strict=True)]
-            assert int(decision.signals["winner"]) == scores.index(max(scores))
+            assert int(decision.step_measures["winner"]) == scores.index(max(scores))
             compared += 1
-        winner = int(decision.signals["winner"])
+        winner = int(decision.step_measures["winner"])
         before = (open_in(request, mask)[winner], probs[winner])
     assert compared >= 3
 

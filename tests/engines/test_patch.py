@@ -11,7 +11,7 @@ from diffusers import AutoencoderKL
 from support.passes import passes
 from torch import Tensor
 
-from engines.continuous.path_request import PathForward
+from engines.continuous.path_request import PathRequest
 from engines.methods import METHODS
 from engines.models.bundled.image_networks import TransformerSize
 from engines.models.bundled.patch import (
@@ -27,10 +27,10 @@ from engines.models.bundled.patch import (
 )
 from engines.models.checkpoints.images.mar import MAR, MARModel, MARSize
 from engines.models.sessions.denoising import _Rows
-from engines.runtime.driver import Job, RunningSequence, drive, make_trace, open_session
+from engines.runtime.driver import Job, RunningSequence, make_trace, open_session, run_passes
 from engines.settings import ConfigError, make_config, settings
 from traces import dumps, loads
-from traces.labels import is_ordinary, name_of
+from traces.labels import is_baseline, method_name
 from traces.schema import ModelCard, Trace
 
 CPU = torch.device("cpu")
@@ -76,7 +76,7 @@ def finish(a_job: Job, passes: int = 1000) -> Trace:
 def together(jobs: list[Job], passes: int = 1000) -> list[Trace]:
     """Traces of jobs in lockstep, stopped after some passes."""
     sequences = [RunningSequence(one.decoder()) for one in jobs]
-    for _ in islice(drive(sequences, open_session(jobs), jobs[0].config), passes):
+    for _ in islice(run_passes(sequences, open_session(jobs), jobs[0].config), passes):
         pass
     return [make_trace(one, sequence) for one, sequence in zip(jobs, sequences, strict=True)]
 
@@ -93,7 +93,7 @@ PROMPT = "an owl in the forest"
 def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) -> None:
     asked = job(patch(0), PROMPT, method, patch(1), guidance=guidance)
     models = {"target": patch(0), "draft": patch(1)}
-    sessions = {role: model.start([asked.task], guidance != 1) for role, model in models.items()}
+    sessions = {role: model.open_session([asked.task], guidance != 1) for role, model in models.items()}
     networks = {role: model._network for role, model in models.items()}
     said = torch.tensor([asked.task.conditions, (-1, -1)][: 1 + (guidance != 1)])
     for request, _, _ in islice(passes(asked), 25):
@@ -101,7 +101,9 @@ def test_cached_equals_uncached_through_rollbacks(guidance: float, method: str) 
         inputs = torch.cat([condition_vectors(said), request.tokens.float().expand(len(said), -1, -1)], 1)
         positions = torch.arange(inputs.shape[1]).expand(len(said), -1)
         with torch.inference_mode():
-            fresh = networks[request.role](inputs, positions)[:, PREFIX - 1 + request.done :][:, : request.wanted]
+            fresh = networks[request.role](inputs, positions)[:, PREFIX - 1 + request.num_final :][
+                :, : request.num_requested
+            ]
         torch.testing.assert_close(conditions[0], fresh, atol=1e-4, rtol=0)
 
 
@@ -131,10 +133,10 @@ def test_a_mixture_is_verified_by_another_mixture() -> None:
 def test_guidance_mixes_the_noise_estimates_alone() -> None:
     model = patch(0)
     asked = job(model, PROMPT, "continuous")
-    session = model.start([model.make_task(PROMPT, asked.config)], guided=True)
+    session = model.open_session([model.make_task(PROMPT, asked.config)], guided=True)
     noise = torch.randn(1, 3, WIDTH, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     empty = torch.zeros(0, WIDTH, dtype=torch.float64)
-    request = PathForward(empty, 0, 0, noise, torch.tensor([2.5], dtype=torch.float64))
+    request = PathRequest(empty, 0, 0, noise, torch.tensor([2.5], dtype=torch.float64))
     condition = session.conditions({0: request})[0]
     x, schedule = noise[:, 0].float(), asked.config.schedule
     with torch.inference_mode():
@@ -160,7 +162,7 @@ def test_a_mar_that_drafts_for_itself_keeps_everything(method: str) -> None:
 def test_tokens_of_a_step_see_what_was_there_before_it_and_nothing_else(parallel: int) -> None:
     model = patch(0, "masked")
     asked = job(model, PROMPT, "continuous", parallel=parallel, guidance=2.0)
-    session = model.start([asked.task], True)
+    session = model.open_session([asked.task], True)
     network, order = MaskedPatchTransformer.forward, torch.tensor(asked.task.canvas.order)
     labels = torch.tensor([asked.task.conditions, (-1, -1)])
     for begun, (request, _, _) in zip(range(0, 4 * parallel, parallel), passes(asked), strict=False):
@@ -178,8 +180,8 @@ def test_masked_generation_takes_a_pass_for_several_tokens_and_is_said_to_be_los
     trace = finish(job(patch(0, "masked"), PROMPT, "continuous", parallel=10))
     assert trace.summary.forwards == 15  # of 144 tokens
     assert "Lossy: the tokens of a step are drawn without seeing each other." in trace.note
-    assert name_of(trace) == "Masked generation"
-    assert not is_ordinary(trace)
+    assert method_name(trace) == "Masked generation"
+    assert not is_baseline(trace)
     assert sorted(trace.canvas.order or ()) == list(range(144))
     assert loads(dumps(trace)) == trace
 

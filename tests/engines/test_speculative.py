@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 import torch
 from support.passes import passes
-from support.tiny_diffusion_lm import tiny
-from support.toy_raster_runs import decoded
+from support.tiny_diffusion_lm import tiny_diffusion_lm
+from support.toy_raster_runs import decode_toy_raster
 from torch import Tensor
 
-from engines.ar.probs_request import Forward
+from engines.ar.probs_request import ProbsRequest
 from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model
 from engines.runtime.driver import Job, Run
@@ -29,13 +29,13 @@ def enumerated(
 ) -> dict[Any, float]:
     """The output distribution, every branch walked."""
     config = make_config(METHODS[method].config, values)
-    task = replace(target.task, ends=ends)
+    task = replace(target.task, eos_token_ids=ends)
     models = {"target": target, "draft": small}
     return exact_distribution(lambda chance: METHODS[method].decode(task, config, chance), by_role(models))
 
 
 @pytest.mark.parametrize("values", [{"gamma": 1}, {"gamma": 2}, {"gamma": 3}, {"gamma": 2, "adaptive": True}], ids=str)
-@pytest.mark.parametrize("drafter", ["small", "lookup", "itself", *speculative.EAGLES])
+@pytest.mark.parametrize("drafter", ["small", "lookup", "itself", *speculative.EAGLE_DRAFTERS])
 def test_it_is_lossless(drafter: str, values: dict[str, Any]) -> None:
     for length, vocabulary in ((4, 2), (3, 3)):
         target, small = (Table(length, vocabulary, seed=seed) for seed in (1, 7))
@@ -72,19 +72,19 @@ SAME_NOISE: tuple[tuple[str, dict[str, object]], ...] = (
 
 @pytest.mark.parametrize(("method", "values"), SAME_NOISE, ids=str)
 def test_with_the_same_noise_tokens_are_those_of_ordinary_decoding(method: str, values: dict[str, object]) -> None:
-    usual, own = decoded("ar", same_noise=True), decoded(method, same_noise=True, **values)
+    usual, own = decode_toy_raster("ar", same_noise=True), decode_toy_raster(method, same_noise=True, **values)
     check(own)
-    assert own.output.tokens == usual.output.tokens != decoded("ar").output.tokens
+    assert own.output.tokens == usual.output.tokens != decode_toy_raster("ar").output.tokens
     assert method == "speculative" or own.summary.forwards < usual.summary.forwards / 2
 
 
 def test_groups_and_the_same_noise_do_not_go_together() -> None:
     with pytest.raises(ConfigError, match=r"same_noise: True is not possible.*use False"):
-        decoded("gsd", same_noise=True)
+        decode_toy_raster("gsd", same_noise=True)
 
 
 def test_a_run_is_recorded_with_its_drafts() -> None:
-    trace = decoded("speculative", gamma=3)
+    trace = decode_toy_raster("speculative", gamma=3)
     check(trace)
     assert trace.draft_model is not None and trace.draft_model.id == "toy-raster-small"
     roles = [step.call.role for step in trace.steps]
@@ -97,13 +97,13 @@ def test_a_run_is_recorded_with_its_drafts() -> None:
 
 
 def test_own_drafts_are_all_accepted_and_without_drafts_it_is_ordinary_decoding() -> None:
-    trace = decoded("speculative", gamma=3, drafter="itself")
+    trace = decode_toy_raster("speculative", gamma=3, drafter="itself")
     assert trace.summary.acceptance == 1
     assert sum(step.call.role == "target" for step in trace.steps) == 256 / 4
-    trace = decoded("speculative", gamma=0)
+    trace = decode_toy_raster("speculative", gamma=0)
     assert len(trace.steps) == 256
     assert {fate for step in trace.steps for fate in step.fate} == {Fate.SAMPLED}
-    trace = decoded("speculative", gamma=1, drafter="itself", adaptive=True)
+    trace = decode_toy_raster("speculative", gamma=1, drafter="itself", adaptive=True)
     windows = [step.signals["window"] for step in trace.steps if step.call.role == "target"]
     assert windows[:4] == [1, 3, 5, 7]
 
@@ -122,8 +122,8 @@ def test_lookup_repeats_what_followed_before() -> None:
 
 def text_job(method: str, shift: bool = False, **values: object) -> Job:
     config = make_config(METHODS[method].config, {"length": 16, **values})
-    target, small = (tiny("shift" if shift else "block", seed) for seed in (0, 1))
-    return Job(METHODS[method], target, "badcab", config, 2, small=small)
+    target, small = (tiny_diffusion_lm("shift" if shift else "block", seed) for seed in (0, 1))
+    return Job(METHODS[method], target, "badcab", config, 2, drafter=small)
 
 
 @pytest.mark.parametrize("shift", [False, True])
@@ -131,18 +131,18 @@ def text_job(method: str, shift: bool = False, **values: object) -> Job:
 def test_the_session_of_single_tokens_gives_what_whole_texts_give(drafter: str, shift: bool) -> None:
     """Behind caches and rolled back drafts, against every position computed from the whole text."""
     one = text_job("speculative", shift, gamma=3, drafter=drafter)
-    models: dict[str, Any] = {"target": one.model, "draft": one.draft or one.model}
-    prompt, compared = torch.tensor(one.task.prompt), 0
+    models: dict[str, Any] = {"target": one.model, "draft": one.load_drafter() or one.model}
+    prompt, compared = torch.tensor(one.task.prompt_ids), 0
     for request, probs, _ in passes(one):
         torch.testing.assert_close(probs, slowly(models[request.role], prompt, request, shift), rtol=0, atol=1e-5)
         compared += 1
     assert compared > 4
 
 
-def slowly(model: Any, prompt: Tensor, request: Forward, shift: bool) -> Tensor:
+def slowly(model: Any, prompt: Tensor, request: ProbsRequest, shift: bool) -> Tensor:
     """Distributions of the positions asked for, one uncached causal pass each."""
     text, rows = torch.cat([prompt, request.tokens]), []
-    for i in range(len(prompt) + request.done, len(text) + 1):
+    for i in range(len(prompt) + request.num_final, len(text) + 1):
         ids = text[:i] if shift else torch.cat([text[:i], torch.tensor([model.kind.mask])])
         causal = torch.ones(len(ids), len(ids), dtype=torch.bool).tril()
         logits = model.everything(ids, torch.arange(len(ids)), causal)[-1].double()

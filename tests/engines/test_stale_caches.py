@@ -12,7 +12,7 @@ from support.passes import passes
 from support.tiny_text_checkpoints import Memory, job, write
 from torch import Tensor
 
-from engines.diffusion_lm.block_request import BlockForward
+from engines.diffusion_lm.block_request import BlockRequest
 from engines.models import loading
 from engines.runtime.driver import Job, Run
 from traces.schema import Fate
@@ -24,7 +24,7 @@ FINAL = [code for code, fate in enumerate(Fate) if fate.final]
 
 @dataclass(frozen=True)
 class Step:
-    request: BlockForward
+    request: BlockRequest
     row: Tensor
     """The text before the pass, masks included."""
     probs: Tensor
@@ -35,21 +35,21 @@ class Step:
 def steps(asked: Job) -> Iterator[Step]:
     """A run pass by pass."""
     task: Any = asked.task
-    row = torch.tensor([*task.prompt, *[task.mask] * LENGTH])
+    row = torch.tensor([*task.prompt_ids, *[task.mask] * LENGTH])
     for request, probs, decision in passes(asked):
-        where = decision.position + len(task.prompt)
+        where = decision.position + len(task.prompt_ids)
         yield Step(request, row.clone(), probs, where.tolist())
-        kept = torch.isin(decision.complete().fate, torch.tensor(FINAL))
+        kept = torch.isin(decision.resolve().fate, torch.tensor(FINAL))
         row[where[kept]] = decision.token[kept]
 
 
-def distributions(family: str, asked: Job, request: BlockForward, memory: Memory) -> Tensor:
+def distributions(family: str, asked: Job, request: BlockRequest, memory: Memory) -> Tensor:
     """What an independent forward gives that remembers what it is told to."""
     task: Any = asked.task
     fed = len(request.position)
-    seen = torch.cat([torch.ones(fed, len(memory.seen)).bool(), request.seen], 1)
+    seen = torch.cat([torch.ones(fed, len(memory.seen)).bool(), request.attention_mask], 1)
     logits = checkpoints.forward(family, request.tokens[0], request.position, seen, memory)[
-        request.read, : task.vocabulary
+        request.output_index, : task.vocab_size
     ]
     logits[:, task.mask] = -torch.inf
     return logits.softmax(-1)
@@ -71,8 +71,10 @@ def test_a_stale_cache_equals_a_forward_with_that_memory(
     worst, less, passes = 0.0, 0, 0
     for step in steps(asked):
         request = step.request
-        past = range(request.finished) if request.past is None else request.past.nonzero().squeeze(1).tolist()
-        expected = distributions(family, asked, request, Memory(held, list(past), request.keep))
+        past = (
+            range(request.finished) if request.cache_mask is None else request.cache_mask.nonzero().squeeze(1).tolist()
+        )
+        expected = distributions(family, asked, request, Memory(held, list(past), request.num_to_cache))
         worst, passes = max(worst, float((expected - step.probs).abs().max())), passes + 1
         less += len(request.position) < len(step.row) if family != "Fast_dLLM_Qwen" else len(request.position) == 4
     assert worst < 1e-5
@@ -83,7 +85,7 @@ def test_a_stale_cache_equals_a_forward_with_that_memory(
 def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: str) -> None:
     model, shift = loading.load(write(tmp_path / "it", family)), family == "Dream"
     asked = job(model, **SETTINGS)
-    first, whole = len(asked.task.prompt), len(asked.task.prompt) + LENGTH
+    first, whole = len(asked.task.prompt_ids), len(asked.task.prompt_ids) + LENGTH
     for cache in ("prefix", "dual"):
         begun: set[int] = set()
         for step in steps(job(model, **SETTINGS, cache=cache)):
@@ -99,7 +101,7 @@ def test_what_each_cache_feeds_and_what_it_has_stored(tmp_path: Path, family: st
         again = {i - 1 for i in step.open} if shift else set()
         assert set(step.request.position.tolist()) == (set(range(whole)) - stored) | again
         stored = set((step.row != cast(Any, asked.task).mask).nonzero().squeeze(1).tolist())
-        assert set(step.request.position[: step.request.keep].tolist()) <= stored
+        assert set(step.request.position[: step.request.num_to_cache].tolist()) <= stored
 
 
 @pytest.mark.parametrize("family", ["llada", "Dream"])

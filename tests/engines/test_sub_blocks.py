@@ -6,11 +6,11 @@ from typing import Any, cast
 import pytest
 from support.passes import passes
 from support.reference_decoding import Released
-from support.tiny_diffusion_lm import MASK, TinyLM, text, tiny
+from support.tiny_diffusion_lm import MASK, TinyLM, text, tiny_diffusion_lm
 
-from engines.diffusion_lm.block_sequence import Row, TextTask
+from engines.diffusion_lm.block_sequence import BlockSequence, TextTask
 from engines.runtime.driver import Job
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.testing.conformance import finish
 from traces.schema import Fate
 
@@ -20,12 +20,12 @@ PROMPTS = ["abc", "abcdefg"]
 
 
 def job(model: Any, prompt: str, method: str = "blockwise", **values: object) -> Job:
-    return Request(method, model, prompt, settings={"block": "8", "length": LENGTH, "threshold": 0.4} | values).job()
+    return RunRequest(method, model, prompt, settings={"block": "8", "length": LENGTH, "threshold": 0.4} | values).job()
 
 
 def endless(kind: str, seed: int = 0) -> TinyLM:
     """A model whose text never ends before the canvas does."""
-    made = tiny(kind, seed=seed)
+    made = tiny_diffusion_lm(kind, seed=seed)
     traits = replace(made.kind, ends=())
     return TinyLM(made._network, made._tokenizer, traits, made.card, made.device)
 
@@ -47,14 +47,14 @@ def test_blocks_are_decoded_as_a_loop_without_caches_does(
     blocks = {"block": str(size), "sub_block": str(part)}
     values = values | ({"steps": size} if "dynamic" in values.values() else {})
     attention, carries, left_off = "full" if kind == "full" else "blocks", kind == "shift" and part > 1, 0
-    for model in (endless(kind), endless(kind, seed=1), tiny(kind, seed=2)):
+    for model in (endless(kind), endless(kind, seed=1), tiny_diffusion_lm(kind, seed=2)):
         for prompt in PROMPTS:
             asked, ends = job(model, prompt, method, **blocks, **values), model.kind.ends
             plain = Released(
-                model.everything, asked.task.vocabulary, MASK, ends, attention=attention, shift=kind == "shift"
+                model.everything, asked.task.vocab_size, MASK, ends, attention=attention, shift=kind == "shift"
             )
             trace = finish(asked)
-            wanted = text(plain.decode(asked.task.prompt, LENGTH, size, 0.4, part=part))
+            wanted = text(plain.decode(asked.task.prompt_ids, LENGTH, size, 0.4, part=part))
             assert text(trace.output.tokens) == wanted
             assert len(trace.steps) == plain.passes
             if carries:
@@ -67,35 +67,35 @@ def test_blocks_are_decoded_as_a_loop_without_caches_does(
 @pytest.mark.parametrize("method", ["editing", "psd", "lopa", "ete-style", "fdm-style"])
 def test_every_method_takes_a_blocks_first_token_from_the_pass_that_stores_the_block_before(method: str) -> None:
     tau = "threshold" if method == "editing" else "tau"
-    asked = Request(method, endless("shift"), PROMPTS[0], settings={"block": "8", "length": LENGTH, tau: 0.4}).job()
-    count, met = len(cast(TextTask, asked.task).prompt), 0
+    asked = RunRequest(method, endless("shift"), PROMPTS[0], settings={"block": "8", "length": LENGTH, tau: 0.4}).job()
+    count, met = len(cast(TextTask, asked.task).prompt_ids), 0
     for request, _, decision in passes(asked):
         places = (decision.position + count).tolist()
-        if request.keep == len(request.position):
+        if request.num_to_cache == len(request.position):
             met += 1
             assert places == [int(request.position[-1]) + 1]
             assert places[0] % 8 == 0
-            assert [list(Fate)[code].final for code in decision.complete().fate.tolist()] == [True]
+            assert [list(Fate)[code].final for code in decision.resolve().fate.tolist()] == [True]
         else:
-            assert int(request.position[request.keep]) not in places
+            assert int(request.position[request.num_to_cache]) not in places
     assert met >= 2
 
 
 def test_a_row_says_what_may_be_filled_next() -> None:
-    model: Any = tiny("shift")
+    model: Any = tiny_diffusion_lm("shift")
     task = cast(TextTask, job(model, "abcdefg").task)
-    row = Row(task, 8, part=4)
-    assert (row.carrying, row.open.tolist(), len(row.span)) == (True, [8], 0)
+    row = BlockSequence(task, 8, part=4)
+    assert (row.reuses_store_pass, row.open.tolist(), len(row.span)) == (True, [8], 0)
     row.fill([8], [5])
-    assert (row.carrying, row.open.tolist(), row.span.tolist(), row.part) == (
+    assert (row.reuses_store_pass, row.open.tolist(), row.span.tolist(), row.sub_block_positions) == (
         False,
         [9, 10, 11],
         [9, 10, 11],
         slice(8, 12),
     )
     row.fill([9, 10, 11], [5, 5, 5])
-    assert not row.settled
-    assert (row.block, row.part, row.open.tolist()) == (slice(8, 16), slice(12, 16), [12, 13, 14, 15])
+    assert not row.block_is_full
+    assert (row.block, row.sub_block_positions, row.open.tolist()) == (slice(8, 16), slice(12, 16), [12, 13, 14, 15])
     row.fill([12, 13, 14, 15], [5, 5, 5, 5])
-    assert (row.block, row.carrying, row.open.tolist()) == (slice(16, 24), True, [16])
-    assert Row(task, 8, carry=False).open.tolist() == list(range(8, 16))
+    assert (row.block, row.reuses_store_pass, row.open.tolist()) == (slice(16, 24), True, [16])
+    assert BlockSequence(task, 8, carry=False).open.tolist() == list(range(8, 16))

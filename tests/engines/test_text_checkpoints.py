@@ -33,7 +33,7 @@ from engines.__main__ import main
 from engines.diffusion_lm.block_sequence import TextTask
 from engines.methods import METHODS
 from engines.models import catalog, loading
-from engines.models.catalog import MODELS, VARIABLE, drafter_of, load_model, offer_folders, open_model
+from engines.models.catalog import MODELS, VARIABLE, drafter_of, load_model, open_model, register_folders
 from engines.models.checkpoint_files import sha256
 from engines.models.checkpoints import diffusion_lm
 from engines.models.checkpoints.families import CHECKPOINTS, COSMOS
@@ -72,7 +72,7 @@ def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str,
     model: Any = load(folder)
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     task: Any = job(model, prompt=f" {PROMPT}\n").task
-    assert tokenizer.decode(task.prompt, skip_special_tokens=False) == question
+    assert tokenizer.decode(task.prompt_ids, skip_special_tokens=False) == question
     assert tokenizer.id_to_token(model.kind.mask) == mask
     assert (model.kind.shift, model.kind.full) == (family in SHIFTED, family in FULL)
     assert model.kind.longest == checkpoints.LONGEST
@@ -81,12 +81,12 @@ def test_a_question_is_put_as_the_family_was_taught(tmp_path: Path, family: str,
     (folder / "tokenizer_config.json").unlink()  # no chat template: it goes on from the prompt
     plain: Any = job(load(folder)).task
     begins = "<s>" if family == "PanguEmbedded" else ""
-    assert tokenizer.decode(plain.prompt, skip_special_tokens=False) == begins + PROMPT
+    assert tokenizer.decode(plain.prompt_ids, skip_special_tokens=False) == begins + PROMPT
 
 
 def test_tokenizers_in_other_forms(tmp_path: Path) -> None:
     whole, pieces = (write(tmp_path / name, "Dream", pieces=name == "pieces") for name in ("whole", "pieces"))
-    assert job(load(whole)).task.prompt == job(load(pieces)).task.prompt
+    assert job(load(whole)).task.prompt_ids == job(load(pieces)).task.prompt_ids
     bare = write(tmp_path / "bare", "sdar")
     tokenizer_of("sdar", checkpoints.SPECIAL["sdar"][:-1]).save(str(bare / "tokenizer.json"))
     model: Any = load(bare)
@@ -124,16 +124,16 @@ def test_a_causal_model_writes_what_transformers_generates(tmp_path: Path, famil
     model: Any = load(write(tmp_path / "it", family, shards=2))
     small: Any = load(write(tmp_path / "small", family, seed=checkpoints.SEED + 1))
     task = job(model, "ar").task
-    ids = torch.tensor([task.prompt])
+    ids = torch.tensor([task.prompt_ids])
     network = network_of(family)
-    while ids.shape[1] < len(task.prompt) + 16 and int(ids[0, -1]) not in task.ends:
-        best = network(ids).logits[0, -1, : task.vocabulary].argmax()
+    while ids.shape[1] < len(task.prompt_ids) + 16 and int(ids[0, -1]) not in task.eos_token_ids:
+        best = network(ids).logits[0, -1, : task.vocab_size].argmax()
         ids = torch.cat([ids, best[None, None]], 1)
-    wanted = ids[0, len(task.prompt) :].tolist()
+    wanted = ids[0, len(task.prompt_ids) :].tolist()
     for method, values in (("ar", {}), ("speculative", {"small": small, "gamma": 3}), ("scd", {"window": 4})):
         tokens = decoded(job(model, method, top_k=1, **values))
         assert [token for token in tokens if token is not None][: len(wanted)] == wanted
-    assert network.config.eos_token_id in task.ends and task.vocabulary == checkpoints.known(family)
+    assert network.config.eos_token_id in task.eos_token_ids and task.vocab_size == checkpoints.known(family)
 
 
 def test_a_text_ends_where_its_files_say(tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_a_text_ends_where_its_files_say(tmp_path: Path) -> None:
     write_json(folder / "generation_config.json", {"eos_token_id": [0, end]})
     model: Any = load(folder)
     assert model.ends == (0, end) and "generation_config.json" in model.card.files
-    vocabulary = model.legend({}, [end]).vocabulary
+    vocabulary = model.make_legend({}, [end]).vocabulary
     assert vocabulary[end] == "<|im_end|>"
-    assert model.output([5, end, 6]).text == model.output([5]).text
+    assert model.render_output([5, end, 6]).text == model.render_output([5]).text
 
 
 def test_a_special_token_is_refused(tmp_path: Path) -> None:
@@ -189,7 +189,10 @@ def test_an_incomplete_checkpoint_is_refused_by_name(tmp_path: Path, family: str
     ("change", "problem"),
     [
         (configured(model_type="bert"), "a bert is an encoder, which does not predict the next token"),
-        (configured(model_type="mine"), "'mine' for 'model_type', which is no causal language model .* docs/models.md"),
+        (
+            configured(model_type="mine"),
+            "'mine' for 'model_type', which is neither a causal language model .* docs/models.md",
+        ),
         (configured(model_type="Emu3"), "is of the family Emu3-Gen, as BAAI .*, which is not read. .*BAAI/Emu3-Gen-hf"),
         (lambda folder: (folder / "config.json").rename(folder / "a.pth"), "has 'a.pth' and no config.json; pickles"),
     ],
@@ -276,7 +279,7 @@ def test_the_table_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
             info = MODELS[example.name]
             assert (info.group, info.gigabytes) == (row.name, example.gigabytes) and info.licence in info.needs
             assert info.folder or info.fetched or f"hf download {info.id}" in info.needs
-            assert not info.small or info.small in MODELS
+            assert not info.default_drafter or info.default_drafter in MODELS
     assert MODELS["Qwen/Qwen3-8B"].label == "Qwen3 8B (16.4 GB, Apache-2.0)"
     assert MODELS["text-target"].label == "Studio language model"
     assert not MODELS["Qwen/Qwen3-8B"].terms and MODELS["meta-llama/Llama-3.2-1B-Instruct"].terms
@@ -295,7 +298,7 @@ def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def offered(*folders: Path) -> tuple[str, ...]:
     """The problems with folders that the variable names."""
-    return offer_folders({VARIABLE: os.pathsep.join(map(str, folders))})
+    return register_folders({VARIABLE: os.pathsep.join(map(str, folders))})
 
 
 def test_every_family_that_is_read_can_be_named(tmp_path: Path) -> None:
@@ -324,7 +327,7 @@ def test_a_folder_that_cannot_be_offered_is_told_why(tmp_path: Path) -> None:
     assert catalog.MODELS == MODELS and len(problems) == len(names)
     assert all(problem.startswith(f"{VARIABLE}: ") for problem in problems)
     assert "config.json is not JSON" in problems[0] and "Fetch it again" in problems[0]
-    assert "has 'mine' for 'model_type', which is no causal language model" in problems[1]
+    assert "has 'mine' for 'model_type', which is neither a causal language model" in problems[1]
     assert all("goes by a name that is taken or has other characters" in problem for problem in problems[2:])
 
 
@@ -335,7 +338,7 @@ ATTENTION["PanguEmbedded"] = "causal"
 
 def released(family: str, model: Any) -> Released:
     forward = partial(checkpoints.forward, family)
-    kind, known = model.kind, max(model.tokens.values()) + 1
+    kind, known = model.kind, max(model.token_space.values()) + 1
     return Released(forward, known, kind.mask, kind.ends, attention=ATTENTION[family], shift=kind.shift)
 
 
@@ -343,7 +346,7 @@ def compare(asked: Job, plain: Released, *how: Any, **more: Any) -> int:
     """Token by token up to the end, and pass by pass; how many passes."""
     run, length = Run(asked), asked.task.length
     steps = len(list(run))
-    wanted = plain.decode(cast(TextTask, asked.task).prompt, length, *how, **more)
+    wanted = plain.decode(cast(TextTask, asked.task).prompt_ids, length, *how, **more)
     stop = next((i + 1 for i, token in enumerate(wanted) if token in plain.ends), length)
     assert list(run.trace().output.tokens)[:stop] == wanted[:stop]
     assert steps == plain.passes
@@ -358,7 +361,7 @@ def test_a_text_is_decoded_as_its_release_does(tmp_path: Path, family: str, bloc
     jobs = [job(model, prompt=prompt, block=str(block), threshold=0.4) for prompt in ("a hero", "here here a")]
     assert 6 < sum(compare(one, released(family, model), block, 0.4) for one in jobs) < 5 * LENGTH
     known = checkpoints.known(family)
-    assert jobs[0].task.vocabulary == known < checkpoints.PADDED, "rows of the head beyond the tokenizer are no tokens"
+    assert jobs[0].task.vocab_size == known < checkpoints.PADDED, "rows of the head beyond the tokenizer are no tokens"
 
 
 @pytest.mark.slow

@@ -13,13 +13,13 @@ import pytest
 import torch
 from PIL import Image
 
-from engines.ar.probs_request import Forward
+from engines.ar.probs_request import ProbsRequest
 from engines.models import video_files as video_clips
 from engines.models.bundled import video
 from engines.models.bundled.image_networks import CODES, GRID, SIZE
 from engines.models.bundled.video import FRAMES, GIVEN, GIVEN_FRAMES, LENGTH
 from engines.models.checkpoints.images.video_model import pack
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.sampling.distributions import Sampling
 from engines.settings import ConfigError
 from engines.testing.conformance import finish
@@ -123,7 +123,7 @@ PLAIN = Sampling()
 def test_codes_keep_what_a_clip_shows() -> None:
     model = video.load()
     clips = model.decode(model.held_out.codes[:6])[:, :: FRAMES - 1]  # two frames, of which a GIF keeps both
-    again = torch.stack([torch.tensor(model.given_by(model.prompt_for(as_gif(clip.numpy())))) for clip in clips])
+    again = torch.stack([torch.tensor(model.parse_prompt(model.prompt_for(as_gif(clip.numpy())))) for clip in clips])
     error = ((model.decode(again).float() - clips.float()) / 255).square().mean()
     assert -10 * torch.log10(error) > 20  # what went through codes, a palette of 256 colours, and codes again
 
@@ -147,19 +147,19 @@ def test_cached_equals_uncached_at_every_position_and_after_rollbacks(chunk: int
     task = model.make_task("clip 3", PLAIN)
     with torch.inference_mode():
         whole = model._network(codes[None], torch.arange(LENGTH)[None])[0, GIVEN - 1 : LENGTH - 1]
-    session, logits = model.start([task], guided=False), []
+    session, logits = model.open_session([task], guided=False), []
     wanted = codes[GIVEN:]
     for done in range(0, len(wanted), chunk):
         last = min(done + chunk, len(wanted)) - 1
         wrong = (wanted[done : last + 1] + 1) % CODES  # drafts that are rejected: their slots are written over
         if done:
-            session.logits({0: Forward(torch.cat([wanted[:done], wrong])[:last], done, done - 1)})
-        logits.append(session.logits({0: Forward(wanted[:last], done, max(done - 1, 0))})[0, 0])
+            session.logits({0: ProbsRequest(torch.cat([wanted[:done], wrong])[:last], done, done - 1)})
+        logits.append(session.logits({0: ProbsRequest(wanted[:last], done, max(done - 1, 0))})[0, 0])
     torch.testing.assert_close(torch.cat(logits), whole, rtol=0, atol=1e-4)
 
 
 def run(method: str, prompt: str = "clip 3", **settings: object) -> Trace:
-    return finish(Request(method, video.ID, prompt, settings=settings).job())
+    return finish(RunRequest(method, video.ID, prompt, settings=settings).job())
 
 
 @pytest.mark.slow
@@ -200,7 +200,7 @@ def test_methods_continue_a_clip(method: str, settings: dict[str, object]) -> No
 )
 def test_what_names_no_clip_is_refused(said: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
-        video.load().given_by(said)
+        video.load().parse_prompt(said)
 
 
 def as_gif(frames: np.ndarray) -> bytes:
@@ -211,9 +211,9 @@ def test_ones_own_clip_becomes_a_prompt_that_says_it_all() -> None:
     model = video.load()
     prompt = model.prompt_for(as_gif(model.decode(model.held_out.codes[:1])[0, :12].numpy()))
     assert len(prompt) < 1000  # what the app takes
-    codes = model.given_by(prompt)
+    codes = model.parse_prompt(prompt)
     assert pack(codes) == prompt
-    assert model.make_task(prompt, PLAIN).prompt == codes
+    assert model.make_task(prompt, PLAIN).prompt_ids == codes
 
 
 def test_a_path_is_never_a_prompt(tmp_path: Path) -> None:

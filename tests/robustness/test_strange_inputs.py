@@ -28,12 +28,12 @@ from robustness.strategies import (
 from analysis.results import SweepError, read_results
 from benchmarks._rows import Rows
 from demo.components.settings_form import read_config
-from demo.jobs.links import fragment_of, read_address
+from demo.jobs.links import parse_link, run_link
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
 from engines.runtime.driver import Job, Run
-from engines.sampling.random_source import read_seed
+from engines.sampling.random_source import parse_seed
 from engines.settings import ConfigError, settings
 from traces.files import ROOT
 from visualizers import SWEEP_FIGURES, SweepView
@@ -77,7 +77,7 @@ def test_settings_are_run_or_refused(data: st.DataObject) -> None:
     with within(RUN_SECONDS):
         try:
             config = read_config(method.config, asked)
-            job = Job(method, load_model(QUICKEST[method.family]), prompt, config, read_seed(seed))
+            job = Job(method, load_model(QUICKEST[method.family]), prompt, config, parse_seed(seed))
             for _ in islice(Run(job), PASSES):
                 pass
         except (ConfigError, ModelError) as error:
@@ -100,12 +100,12 @@ def test_addresses_are_read_or_refused(data: st.DataObject) -> None:
         address = data.draw(damaged(address.encode())).decode("latin-1")
     with within(5.0):
         try:
-            opened = read_address(address)
+            opened = parse_link(address)
         except ConfigError as error:
             one_line(error)
             return
         if opened and opened.request is not None:
-            assert read_address(fragment_of(opened.request, opened.beside)) is not None
+            assert parse_link(run_link(opened.request, opened.beside)) is not None
 
 
 ROWS = [

@@ -17,12 +17,12 @@ from support.hostile import hostile
 from analysis import acceptance as places
 from analysis import block_stats as text_stats
 from analysis import prediction as foresight
-from analysis.summary_text import at_a_glance
+from analysis.summary_text import summary_text
 from demo.pages.api import validate
 from draftscope.trace import displayable
 from traces import Trace, TraceError, dumps, loads, read, replay, stats, summarise
 from traces.files import ROOT
-from traces.limits import CALL_COUNT, MEASURE, MILLISECONDS, WHOLE
+from traces.limits import CALL_COUNT, MAX_INT, MEASURE, MILLISECONDS
 from visualizers import supported
 from visualizers.figure_page import section
 from visualizers.player_page import standalone
@@ -82,7 +82,7 @@ def check_page(page: str) -> None:
 def cut(trace: Trace, steps: int) -> Trace:
     """The run as far as its first passes went."""
     kept = trace.steps[:steps]
-    end = replay.replayed(kept, replay.canvas_size(trace.canvas))
+    end = replay.replay_steps(kept, replay.canvas_size(trace.canvas))
     tokens = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
     return replace(
         trace,
@@ -156,7 +156,7 @@ def twisted(draw: st.DrawFn) -> Trace:
         elif twist == "empty":  # stopped before it began
             made |= {"steps": [], "output": {"tokens": [None] * len(made["output"].get("tokens", ()))}}
         elif twist == "words":
-            made["seed"] = draw(st.sampled_from((None, 0, -1, WHOLE, -WHOLE - 1)))
+            made["seed"] = draw(st.sampled_from((None, 0, -1, MAX_INT, -MAX_INT - 1)))
             made |= {"version": "1.999999999", draw(st.sampled_from(TEXTS)): [draw(texts)]}
         else:
             formula = draw(st.sampled_from(("{p} {p ? q} {q}", "{coin} is drawn")))
@@ -167,25 +167,36 @@ def twisted(draw: st.DrawFn) -> Trace:
 def everything(trace: Trace) -> None:
     """Replay a trace, compute and draw all there is, and check page and notebook output."""
     steps, size = trace.steps, replay.canvas_size(trace.canvas)
-    assert len(list(replay.states(trace))) == len(steps) + 1
+    assert len(list(replay.canvas_states(trace))) == len(steps) + 1
     assert len(replay.state_after(trace, len(steps)).tokens) == size
     repr(trace)
-    at_a_glance(trace)
+    summary_text(trace)
     stats.summarise(steps, size, trace.summary.complete, trace.legend.ends)
     every: tuple[Callable[[Any], object], ...] = (
-        *(stats.cost_by_role, stats.cost_by_mode, stats.latency_breakdown, stats.race, stats.token_difference),
-        *(stats.agreement_by_age, foresight.forecasts, text_stats.decisions, text_stats.decoded_by_step),
+        *(
+            stats.cost_by_role,
+            stats.cost_by_mode,
+            stats.latency_breakdown,
+            stats.progress_curve,
+            stats.token_difference,
+        ),
+        *(stats.agreement_by_age, foresight.forecasts, text_stats.router_decisions, text_stats.decoded_by_step),
     )
     for compute in every:
         compute(steps)
     stats.acceptance_by_position(steps, size)
     stats.compare([trace, trace])
-    for gather in (places.by_place, text_stats.by_draft_step, text_stats.estimator_errors, foresight.contributions):
+    for gather in (
+        places.acceptance_by_draft_position,
+        text_stats.by_draft_step,
+        text_stats.estimator_errors,
+        foresight.contributions,
+    ):
         gather([steps])
     check_page(standalone([trace], trace.prompt, after=section(supported([trace]), [trace])))
     notebook = displayable(trace)
     check_page(notebook._repr_html_())
-    notebook.columns()
+    notebook.to_columns()
 
 
 @pytest.mark.slow

@@ -56,4 +56,4 @@ def _decoded(method: str, run: Blocks, **values: object) -> Trace:
     shared = {"block": str(run.block), "length": run.length, "temperature": 1.5}
     config = make_config(METHODS[method].config, shared | values)
     model, small = load_model("text-target"), load_model("text-draft")
-    return finish(Job(METHODS[method], model, PROMPT, config, run.seed, small=small))
+    return finish(Job(METHODS[method], model, PROMPT, config, run.seed, drafter=small))

@@ -62,7 +62,7 @@ def visit(
     """A page of the app, once its player is there; fails on script errors, dialogs and requests to elsewhere.
 
     With `console`, whatever the browser writes as an error fails, too; `options` are `viewport`, and what
-    `Page.emulate_media` takes. Visits share a cache and a window, which halves their time, unless one is `alone`.
+    `ApiBlocks.emulate_media` takes. Visits share a cache and a window, which halves their time, unless one is `alone`.
     """
     media = _OPTIONS | options
     size = media.pop("viewport")

@@ -7,7 +7,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from engines.diffusion_lm.block_request import BlockForward
+from engines.diffusion_lm.block_request import BlockRequest
 from engines.diffusion_lm.block_sequence import TextTask
 from engines.testing.enumeration import Distribution
 from engines.testing.toy_models import NO_END
@@ -40,7 +40,7 @@ class Conditionals:
     def task(self) -> TextTask:
         """The text in one block, without a prompt."""
         canvas = Canvas(kind="text", shape=(self.length,), block=self.length)
-        return TextTask(canvas, self.vocabulary, torch.device("cpu"), ends=(NO_END,), mask=self.vocabulary)
+        return TextTask(canvas, self.vocabulary, torch.device("cpu"), eos_token_ids=(NO_END,), mask=self.vocabulary)
 
     def probs(self, state: State, position: int) -> Tensor:
         """The distribution [V] of a position of a text in which the id `vocabulary` is a mask."""
@@ -50,11 +50,11 @@ class Conditionals:
             self.known[state, position] = self._marginal(state, position) if self.joint else self._any()
         return self.known[state, position]
 
-    def answer(self, request: BlockForward) -> Tensor:
+    def forward(self, request: BlockRequest) -> Tensor:
         """The distributions that a request asks for, which holds the whole text in every row."""
-        places: Sequence[int] = request.position[request.read].tolist()
+        places: Sequence[int] = request.position[request.output_index].tolist()
         rows = [torch.stack([self.probs(tuple(row), place) for place in places]) for row in request.tokens.tolist()]
-        return request.cut(torch.stack(rows))
+        return request.trim(torch.stack(rows))
 
     def _any(self) -> Tensor:
         weights = torch.rand(self.vocabulary, generator=self.noise, dtype=torch.float64) + 0.05

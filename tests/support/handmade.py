@@ -7,7 +7,7 @@ from typing import Any
 from PIL import Image
 
 from engines.models.image_rendering import as_uri
-from traces.replay import canvas_size, replayed
+from traces.replay import canvas_size, replay_steps
 from traces.schema import (
     VERSION,
     Call,
@@ -32,7 +32,7 @@ from traces.stats import summarise
 def make(method: str, canvas: Canvas, steps: Sequence[Step], **fields: Any) -> Trace:
     """A trace of the steps, with output and summary that follow from them."""
     size = canvas_size(canvas)
-    end = replayed(steps, size)
+    end = replay_steps(steps, size)
     tokens = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
     head: dict[str, Any] = {
         "model": ModelCard(id="hand/made", title="Made by hand", weights={"model.safetensors": "0" * 64}),

@@ -7,8 +7,8 @@ from dataclasses import fields, is_dataclass
 from torch import Tensor
 
 from engines.protocol import Decoder
-from engines.sampling.random_source import Chance
-from engines.testing.enumeration import Answer, Distribution, Enumerator, Path, advance
+from engines.sampling.random_source import RandomSource
+from engines.testing.enumeration import Answer, Distribution, Enumerator, Path, run_decoder
 
 
 def _first(answer: Answer, rounds: int) -> Answer:
@@ -17,7 +17,7 @@ def _first(answer: Answer, rounds: int) -> Answer:
     return lambda request: (next(left), answer(request))[1]
 
 
-def exact_distribution(make: Callable[[Chance], Decoder], answer: Answer, live: Sequence[str]) -> Distribution:
+def exact_distribution(make: Callable[[RandomSource], Decoder], answer: Answer, live: Sequence[str]) -> Distribution:
     """Probability of every output; `live` names the decoder's variables that make up its state between two rounds.
 
     Races of which more may be drawn belong to the state, too. Numbers of a name of their own are never used again.
@@ -35,7 +35,7 @@ def exact_distribution(make: Callable[[Chance], Decoder], answer: Answer, live: 
                 chance = Enumerator(todo.pop())
                 decoder = make(chance)
                 try:
-                    tokens = advance(decoder, _first(answer, rounds), chance)
+                    tokens = run_decoder(decoder, _first(answer, rounds), chance)
                 except StopIteration:
                     tokens = None
                 todo += chance.siblings

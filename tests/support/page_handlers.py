@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import gradio as gr
 
-from demo.app import Opening
+from demo.app import PageLoadHandler
 from demo.components.calculator import CalculatorPanel
 from demo.components.context import Site, Update
 from demo.jobs.recordings import Recording
 from demo.pages.compare import ComparePage
 from demo.pages.watch import WatchPage
-from demo.server.sessions import Shown, Visitors
+from demo.server.sessions import CurrentTraces, Visitors
 
 
 @dataclass
@@ -22,20 +22,25 @@ class Parts:
     site: Site
     watch: WatchPage
     compare: ComparePage
-    opening: Opening
+    opening: PageLoadHandler
 
     @classmethod
     def build(cls, recorded: Sequence[Recording]) -> "Parts":
         with gr.Blocks() as blocks:
-            site = Site(Visitors(), gr.State(Shown()), gr.Textbox("", visible=False))
+            site = Site(Visitors(), gr.State(CurrentTraces()), gr.Textbox("", visible=False))
             watch, tabs = WatchPage(site, recordings=recorded), gr.Tabs()
             compare = ComparePage(site, watch, recorded)
             compare.connect_again(tabs)
-            return cls(blocks, site, watch, compare, Opening(tabs, watch, compare, CalculatorPanel(site)))
+            return cls(blocks, site, watch, compare, PageLoadHandler(tabs, watch, compare, CalculatorPanel(site)))
 
     def values(self, **more: object) -> Update:
         """The values of the Compare page, nothing being chosen; `more` by the names of its parts."""
         chooser = self.compare.chooser
-        values = {self.compare.set: Shown(), self.compare.on: "", self.site.look: "", self.site.shown: Shown()}
+        values = {
+            self.compare.set: CurrentTraces(),
+            self.compare.on: "",
+            self.site.look: "",
+            self.site.shown: CurrentTraces(),
+        }
         values |= {chooser.name: None, chooser.scope: "Whole run", chooser.step: 0}
         return values | {getattr(self.compare, name): value for name, value in more.items()}

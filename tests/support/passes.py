@@ -13,7 +13,7 @@ from engines.runtime.driver import Job, open_session
 Passes = Generator[tuple[Any, Any, Any], None, Any]
 
 
-def exchange(decoder: Decoder, answer: Callable[[Any], Any]) -> Passes:
+def run_passes(decoder: Decoder, answer: Callable[[Any], Any]) -> Passes:
     """Every pass of a decoder: its request, the answer to it, and the decision; at the end the tokens."""
     readback: Any = None
     while True:
@@ -40,7 +40,9 @@ def ended(run: Passes) -> tuple[list[tuple[Any, Any, Any]], Tensor]:
 def passes(job: Job) -> Passes:
     """The passes of a run, answered by a session of its own."""
     session = open_session([job])
-    return exchange(job.decoder(), lambda request: session.answer({0: request}, job.config, lambda *_: None)[0].value)
+    return run_passes(
+        job.decoder(), lambda request: session.forward({0: request}, job.config, lambda *_: None)[0].value
+    )
 
 
 class WholeTexts:
@@ -54,11 +56,12 @@ class WholeTexts:
     def __call__(self, request: Any, temperature: float = 1.0) -> Tensor:
         past = self._finished[: request.finished]
         position = torch.cat([torch.arange(len(past)), request.position])
-        seen = masks.behind(masks.block_causal(len(past), self._size), request.seen)
+        seen = masks.prefix_mask(masks.block_causal(len(past), self._size), request.attention_mask)
         rows = [
-            self._logits(torch.cat([past, row]), position, seen)[len(past) + request.read] for row in request.tokens
+            self._logits(torch.cat([past, row]), position, seen)[len(past) + request.output_index]
+            for row in request.tokens
         ]
-        self._finished = torch.cat([past, request.tokens[0, : request.keep]])
+        self._finished = torch.cat([past, request.tokens[0, : request.num_to_cache]])
         logits = torch.stack(rows).double() / temperature
         logits[..., self._mask] = -torch.inf
-        return request.cut(logits.softmax(-1))
+        return request.trim(logits.softmax(-1))

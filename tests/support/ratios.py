@@ -8,9 +8,9 @@ from typing import Any, Final
 import torch
 
 from benchmarks import _reference_loops as _by_hand
-from benchmarks._reference_loops import Case, FixedLogits, verified, verified_plainly
+from benchmarks._reference_loops import Case, FixedLogits, reference_verification, verified
 from benchmarks._timing import decode, job, prompts
-from benchmarks.overhead import ratios, turns
+from benchmarks.overhead import ratios, time_alternating
 from engines.models.bundled.image_networks import Transformer
 from engines.models.catalog import load_model
 from traces.labels import COUPLINGS
@@ -39,15 +39,15 @@ def measured() -> dict[str, float]:
         once()
     coupled = [decode([job("maximal", model, ordinary.prompt, 0, window=16)]) for _ in range(5)]
     found = {
-        "Ordinary decoding over a loop": median(ratios(turns(partial(decode, [ordinary]), by_hand, 5))),
+        "Ordinary decoding over a loop": median(ratios(time_alternating(partial(decode, [ordinary]), by_hand, 5))),
         "MC-SJD outside its network over inside": median(run.seconds / run.forward_seconds - 1 for run in coupled),
-        "The lean form over transformers' own": median(ratios(turns(networks[0], networks[1], 70))),
+        "The lean form over transformers' own": median(ratios(time_alternating(networks[0], networks[1], 70))),
     }
     for coupling in COUPLINGS:
         case = Case(coupling, 16_384, 32)
         session = FixedLogits(case)
         found[f"Verification, {coupling}, over the plain form"] = median(
-            verified(case, session, 3) / verified_plainly(case, session, 3) for _ in range(3)
+            verified(case, session, 3) / reference_verification(case, session, 3) for _ in range(3)
         )
     return found
 

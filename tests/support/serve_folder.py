@@ -11,7 +11,7 @@ if __name__ == "__main__":
     gc.disable()
     import demo.serve
     from demo.app import build
-    from demo.jobs.recordings import left_out, recordings
+    from demo.jobs.recordings import invalid_recordings, recordings
     from demo.serve import serve
     from demo.server.sessions import Visitors
 
@@ -19,5 +19,5 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1])
     visitors = Visitors()
     found = recordings(folder)
-    gone = left_out(found, folder)
+    gone = invalid_recordings(found, folder)
     serve(build(visitors, found, gone), visitors, folder, gone)

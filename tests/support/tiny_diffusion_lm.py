@@ -31,7 +31,7 @@ class TinyLM(DiffusionLM):
 
 
 @cache
-def tiny(kind: str = "aligned", seed: int = 0, layers: int = 3) -> TinyLM:
+def tiny_diffusion_lm(kind: str = "aligned", seed: int = 0, layers: int = 3) -> TinyLM:
     torch.manual_seed(seed)
     config = Qwen3Config(
         vocab_size=len(LETTERS) + 3,

@@ -164,7 +164,7 @@ class Memory:
 
 
 class MemoryLayer(DynamicLayer):
-    """What one layer sees of a `Memory`."""
+    """What one layer sees of a `RouterState`."""
 
     def __init__(self, memory: Memory, layer: int, position: Tensor) -> None:
         super().__init__()
@@ -286,7 +286,7 @@ def write_json(file: Path, value: Any) -> None:
 def job(model: Any, method: str = "blockwise", prompt: str = PROMPT, small: Any = None, **values: object) -> Job:
     """A text of 16 tokens to decode."""
     chosen = METHODS[method]
-    return Job(chosen, model, prompt, make_config(chosen.config, {"length": 16} | values), small=small)
+    return Job(chosen, model, prompt, make_config(chosen.config, {"length": 16} | values), drafter=small)
 
 
 def decoded(asked: Job) -> tuple[Any, ...]:

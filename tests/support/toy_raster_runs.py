@@ -13,7 +13,7 @@ from PIL import Image
 
 from engines.models.toys import toy_raster
 from engines.runtime.driver import Job
-from engines.runtime.run_request import Request
+from engines.runtime.run_request import RunRequest
 from engines.testing.conformance import finish
 from traces.schema import Canvas, Legend, Milliseconds, Output, Tiles, Trace
 from traces.stats import summarise
@@ -25,11 +25,11 @@ CODES, TILE = 16, 4
 
 
 def job(method: str, seed: int = 0, **settings: object) -> Job:
-    return Request(method, MODEL, "", seed=seed, settings=settings).job()
+    return RunRequest(method, MODEL, "", seed=seed, settings=settings).job()
 
 
 @cache
-def decoded(method: str, seed: int = 0, **settings: object) -> Trace:
+def decode_toy_raster(method: str, seed: int = 0, **settings: object) -> Trace:
     return finish(job(method, seed, **settings))
 
 
@@ -63,10 +63,10 @@ class Small(toy_raster.ToyRaster):
     def make_task(self, prompt: str, config: Any) -> Any:
         return replace(super().make_task(prompt, config), canvas=Canvas(kind="image", shape=self._shape))
 
-    def legend(self, *_: object) -> Legend:
+    def make_legend(self, *_: object) -> Legend:
         return Legend(tiles=tiles())
 
-    def output(self, tokens: Sequence[int | None]) -> Output:
+    def render_output(self, tokens: Sequence[int | None]) -> Output:
         return Output(tokens=tuple(tokens), image=picture(tokens, self._shape[1]))
 
 
@@ -74,7 +74,7 @@ class Small(toy_raster.ToyRaster):
 def small(method: str, rows: int, columns: int, seed: int = 0, **settings: object) -> Trace:
     """A run on a small raster; only its times are made up."""
     with patch.multiple(toy_raster, SIDE=columns, LEVELS=CODES):
-        trace = finish(Request(method, Small(rows, columns), "", seed=seed, settings=settings).job())
+        trace = finish(RunRequest(method, Small(rows, columns), "", seed=seed, settings=settings).job())
     steps = []
     for k, step in enumerate(trace.steps):
         drafts = step.call.query_tokens

@@ -7,7 +7,7 @@ import pytest
 from support.handmade import make, step
 from support.psd_runs import Plan, speculated
 
-from analysis.oracle import Choice, hindsight
+from analysis.oracle import OracleChoice, hindsight
 from analysis.prediction import contributions, forecasts, foresight, rank_sequences
 from traces import read
 from traces.files import ROOT
@@ -72,7 +72,7 @@ TEXT = Canvas(kind="text", shape=(6,))
 RECORDED = ROOT / "assets" / "traces"
 
 
-def choices(*steps: Step, **config: object) -> tuple[str, str, tuple[Choice, ...]]:
+def choices(*steps: Step, **config: object) -> tuple[str, str, tuple[OracleChoice, ...]]:
     made = hindsight(make("method", TEXT, steps, config=config))
     assert made
     return made.setting, made.unit, made.choices
@@ -85,7 +85,7 @@ def test_rejected_and_dropped_drafts_need_not_have_been_made() -> None:
         step("2:4=accepted 3:5=accepted 4:6=bonus", draft=(4, 5, None)),
         step("5:7=sampled"),
     )
-    assert choices(*steps) == ("draft length", "drafts", (Choice(1, 3, 1), Choice(2, 2, 2)))
+    assert choices(*steps) == ("draft length", "drafts", (OracleChoice(1, 3, 1), OracleChoice(2, 2, 2)))
 
 
 def test_a_window_reaches_as_far_as_the_last_draft_that_stays() -> None:
@@ -95,7 +95,11 @@ def test_a_window_reaches_as_far_as_the_last_draft_that_stays() -> None:
         step("4:5=accepted 5:8=resampled", draft=(5, 6)),
     )
     # 3:4 stays for a pass, but is rejected then; 4:5 is new after the first pass and stays from there on.
-    assert choices(*steps) == ("window", "drafts", (Choice(0, 5, 2), Choice(1, 5, 4), Choice(2, 2, 1)))
+    assert choices(*steps) == (
+        "window",
+        "drafts",
+        (OracleChoice(0, 5, 2), OracleChoice(1, 5, 4), OracleChoice(2, 2, 1)),
+    )
 
 
 def test_the_lowest_threshold_that_is_right_makes_later_passes_needless() -> None:
@@ -104,10 +108,14 @@ def test_the_lowest_threshold_that_is_right_makes_later_passes_needless() -> Non
 
     first = confident("0:1=unmasked 1:2=drafted 2:3=drafted 3:4=drafted", 0.9, 0.8, 0.5, 0.7)
     steps = (first, confident("1:2=unmasked 2:3=drafted 3:4=unmasked", 0.9, 0.6, 0.9), step("2:3=unmasked"))
-    assert choices(*steps) == ("confidence threshold", "passes", (Choice(0, 1, 1), Choice(1, 1, 0), Choice(2, 1, 0)))
+    assert choices(*steps) == (
+        "confidence threshold",
+        "passes",
+        (OracleChoice(0, 1, 1), OracleChoice(1, 1, 0), OracleChoice(2, 1, 0)),
+    )
     wrong = confident("0:1=unmasked 1:2=drafted 2:3=drafted 3:8=drafted", 0.9, 0.8, 0.5, 0.7)
     # Below 0.7 the wrong draft would have been taken, too: position 2 has to wait for the second pass.
-    assert choices(wrong, *steps[1:])[2] == (Choice(0, 1, 1), Choice(1, 1, 1), Choice(2, 1, 0))
+    assert choices(wrong, *steps[1:])[2] == (OracleChoice(0, 1, 1), OracleChoice(1, 1, 1), OracleChoice(2, 1, 0))
 
 
 @pytest.mark.parametrize(
@@ -126,14 +134,14 @@ def test_a_verification_is_needless_where_confidence_does_the_same(threshold: fl
         step(verified, mode="verify"),
         step("2:4=unmasked", mode="draft"),
     )
-    expected = (Choice(0, 1, 1), Choice(1, 1, best), Choice(2, 1, 1))
+    expected = (OracleChoice(0, 1, 1), OracleChoice(1, 1, best), OracleChoice(2, 1, 1))
     assert choices(*steps, threshold=threshold) == ("whether to verify", "passes", expected)
 
 
 def test_a_threshold_that_is_no_number_counts_as_none_and_no_drafts_are_no_choice() -> None:
     drafts = step("0:1=drafted", mode="draft", numbers={"confidence": (0.9,)}, signals={"verify": 1.0})
     steps = (drafts, step("0:1=accepted", mode="verify"))
-    assert choices(*steps, threshold="high")[2] == (Choice(0, 1, 1), Choice(1, 1, 1))
+    assert choices(*steps, threshold="high")[2] == (OracleChoice(0, 1, 1), OracleChoice(1, 1, 1))
     assert hindsight(make("speculative", TEXT, (step("0:1=sampled", draft=(None,)),))) is None
 
 

@@ -14,7 +14,7 @@ import pytest
 from support.toy_raster_runs import jacobi, ordinary
 
 import draftscope as ds
-from analysis.speedup_model import MOST_DRAFTS, Plan
+from analysis.speedup_model import MOST_DRAFTS, SpeedupModel
 from benchmarks import calibration_error as calibrated
 from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
 from benchmarks.hardware import computed as computed_speed_ups
@@ -30,7 +30,7 @@ from traces.hardware import (
     SIZES,
     HardwareError,
     Machine,
-    Work,
+    PassWork,
     denoised,
     pass_cost,
     predict,
@@ -45,13 +45,13 @@ H100, EAGER, GRAPHS = DEVICES["H100"], ENGINES["eager"], ENGINES["CUDA graphs"]
 
 def test_a_pass_over_few_tokens_is_bound_by_memory_with_its_kv_cache_and_over_many_by_compute() -> None:
     size, free = SIZES["Llama 3.1 8B"], replace(GRAPHS, overhead=0.0)
-    one = pass_cost(H100, size, free, Work(query_tokens=1))
-    many = pass_cost(H100, size, free, Work(query_tokens=1024, rows=128))
+    one = pass_cost(H100, size, free, PassWork(query_tokens=1))
+    many = pass_cost(H100, size, free, PassWork(query_tokens=1024, rows=128))
     assert one.bound == "memory" and many.bound == "compute"
     assert one.seconds == pytest.approx(8e9 * 2 / (3350e9 * 0.8))
     assert many.compute == pytest.approx((2 * 8e9 * 1024 + 4 * 32 * 4096 * 1024 * 4) / (989e12 * 0.6))
-    assert pass_cost(H100, size, EAGER, Work(query_tokens=1)).bound == "launches"
-    one, two = (pass_cost(H100, size, free, Work(query_tokens=n, rows=n, context=1000)).memory for n in (1, 2))
+    assert pass_cost(H100, size, EAGER, PassWork(query_tokens=1)).bound == "launches"
+    one, two = (pass_cost(H100, size, free, PassWork(query_tokens=n, rows=n, context=1000)).memory for n in (1, 2))
     assert two - one == pytest.approx(1000 * 2 * 32 * 1024 * 2 / (3350e9 * 0.8))
 
 
@@ -70,7 +70,9 @@ def test_passes_that_were_timed_on_an_h100_come_out_roughly() -> None:
 
 def test_a_pass_of_a_diffusion_head_counts_its_steps_one_after_the_other() -> None:
     size = SIZES["MAR-H"]
-    none, walked = (pass_cost(H100, size, EAGER, Work(query_tokens=1, head_passes=n, noisy_tokens=n)) for n in (0, 100))
+    none, walked = (
+        pass_cost(H100, size, EAGER, PassWork(query_tokens=1, head_passes=n, noisy_tokens=n)) for n in (0, 100)
+    )
     assert walked.overhead - none.overhead == pytest.approx(100 * 1e-3 * (1 + 12 / 7))
     assert walked.memory - none.memory == pytest.approx(100 * 0.151e9 * 2 / (3350e9 * 0.8))
     assert walked.compute - none.compute == pytest.approx(100 * 2 * 0.151e9 / (989e12 * 0.6))
@@ -156,7 +158,9 @@ def test_the_models_that_ship_are_as_large_as_they_are_said_to_be() -> None:
         blocks = getattr(network.head, "res_blocks", ()) if "patch" in name else ()
         head = sum(weight.numel() for weight in network.head.parameters()) if blocks else 0
         assert size.head == pytest.approx(head, rel=2e-3) and size.head_layers == len(blocks)
-        assert size.parameters + size.head == pytest.approx(model.parameters - 256 * rows, rel=2e-3)  # without tables
+        assert size.parameters + size.head == pytest.approx(
+            model.num_parameters - 256 * rows, rel=2e-3
+        )  # without tables
         assert size.layers == len(layers.layers) and size.width == layers.embed_tokens.embedding_dim
 
 
@@ -168,19 +172,19 @@ def test_terms_come_back_from_the_times_that_they_make_and_none_is_negative() ->
         (3.0, 6, 3, 2e6, 1e8, 9e7, 6), (4.0, 5, 4, 3e7, 4e7, 2e6, 0),
     )]  # fmt: skip
     runs = [(terms, sum(a * b for a, b in zip(terms, wanted, strict=True))) for terms in did]
-    assert calibrating.fitted(runs) == pytest.approx(wanted, rel=1e-6)
+    assert calibrating.fit_terms(runs) == pytest.approx(wanted, rel=1e-6)
     faster = [(terms, seconds - 4e-4 * terms[0]) for terms, seconds in runs]  # as if a pass cost less than nothing
-    assert calibrating.fitted(faster)[0] == 0 and min(calibrating.fitted(faster)) >= 0
+    assert calibrating.fit_terms(faster)[0] == 0 and min(calibrating.fit_terms(faster)) >= 0
     with pytest.raises(HardwareError, match="the times do not fit the model of a pass"):
-        calibrating.fitted([(terms, 1e-9 * terms[3] - 1e-12 * terms[4]) for terms, _ in runs])
+        calibrating.fit_terms([(terms, 1e-9 * terms[3] - 1e-12 * terms[4]) for terms, _ in runs])
 
 
 def test_what_is_timed_judges_drafts_of_another_model_and_attends_to_long_contexts() -> None:
     runs = {(method, model) for method, model, _ in calibrating._RUNS}
     assert {("speculative", "text-target"), ("scd", "studio-video"), ("scd", "studio-image-draft")} <= runs
-    short, far = (calibrating._terms(SHIPPED["studio-video"], Work(query_tokens=32, context=n)) for n in (0, 900))
+    short, far = (calibrating._terms(SHIPPED["studio-video"], PassWork(query_tokens=32, context=n)) for n in (0, 900))
     assert far[4] == short[4] and far[5] - short[5] == pytest.approx(32 * 4 * 6 * 256 * 900)
-    one, two = (calibrating._terms(SHIPPED["text-target"], Work(query_tokens=n)) for n in (1, 2))
+    one, two = (calibrating._terms(SHIPPED["text-target"], PassWork(query_tokens=n)) for n in (1, 2))
     assert short[3] == 0 and one[3] == SHIPPED["text-target"].weight_bytes and (one[6], two[6]) == (0, 5)
 
 
@@ -205,14 +209,16 @@ def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     engine = replace(GRAPHS, overhead=1e-3, base=2e-3, overlaps=False, attention=3.0)
-    size, work = SHIPPED["text-draft"], Work(query_tokens=8, context=200)
+    size, work = SHIPPED["text-draft"], PassWork(query_tokens=8, context=200)
     cost = pass_cost(H100, size, engine, work)
     assert cost.seconds == pytest.approx(2e-3 + 4e-3 + cost.memory + cost.compute)
     longer = cost.compute - pass_cost(H100, size, replace(engine, attention=1.0), work).compute
     assert longer == pytest.approx(2 * 8 * 4 * size.layers * size.width * 204 / (989e12 * 0.6))
     wide = replace(engine, several=5e-4)
-    assert [pass_cost(H100, size, wide, Work(query_tokens=n)).overhead for n in (1, 2)] == pytest.approx([6e-3, 8e-3])
-    patch, one = SHIPPED["patch-target"], Work(query_tokens=1, context=9, head_passes=2)
+    assert [pass_cost(H100, size, wide, PassWork(query_tokens=n)).overhead for n in (1, 2)] == pytest.approx(
+        [6e-3, 8e-3]
+    )
+    patch, one = SHIPPED["patch-target"], PassWork(query_tokens=1, context=9, head_passes=2)
     weights, heads, kv = patch.weight_bytes, 2 * patch.head_bytes, 9 * patch.cache_bytes
     for cache, moved in ((heads / 2, weights + heads + kv), (weights, weights + kv), (weights + 1, kv)):
         assert pass_cost(replace(H100, cache=cache), patch, engine, one).memory == pytest.approx(moved / (3350e9 * 0.8))
@@ -233,7 +239,7 @@ def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
     assert main(["calibrate", "-o", "here.txt"]) == 2
 
 
-PLAN = Plan(
+PLAN = SpeedupModel(
     device=DEVICES["H100"],
     engine=replace(ENGINES["CUDA graphs"], overhead=0.0, verification=0.0),
     target=SIZES["Llama 3.1 8B"],
@@ -259,18 +265,18 @@ def test_a_pass_bound_by_memory_costs_its_weights() -> None:
 
 
 def test_the_best_draft_length_grows_with_acceptance_and_shrinks_with_the_batch() -> None:
-    best = PLAN.at_best()
+    best = PLAN.with_best_draft_length()
     assert best.speed_up == max(replace(PLAN, drafts=drafts).speed_up for drafts in range(1, MOST_DRAFTS + 1))
-    fewest, most = (replace(PLAN, acceptance=rate).at_best().drafts for rate in (0.3, 0.95))
+    fewest, most = (replace(PLAN, acceptance=rate).with_best_draft_length().drafts for rate in (0.3, 0.95))
     assert fewest < best.drafts < most
     crowded = replace(PLAN, draft=None, acceptance=0.8, batch=512)
     assert crowded.bound == "compute"
-    assert crowded.at_best().drafts < replace(crowded, batch=1).at_best().drafts
+    assert crowded.with_best_draft_length().drafts < replace(crowded, batch=1).with_best_draft_length().drafts
 
 
 def test_drafts_of_a_diffusion_head_take_its_steps_one_by_one_and_a_verification_all_at_once() -> None:
     plan = replace(PLAN, engine=ENGINES["eager"], target=SIZES["MAR-H"], draft=SIZES["MAR-B"], drafts=8)
-    assert plan.ordinary.overhead == plan.verification.overhead == pytest.approx(1e-3 * (40 + 100 * (1 + 12 / 7)))
+    assert plan.baseline_pass.overhead == plan.verification.overhead == pytest.approx(1e-3 * (40 + 100 * (1 + 12 / 7)))
     assert plan.drafting > 8e-3 * (24 + 100 * (1 + 6 / 7))
 
 

@@ -14,7 +14,7 @@ from engines.settings import ConfigError, make_config
 from traces import Fate, Trace, TraceError, check, dumps, limits, loads
 from traces import explanations as rules
 from traces.schema import Frame, Mask, Milliseconds, Node, PathPair, Rule
-from traces.stats import latency_breakdown, race, summarise
+from traces.stats import latency_breakdown, progress_curve, summarise
 
 PNG = handmade.png(4, 4)
 
@@ -192,11 +192,11 @@ def test_the_largest_numbers_are_summed_without_overflow() -> None:
         for step in trace.steps
     )
     summary = summarise(steps, len(trace.output.tokens), complete=True)
-    for seed in (limits.WHOLE, -limits.WHOLE - 1):
+    for seed in (limits.MAX_INT, -limits.MAX_INT - 1):
         full = replace(trace, steps=steps, summary=summary, seed=seed)
         assert loads(dumps(full)) == full
     assert [stage.share for stage in latency_breakdown(steps)] == [0.25] * 4
-    assert race(steps).milliseconds[-1] == len(steps) * 4 * limits.MILLISECONDS
+    assert progress_curve(steps).milliseconds[-1] == len(steps) * 4 * limits.MILLISECONDS
 
 
 def test_too_many_entries_and_a_canvas_of_no_known_size_stop_the_checks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,12 +243,12 @@ def test_a_trace_keeps_its_rules(formula: str) -> None:
 @pytest.mark.parametrize("name", METHODS)
 def test_the_rules_of_every_method_can_be_read(name: str) -> None:
     method = METHODS[name]
-    told = [method.rules(make_config(method.config, dict(values))) for values in ({}, *method.presets.values())]
+    told = [method.explanations(make_config(method.config, dict(values))) for values in ({}, *method.presets.values())]
     others = {"verdict": ("match", "ratio", "plain"), "mode": ("paper", "distance-only"), "same_noise": (True,)}
     for setting, values in others.items():
         for value in values:
             try:
-                told.append(method.rules(make_config(method.config, {setting: value})))
+                told.append(method.explanations(make_config(method.config, {setting: value})))
             except ConfigError:
                 continue  # a setting of another method
     for every in told:

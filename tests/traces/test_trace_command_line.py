@@ -14,14 +14,14 @@ from jsonschema import Draft202012Validator
 from support import handmade
 from support.tables import markdown
 
-from analysis.summary_text import at_a_glance
+from analysis.summary_text import summary_text
 from draftscope import __main__ as draftscope
 from draftscope.trace import displayable
 from traces import Trace, dumps, read, write
 from traces.__main__ import main
 from traces.files import ROOT
 from traces.json_schema import json_schema
-from traces.perfetto import events
+from traces.perfetto import to_perfetto
 from traces.schema import VERSION
 
 DOCS = ROOT / "docs"
@@ -54,7 +54,7 @@ def test_show_prints_the_summary(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_a_trace_cannot_steer_the_terminal() -> None:
-    shown = at_a_glance(replace(handmade.ar(), prompt="\x1b[2J\u202e\nnote  forged", note="x" * 1000))
+    shown = summary_text(replace(handmade.ar(), prompt="\x1b[2J\u202e\nnote  forged", note="x" * 1000))
     assert shown.isprintable() or all(line.isprintable() for line in shown.split("\n"))
     assert "\nnote  forged" not in shown
     assert max(map(len, shown.split("\n"))) < 250
@@ -117,7 +117,7 @@ def of(made: dict[str, Any], ph: str, cat: str = "") -> Sequence[dict[str, Any]]
     "trace", [*(make() for make in handmade.ALL.values()), *map(read, RECORDED)], ids=lambda trace: trace.method
 )
 def test_events_are_sound_and_say_what_the_steps_say(trace: Trace) -> None:
-    made = events(trace)
+    made = to_perfetto(trace)
     SCHEMA.validate(json.loads(json.dumps(made)))
     passes = of(made, "X", "pass")
     assert [event["args"]["pass"] for event in passes] == [*range(len(trace.steps))]
@@ -142,7 +142,7 @@ def test_a_trace_without_times_has_a_millisecond_a_pass() -> None:
     trace = handmade.scd()
     calls = [replace(step.call, milliseconds=type(step.call.milliseconds)()) for step in trace.steps]
     steps = tuple(replace(step, call=call) for step, call in zip(trace.steps, calls, strict=True))
-    made = events(replace(trace, steps=steps))
+    made = to_perfetto(replace(trace, steps=steps))
     assert [event["dur"] for event in of(made, "X", "pass")] == [1000.0] * len(steps)
     assert made["otherData"]["timed"] is False and not of(made, "X", "stage")
 

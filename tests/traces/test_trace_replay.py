@@ -7,7 +7,7 @@ import pytest
 from support import handmade
 from support.handmade import coarse
 
-from traces import Fate, check, dumps, filled, loads, outcomes, read, state_after, states
+from traces import Fate, canvas_states, check, dumps, expand_counts, loads, position_updates, read, state_after
 from traces.replay import PENDING
 from visualizers import supported
 from visualizers.player_page import standalone
@@ -37,15 +37,15 @@ def test_after_a_step_there_are_final_tokens_drafts_and_open_positions() -> None
 
 def test_among_rows_the_final_token_counts() -> None:
     step = handmade.psd().steps[1]
-    assert outcomes(step) == {1: (4, Fate.ACCEPTED, 0), 2: (5, Fate.ACCEPTED, 1), 3: (None, Fate.REJECTED, 3)}
+    assert position_updates(step) == {1: (4, Fate.ACCEPTED, 0), 2: (5, Fate.ACCEPTED, 1), 3: (None, Fate.REJECTED, 3)}
     step = handmade.step("0:1=drafted 0:2=discarded 0:3=kept 0:4=rejected", rows=4, row=(0, 1, 2, 3))
-    assert outcomes(step) == {0: (3, Fate.KEPT, 2)}
+    assert position_updates(step) == {0: (3, Fate.KEPT, 2)}
 
 
 @pytest.mark.parametrize("name", handmade.ALL)
 def test_the_iterator_agrees_with_single_states_and_ends_in_the_output(name: str) -> None:
     trace = handmade.ALL[name]()
-    walked = list(states(trace))
+    walked = list(canvas_states(trace))
     assert walked == [state_after(trace, k) for k in range(len(trace.steps) + 1)]
     end = walked[-1]
     assert trace.output.tokens == tuple(t if f else None for t, f in zip(end.tokens, end.final, strict=True))
@@ -77,7 +77,7 @@ A, R, B = Fate.ACCEPTED, Fate.RESAMPLED, Fate.BONUS
 
 def test_counts_fill_the_canvas_in_order() -> None:
     trace = loads(coarse(COUNTS, 8))
-    assert [state.decoded for state in states(trace)] == [0, 4, 5, 8]
+    assert [state.decoded for state in canvas_states(trace)] == [0, 4, 5, 8]
     assert state_after(trace, 3).fates == (A, A, A, R, R, A, A, B)
     assert not PENDING & set(state_after(trace, 3).fates)
     made = trace.summary
@@ -99,9 +99,9 @@ def test_tokens_come_from_the_output_where_it_has_them() -> None:
 
 def test_traces_with_positions_are_left_as_they_are() -> None:
     coarse_trace = loads(coarse(COUNTS, 8))
-    assert loads(dumps(coarse_trace)) == filled(coarse_trace) == coarse_trace
+    assert loads(dumps(coarse_trace)) == expand_counts(coarse_trace) == coarse_trace
     for trace in (maker() for maker in handmade.ALL.values()):
-        assert filled(trace) is trace
+        assert expand_counts(trace) is trace
 
 
 def test_ids_may_be_missing_where_positions_are_known() -> None:

@@ -14,9 +14,9 @@ from support.results import row
 
 import draftscope as ds
 from analysis import block_stats as text_stats
-from analysis.acceptance import by_place
+from analysis.acceptance import acceptance_by_draft_position
 from analysis.results import SweepError, read_rows
-from analysis.summary_text import at_a_glance
+from analysis.summary_text import summary_text
 from analysis.tradeoffs import Drafting, Tradeoff, best, frontier, predicted
 from traces import Step, Trace, read, stats
 from traces.files import ROOT
@@ -70,7 +70,7 @@ def test_acceptance_by_position() -> None:
 
 
 def test_race_is_cumulative_and_starts_at_zero() -> None:
-    line = stats.race(handmade.s2d2().steps)
+    line = stats.progress_curve(handmade.s2d2().steps)
     assert line.tokens == (0, 0, 2, 4, 4)
     assert line.milliseconds == (0, 5, 10, 15, 20)
 
@@ -176,16 +176,16 @@ class TestDecodeOrder:
 
 class TestRouting:
     def test_a_decision_meets_the_verdict_of_the_next_pass_that_judges(self) -> None:
-        routed = text_stats.decisions(ALL["s2d2"]().steps)
+        routed = text_stats.router_decisions(ALL["s2d2"]().steps)
         assert [(one.step, one.expected, one.score, one.verify, one.accepted) for one in routed] == [
             (0, 2.2, 1.2, True, 1),
             (2, None, None, False, None),
         ]
-        (one,) = text_stats.decisions([step("0:1=accepted 1:2=resampled", signals={"expected_accepted": 1.5})])
+        (one,) = text_stats.router_decisions([step("0:1=accepted 1:2=resampled", signals={"expected_accepted": 1.5})])
         assert (one.expected, one.accepted, one.verify) == (1.5, 1, None)
         steps = [step("0:1=unmasked", signals={"verify": 0, "score": -1.0}), step("1:2=accepted")]
-        assert text_stats.decisions(steps)[0].accepted is None
-        assert text_stats.decisions(simsd().steps) == ()
+        assert text_stats.router_decisions(steps)[0].accepted is None
+        assert text_stats.router_decisions(simsd().steps) == ()
         assert text_stats.estimator_errors([diffusion().steps]) == ()
 
     def test_errors_are_expected_less_accepted_estimator_by_estimator(self) -> None:
@@ -253,12 +253,12 @@ def judged(*passes: tuple[int, int]) -> Trace:
 
 
 def test_both_rates_counted_by_hand() -> None:
-    rates = by_place([judged((4, 2), (4, 0), (2, 2), (4, 4)).steps, judged((4, 1)).steps])
+    rates = acceptance_by_draft_position([judged((4, 2), (4, 0), (2, 2), (4, 4)).steps, judged((4, 1)).steps])
     assert rates.passes == 5
     assert [(place.judged, place.accepted) for place in rates.places] == [(5, 4), (4, 3), (2, 1), (1, 1)]
     assert [place.marginal for place in rates.places] == [4 / 5, 3 / 5, 1 / 5, 1 / 5]
     assert rates.mean_accepted_length == pytest.approx(9 / 5)
-    assert by_place([handmade.ar().steps]) is None
+    assert acceptance_by_draft_position([handmade.ar().steps]) is None
 
 
 @pytest.mark.parametrize("window", [True, False])
@@ -267,7 +267,7 @@ def test_a_coarse_trace_gives_what_it_can(window: bool) -> None:
     for accepted in (3, 0, 4, 1):
         builder.count(accepted, 4 if window else None, accepted + 1)
     trace = builder.trace()
-    rates = by_place([trace.steps])
+    rates = acceptance_by_draft_position([trace.steps])
     assert [place.marginal for place in rates.places] == [3 / 4, 2 / 4, 2 / 4, 1 / 4]
     assert rates.mean_accepted_length == 2
     assert [place.judged for place in rates.places] == ([4, 3, 2, 2] if window else [None] * 4)
@@ -280,7 +280,7 @@ def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
     builder = ds.TraceBuilder("mine", "a/b")
     numbers = {"order": (1.0, 0.0)}
     builder.step([0, 1], ["resampled", "accepted"], [4, 5], draft=[3, 5], numbers=numbers)
-    rates = by_place([builder.trace().steps])
+    rates = acceptance_by_draft_position([builder.trace().steps])
     assert rates is not None and [(place.judged, place.accepted) for place in rates.places] == [(1, 1), (1, 0)]
     nodes = [((), True), ((0,), False), ((0,), True), ((2,), False), ((3,), False)]
     graph = tuple(
@@ -289,7 +289,7 @@ def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
     builder = ds.TraceBuilder("mine", "a/b")
     builder.step([0, 1], ["accepted", "resampled"], [4, 5], draft=[4, 6])
     (step,) = builder.trace().steps
-    rates = by_place([[replace(step, graph=graph)]])
+    rates = acceptance_by_draft_position([[replace(step, graph=graph)]])
     assert rates is not None and [(place.judged, place.accepted) for place in rates.places] == [(1, 1), (1, 0)]
 
 
@@ -297,15 +297,15 @@ def test_the_order_of_drafts_and_the_levels_of_a_graph() -> None:
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.name.removesuffix(".json.gz"))
 def test_every_recording_adds_up(path: Path) -> None:
     trace = read(path)
-    rates = by_place([trace.steps])
+    rates = acceptance_by_draft_position([trace.steps])
     assert (rates is None) == (trace.summary.judged == 0)
     if rates is None:
-        assert "accepted length" not in at_a_glance(trace)
+        assert "accepted length" not in summary_text(trace)
         return
     assert sum(place.accepted for place in rates.places) == trace.summary.accepted
     assert sum(place.marginal for place in rates.places) == pytest.approx(rates.mean_accepted_length)
     assert rates.places[0].judged == rates.passes
-    assert f"accepted length     {rates.mean_accepted_length:.3f} in {rates.passes} passes" in at_a_glance(trace)
+    assert f"accepted length     {rates.mean_accepted_length:.3f} in {rates.passes} passes" in summary_text(trace)
 
 
 @pytest.mark.parametrize(

@@ -23,8 +23,8 @@ from traces import loads
 from traces.io import write
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES, FigureError
 from visualizers.__main__ import main
-from visualizers.export import Print
-from visualizers.export_zip import PRESETS, BundleError, Options, stem, write_zip
+from visualizers.export import ImageJob
+from visualizers.export_zip import PRESETS, BundleError, ZipOptions, file_stem, write_zip
 from visualizers.export_zip.table import as_csv
 
 
@@ -122,7 +122,7 @@ USAGE = [
     ("RUN -o a.html --preset slide", "--preset slide", "belongs to a .zip"),
     ("RUN -o x.gif --figure churn", "--figure", "leave --figure out"),
     ("RUN -o x.gif --fps 90", "fps 90", "from 1 to 50"),
-    ("RUN -o x.gif --clock milliseconds --every 2", "--every 2", "--clock passes"),
+    ("RUN -o x.gif --clock milliseconds --passes-per-frame 2", "--passes-per-frame 2", "--clock passes"),
     ("RUN -o x.gif --device H100", "--device", "--clock computed"),
     ("RUN -o x.gif --clock computed --device H100", "--clock computed", "needs --target"),
     ("RUN -o x.gif --clock computed --device H10 --target 7e9", "there is no 'H10'", "did you mean 'H100'?"),
@@ -167,15 +167,15 @@ RUNS = [ordinary(6, 6), jacobi(6, 6, 6), jacobi(6, 6, 12)]
 
 
 @pytest.fixture
-def unprinted(monkeypatch: pytest.MonkeyPatch) -> list[Print]:
+def unprinted(monkeypatch: pytest.MonkeyPatch) -> list[ImageJob]:
     """Everything but the browser: what it is asked to print is kept, and its answers are short."""
-    asked: list[Print] = []
+    asked: list[ImageJob] = []
 
-    def printed(wanted: Sequence[Print], report: object) -> list[bytes]:
+    def printed(wanted: Sequence[ImageJob], report: object) -> list[bytes]:
         asked.extend(wanted)
         return [one.kind.encode() for one in wanted]
 
-    monkeypatch.setattr(bundle, "printed", printed)
+    monkeypatch.setattr(bundle, "render_images", printed)
     return asked
 
 
@@ -218,8 +218,10 @@ def test_the_numbers_are_those_that_are_drawn() -> None:
 
 @pytest.mark.one_quick
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(name: str, unprinted: list[Print], tmp_path: Path) -> None:
-    write_zip(RUNS, tmp_path / "runs.zip", figures=["churn", "race", "comparison"], options=Options(width=name))
+def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(
+    name: str, unprinted: list[ImageJob], tmp_path: Path
+) -> None:
+    write_zip(RUNS, tmp_path / "runs.zip", figures=["churn", "race", "comparison"], options=ZipOptions(width=name))
     preset = PRESETS[name]
     for one in unprinted:
         dots = preset.dots if one.kind == "png" else 1
@@ -231,12 +233,12 @@ def test_a_preset_prints_as_wide_as_it_says_and_leaves_room(name: str, unprinted
 
 
 @pytest.mark.slow
-def test_a_zip_that_would_be_too_large_is_refused_before_printing(unprinted: list[Print], tmp_path: Path) -> None:
+def test_a_zip_that_would_be_too_large_is_refused_before_printing(unprinted: list[ImageJob], tmp_path: Path) -> None:
     target = tmp_path / "runs.zip"
     with pytest.raises(BundleError, match=r"zip: .* \d+\.\d MB, more than .* leave the traces out, or tick fewer runs"):
-        write_zip(RUNS, target, options=Options(most_bytes=1000))
+        write_zip(RUNS, target, options=ZipOptions(most_bytes=1000))
     assert unprinted == [] and list(tmp_path.iterdir()) == []
-    write_zip(RUNS, target, figures=["race"], options=Options(most_bytes=200_000, traces=False))
+    write_zip(RUNS, target, figures=["race"], options=ZipOptions(most_bytes=200_000, traces=False))
     assert not any(name.startswith("traces/") for name in contents(target))
 
 
@@ -244,7 +246,11 @@ def test_a_zip_that_would_be_too_large_is_refused_before_printing(unprinted: lis
 def test_what_cannot_be_drawn_is_refused_and_an_old_zip_stays(tmp_path: Path) -> None:
     target = tmp_path / "runs.zip"
     target.write_text("old")
-    for figures, options in ((["nothing"], Options()), (["routing"], Options()), (["race"], Options(width="wide"))):
+    for figures, options in (
+        (["nothing"], ZipOptions()),
+        (["routing"], ZipOptions()),
+        (["race"], ZipOptions(width="wide")),
+    ):
         with pytest.raises((BundleError, FigureError)):
             write_zip(RUNS, target, figures=figures, options=options)
     assert target.read_text() == "old" and os.listdir(tmp_path) == ["runs.zip"]
@@ -256,13 +262,13 @@ def test_a_strangers_words_become_no_path(tmp_path: Path) -> None:
     write_zip([odd], tmp_path / "runs.zip", figures=["race"])
     for name in contents(tmp_path / "runs.zip"):
         assert re.fullmatch(r"(traces/)?[a-z0-9-]+(\.json)?\.[a-z]+", name)
-    assert stem([odd], "race") == f"b-race-seed{odd.seed}"
+    assert file_stem([odd], "race") == f"b-race-seed{odd.seed}"
 
 
 @pytest.mark.browser
 @pytest.mark.slow
 def test_a_browser_prints_a_column_three_and_a_quarter_inches_wide(tmp_path: Path) -> None:
-    write_zip([RUNS[1]], tmp_path / "runs.zip", figures=["race"], options=Options(width="column", traces=False))
+    write_zip([RUNS[1]], tmp_path / "runs.zip", figures=["race"], options=ZipOptions(width="column", traces=False))
     files = contents(tmp_path / "runs.zip")
     (pdf,) = (data for name, data in files.items() if name.endswith(".pdf"))
     assert b"/MediaBox [0 0 234 " in pdf

@@ -12,7 +12,7 @@ import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.handmade import ALL, coarse
 from support.psd_runs import Plan, speculated
-from support.toy_raster_runs import decoded, jacobi, ordinary
+from support.toy_raster_runs import decode_toy_raster, jacobi, ordinary
 from support.toy_videos import film
 
 from traces import loads, stats
@@ -25,7 +25,7 @@ from visualizers.figure import labels
 from visualizers.figures.canvas import halfway
 from visualizers.figures.collisions import FEWEST_AT_AN_AGE, LOOKS, shares
 from visualizers.figures.token_churn import FATE_ORDER, churn
-from visualizers.picture import cells, compose, picture_of
+from visualizers.picture import cells, picture_of, render_canvas
 from visualizers.wrapping import panels
 
 
@@ -126,7 +126,7 @@ class TestCanvas:
         trace = run()
         state, tiles = state_after(trace, halfway(trace)), trace.legend.tiles
         assert tiles is not None and {True, False} == set(state.final)
-        picture, atlas = np.asarray(compose(tiles, trace.canvas, state)), np.asarray(picture_of(tiles.png))
+        picture, atlas = np.asarray(render_canvas(tiles, trace.canvas, state)), np.asarray(picture_of(tiles.png))
         size = picture.shape[0] // 6
         for position, (row, column) in enumerate(cells(trace.canvas)):
             pixel = picture[row * size + size // 2, column * size + size // 2]
@@ -222,7 +222,7 @@ def test_agreement_is_the_recorded_pairs_within_the_bounds() -> None:
 
 def test_race_and_latency_are_the_statistics() -> None:
     trace = run()
-    expected = stats.race(trace.steps)
+    expected = stats.progress_curve(trace.steps)
     by_forwards, _, by_time, _ = FIGURES["race"].draw([trace]).data
     assert (by_forwards.x, by_time.x) == (tuple(range(len(trace.steps) + 1)), expected.milliseconds)
     assert by_forwards.y == by_time.y == expected.tokens
@@ -260,7 +260,7 @@ def test_sweeps_are_means_over_seeds() -> None:
 
 
 RUNS = [jacobi(4, 4, 4 + seed, seed) for seed in range(6)]
-TRACES = [decoded("ar"), decoded("scd", window=16)]
+TRACES = [decode_toy_raster("ar"), decode_toy_raster("scd", window=16)]
 ACROSS = 46
 """Letters that a phone shows on one line."""
 

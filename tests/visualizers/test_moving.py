@@ -15,16 +15,16 @@ from support.hostile import written
 from support.toy_raster_runs import jacobi, ordinary
 from support.toy_videos import EACH, film
 
-from traces import read, states
+from traces import canvas_states, read
 from traces.hardware import predict, read_machine
 from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
-from visualizers.animation import Film, Look, MovingError, fitting, moments, write_clip, write_moving
+from visualizers.animation import AnimationOptions, Film, MovingError, fitting, moments, write_clip, write_moving
 from visualizers.animation.frames import _word, ascii_text, fitted_text, positions_of
 from visualizers.palette import DARK, LIGHT, MARKS
 from visualizers.picture import picture_of
 
-SMALL, RUN = Look(width=360), jacobi(4, 4, 6)
+SMALL, RUN = AnimationOptions(width=360), jacobi(4, 4, 6)
 
 
 def rgb(color: str) -> tuple[int, ...]:
@@ -38,7 +38,7 @@ def middles(film_: Film, frame: Image.Image, run: int = 0) -> list[tuple[int, ..
     return [frame.getpixel((left + (b[0] + b[2]) // 2, top + (b[1] + b[3]) // 2)) for b in boxes]
 
 
-def drawn(traces: Sequence[Trace], look: Look) -> tuple[Film, list[Image.Image]]:
+def drawn(traces: Sequence[Trace], look: AnimationOptions) -> tuple[Film, list[Image.Image]]:
     film_ = Film(traces, look)
     return film_, list(film_.frames(moments(traces, look)))
 
@@ -46,12 +46,12 @@ def drawn(traces: Sequence[Trace], look: Look) -> tuple[Film, list[Image.Image]]
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("trace", [jacobi(5, 7, 6), film(2, 5)], ids=["picture", "video"])
 def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: str) -> None:
-    film_, frames = drawn([trace], Look(width=480, theme=theme))
+    film_, frames = drawn([trace], AnimationOptions(width=480, theme=theme))
     panel = rgb((LIGHT if theme == "light" else DARK).panel)
     tiles = trace.legend.tiles
     assert tiles is not None and len(frames) == len(trace.steps) + 1
     atlas = picture_of(tiles.png)
-    for state, frame in zip(states(trace), frames, strict=True):
+    for state, frame in zip(canvas_states(trace), frames, strict=True):
         for token, fate, color in zip(state.tokens, state.fates, middles(film_, frame), strict=True):
             if not isinstance(token, int):
                 assert color == panel
@@ -63,7 +63,7 @@ def test_every_cell_of_every_frame_is_what_the_replay_says(trace: Trace, theme: 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_key_and_the_marks_have_the_colours_and_words_of_the_players_key(theme: str) -> None:
-    film_, frames = drawn([RUN, ordinary(4, 4)], Look(width=720, theme=theme))
+    film_, frames = drawn([RUN, ordinary(4, 4)], AnimationOptions(width=720, theme=theme))
     assert [fate.value for fate in film_._key] == ["sampled", "accepted", "resampled"]
     for number, fate in enumerate(film_._key):
         color = rgb(getattr(MARKS[fate], theme))
@@ -89,10 +89,10 @@ def test_runs_of_different_length_wait_for_one_another() -> None:
 
 def test_on_the_clock_of_milliseconds_every_pass_ends_when_it_did() -> None:
     traces = [ordinary(3, 4), jacobi(3, 4, 4)]
-    look = Look(width=360, clock="milliseconds", slow=8, fps=25)
+    look = AnimationOptions(width=360, clock="milliseconds", slowdown=8, fps=25)
     shown = moments(traces, look)
     for number, moment in enumerate(shown[:-1]):
-        now = number * 1000 / (look.fps * look.slow)
+        now = number * 1000 / (look.fps * look.slowdown)
         for trace, count in zip(traces, moment.counts, strict=True):
             ends = [sum(step.call.milliseconds.total for step in trace.steps[:k]) for k in range(len(trace.steps) + 1)]
             assert count == sum(end <= now + 1e-6 for end in ends) - 1
@@ -102,10 +102,10 @@ def test_on_the_clock_of_milliseconds_every_pass_ends_when_it_did() -> None:
     passes = predict(traces[0], machine).passes
     for number, moment in enumerate(shown[:-1]):
         ends = [sum(cost.seconds for cost in passes[:k]) for k in range(len(passes) + 1)]
-        assert moment.counts[0] == sum(end <= number / (look.fps * look.slow) + 1e-9 for end in ends) - 1
+        assert moment.counts[0] == sum(end <= number / (look.fps * look.slowdown) + 1e-9 for end in ends) - 1
     with pytest.raises(MovingError, match="belong together"):
         replace(look, clock="computed")
-    by_fives = moments(traces[:1], replace(SMALL, every=5))
+    by_fives = moments(traces[:1], replace(SMALL, passes_per_frame=5))
     assert [moment.counts[0] for moment in by_fives] == [0, 5, 10, 12]  # never without the last
 
 
@@ -136,7 +136,7 @@ def decoded(path: Path, size: tuple[int, int]) -> list[Image.Image]:
 @pytest.mark.parametrize("ending", ["gif", "webp", "mp4"])
 def test_what_is_read_back_is_what_was_drawn(tmp_path: Path, ending: str) -> None:
     traces = [ordinary(4, 4), jacobi(4, 4, 6)]
-    look, target = Look(width=480, fps=10, hold=0.5), tmp_path / f"race.{ending}"
+    look, target = AnimationOptions(width=480, fps=10, last_frame_seconds=0.5), tmp_path / f"race.{ending}"
     reported: list[tuple[int, int]] = []
     write_moving(traces, target, look, report=lambda *progress: reported.append(progress))
     film_, frames = drawn(traces, look)
@@ -152,19 +152,21 @@ def test_what_is_read_back_is_what_was_drawn(tmp_path: Path, ending: str) -> Non
 
 
 def test_what_is_out_of_range_or_too_long_says_what_to_do() -> None:
-    for name, value in (("fps", math.nan), ("width", 10), ("every", 0), ("slow", 0.0)):
-        with pytest.raises(MovingError, match=f"^{name} .*: choose a number from"):
+    for name, value in (("fps", math.nan), ("width", 10), ("passes_per_frame", 0), ("slowdown", 0.0)):
+        with pytest.raises(MovingError, match=f"^{name.replace('_', ' ')} .*: choose a number from"):
             replace(SMALL, **{name: value})
-    trace, look = ordinary(30, 30), Look(fps=20)
-    with pytest.raises(MovingError, match=r"901 frames are more than 600: set every to 2"):
+    trace, look = ordinary(30, 30), AnimationOptions(fps=20)
+    with pytest.raises(MovingError, match=r"901 frames are more than 600: set passes per frame to 2"):
         moments([trace], look)
     assert len(moments([trace], fitting([trace], look))) == 451
-    slow = Look(clock="milliseconds", slow=100)
-    with pytest.raises(MovingError, match=r"frames are more than 600: show it faster, with slow ([\d.]+)") as caught:
+    slow = AnimationOptions(clock="milliseconds", slowdown=100)
+    with pytest.raises(
+        MovingError, match=r"frames are more than 600: show it faster, with a slowdown of ([\d.]+)"
+    ) as caught:
         moments([trace], slow)
-    assert moments([trace], replace(slow, slow=float(str(caught.value).split()[-3])))
+    assert moments([trace], replace(slow, slowdown=float(str(caught.value).split()[-3])))
     assert 500 < len(moments([trace], fitting([trace], slow))) <= 600
-    assert fitting([trace], replace(slow, slow=0.1)).slow == 0.1
+    assert fitting([trace], replace(slow, slowdown=0.1)).slowdown == 0.1
     with pytest.raises(MovingError, match="7 traces: give 1 to 6"):
         moments([trace] * 7, look)
 
@@ -194,7 +196,7 @@ def test_an_old_file_stays_when_drawing_fails(tmp_path: Path, monkeypatch: pytes
 
     with pytest.raises(ZeroDivisionError):
         write_moving([RUN], target, SMALL, report=lambda done, frames: print(1 / (3 - done)))
-    monkeypatch.setattr("visualizers.animation.MOST_BYTES", 1000)
+    monkeypatch.setattr("visualizers.animation.MAX_BYTES", 1000)
     with pytest.raises(MovingError, match="choose a smaller width"):
         write_moving([RUN], target, SMALL)
     assert target.read_bytes() == b"before" and list(tmp_path.iterdir()) == [target]
@@ -220,7 +222,7 @@ def test_words_of_strangers_are_letters_that_fit() -> None:
 @pytest.mark.parametrize("ending", ["gif", "mp4"])
 def test_the_clip_alone(tmp_path: Path, ending: str) -> None:
     trace, target = film(2, 5), tmp_path / f"clip.{ending}"
-    write_clip(trace, target, Look(width=240, fps=10))
+    write_clip(trace, target, AnimationOptions(width=240, fps=10))
     frames = decoded(target, (240, 240))
     assert len(frames) == 2 * EACH or ending == "gif"  # a GIF joins equal frames
     wanted = np.asarray(picture_of(trace.output.video[0]).resize((240, 240)), dtype=float)

@@ -7,37 +7,37 @@ from dataclasses import replace
 from playwright.sync_api import Page
 from support import handmade
 from support.player_page import harness, plain, settle
-from support.toy_raster_runs import decoded
+from support.toy_raster_runs import decode_toy_raster
 
-from engines.methods import METHODS, SHARED, ordinary
-from engines.settings import as_values, settings
+from engines.methods import METHODS, SHARED, baseline
+from engines.settings import config_values, settings
 from traces import read
 from traces.files import ROOT
-from traces.labels import ORDINARY, is_ordinary, labels, name_for, name_of
+from traces.labels import ORDINARY, is_baseline, labels, method_name, name_for
 from visualizers import FIGURES, SWEEP_FIGURES, player
 
 RECORDED = ROOT / "assets" / "traces"
-USUAL, SHORT, LONG = decoded("ar"), decoded("scd", window=8), decoded("scd", window=16)
+USUAL, SHORT, LONG = decode_toy_raster("ar"), decode_toy_raster("scd", window=8), decode_toy_raster("scd", window=16)
 TEXT = replace(handmade.s2d2(), method="blockwise", variant="", config={"block": "1"})
 
 
 def test_runs_have_the_names_of_the_field_and_say_what_sets_them_apart() -> None:
-    assert labels([USUAL, SHORT, decoded("scd", window=8, coupling="none")]) == (ORDINARY, "MC-SJD", "SJD")
+    assert labels([USUAL, SHORT, decode_toy_raster("scd", window=8, coupling="none")]) == (ORDINARY, "MC-SJD", "SJD")
     assert labels([USUAL, SHORT, LONG]) == (ORDINARY, "MC-SJD, window 8", "MC-SJD, window 16")
     assert labels([SHORT, replace(LONG, seed=9)]) == ("MC-SJD, window 8, seed 0", "MC-SJD, window 16, seed 9")
     assert labels([SHORT, SHORT]) == ("MC-SJD", "MC-SJD (2)")
-    assert is_ordinary(TEXT) and not is_ordinary(replace(TEXT, config={"block": "1", "cache": "prefix"}))
-    assert name_of(replace(TEXT, config={"block": "8"})) == "Block diffusion"
-    assert name_of(replace(TEXT, method="psd", variant="Spiffy")) == "Spiffy"
-    assert name_of(replace(TEXT, method="of somebody else")) == "of somebody else"
+    assert is_baseline(TEXT) and not is_baseline(replace(TEXT, config={"block": "1", "cache": "prefix"}))
+    assert method_name(replace(TEXT, config={"block": "8"})) == "Block diffusion"
+    assert method_name(replace(TEXT, method="psd", variant="Spiffy")) == "Spiffy"
+    assert method_name(replace(TEXT, method="of somebody else")) == "of somebody else"
 
 
 def test_the_registry_and_the_table_of_names_agree() -> None:
     for name, method in METHODS.items():
-        assert name_for(name, as_values(method.config())) in method.title, name
+        assert name_for(name, config_values(method.config())) in method.title, name
     for family in SHARED:
-        method, config = ordinary(family, {})
-        assert name_for(method.name, as_values(config)) == ORDINARY
+        method, config = baseline(family, {})
+        assert name_for(method.name, config_values(config)) == ORDINARY
 
 
 def test_titles_of_the_gallery_have_the_name_in_them() -> None:
@@ -45,7 +45,7 @@ def test_titles_of_the_gallery_have_the_name_in_them() -> None:
     titles = {entry["file"]: entry["title"] for entry in listed if "title" in entry}
     assert len(titles) > 40
     for file, title in titles.items():
-        assert name_of(read(RECORDED / file)) in title, file
+        assert method_name(read(RECORDED / file)) in title, file
 
 
 def test_the_player_says_what_python_says(page: Page) -> None:
@@ -53,14 +53,14 @@ def test_the_player_says_what_python_says(page: Page) -> None:
         USUAL,
         SHORT,
         replace(LONG, seed=9),
-        decoded("scd", window=8, coupling="gumbel"),
-        decoded("scd", window=8, same_noise=True),
+        decode_toy_raster("scd", window=8, coupling="gumbel"),
+        decode_toy_raster("scd", window=8, same_noise=True),
         replace(SHORT, method="x"),
     ]
     harness(page)
     page.evaluate("runs => player.load(runs, { most: 6 })", [*map(plain, runs)])
     settle(page)
-    assert [name_of(run) for run in runs[3:5]] == ["GS-SJD", "SJD, same noise"]
+    assert [method_name(run) for run in runs[3:5]] == ["GS-SJD", "SJD, same noise"]
     told = [lane.get_attribute("aria-label") for lane in page.locator(".ds-lane").all()]
     assert told == list(labels(runs))
 

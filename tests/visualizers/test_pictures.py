@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from support import handmade
 from support.handmade import ALL, make, step
-from support.toy_raster_runs import decoded, jacobi, ordinary
+from support.toy_raster_runs import decode_toy_raster, jacobi, ordinary
 from support.toy_videos import film
 
 from traces.schema import Canvas, Trace
@@ -70,7 +70,7 @@ def test_a_long_subtitle_stands_on_several_lines_with_room_for_them() -> None:
 
 def pictured(seed: int = 0, picture: Image.Image | None = None) -> Trace:
     """A run whose picture is a bright disc, of more detail towards its edge, in place of tiles of one colour."""
-    run = decoded("scd", seed, window=16)
+    run = decode_toy_raster("scd", seed, window=16)
     image = data_url(picture or Image.radial_gradient("L"))
     return replace(run, legend=replace(run.legend, tiles=None), output=replace(run.output, image=image))
 

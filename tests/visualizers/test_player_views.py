@@ -15,7 +15,7 @@ from support.toy_raster_runs import jacobi, ordinary, tile_color
 from support.toy_videos import EACH, film, plain_film
 
 from traces import Trace, loads
-from traces.replay import states
+from traces.replay import canvas_states
 from traces.schema import Legend
 from visualizers.player_page import standalone
 
@@ -108,7 +108,7 @@ def note(page: Page) -> str:
 
 def test_every_final_token_lies_in_its_latent_frame(page: Page) -> None:
     show(page, RUN)
-    for state in list(states(RUN))[20::25]:
+    for state in list(canvas_states(RUN))[20::25]:
         go(page, state.step)
         image = pixels(page.locator(".ds-picture canvas"))
         cell = image.width / COLUMNS
@@ -151,7 +151,7 @@ def test_latent_frames_are_pointed_at_and_parted_in_the_timeline_and_the_clip_pl
 
 def test_the_clip_shows_what_is_decided_and_where_the_token_is(page: Page) -> None:
     show(page, RUN)
-    done = list(states(RUN))
+    done = list(canvas_states(RUN))
     first = next(state.step for state in done if all(state.final[: SIDE * SIDE]))
     canvas, slider = page.locator(".ds-clip canvas"), page.locator(".ds-scrubber")
     go(page, first - 1)

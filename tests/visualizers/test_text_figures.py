@@ -8,7 +8,14 @@ import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.psd_runs import Plan, speculated
 
-from analysis.block_stats import by_draft_step, decisions, decode_order, estimator_errors, global_ar_ness, local_ar_ness
+from analysis.block_stats import (
+    by_draft_step,
+    decode_order,
+    estimator_errors,
+    global_ar_ness,
+    local_ar_ness,
+    router_decisions,
+)
 from analysis.prediction import contributions, foresight
 from traces.schema import Fate, Mask
 from visualizers import FIGURES
@@ -49,7 +56,7 @@ class TestMask:
 class TestRouting:
     def test_marks_are_the_decisions(self) -> None:
         drawn = FIGURES["routing"].draw([RUN])
-        every = decisions(RUN.steps)
+        every = router_decisions(RUN.steps)
         (expected,), (accepted,) = named(drawn, "drafts expected"), named(drawn, "drafts accepted")
         assert list(zip(expected.x, expected.y, strict=True)) == [(one.step + 1, one.expected) for one in every]
         assert list(accepted.y) == [one.accepted for one in every if one.accepted is not None]

@@ -11,13 +11,13 @@ import imageio_ffmpeg
 import numpy as np
 from PIL import Image
 
-from traces.files import whole
+from traces.files import atomic_path
 from traces.schema import Trace
 from visualizers.animation.frames import Film
-from visualizers.animation.look import MOST_FRAMES, Look, MovingError, fitting, moments
+from visualizers.animation.look import MOST_FRAMES, AnimationOptions, MovingError, fitting, moments
 from visualizers.picture import PictureError, picture_of
 
-__all__ = ["ENDINGS", "Film", "Look", "MovingError", "fitting", "moments", "write_clip", "write_moving"]
+__all__ = ["ENDINGS", "AnimationOptions", "Film", "MovingError", "fitting", "moments", "write_clip", "write_moving"]
 
 Item = TypeVar("Item")
 Report = Callable[[int, int], None]
@@ -35,7 +35,11 @@ _FFMPEG: Final = "install imageio-ffmpeg, name an ffmpeg in IMAGEIO_FFMPEG_EXE, 
 
 
 def write_moving(
-    traces: Sequence[Trace], path: Path, look: Look | None = None, *, report: Report = lambda done, frames: None
+    traces: Sequence[Trace],
+    path: Path,
+    look: AnimationOptions | None = None,
+    *,
+    report: Report = lambda done, frames: None,
 ) -> None:
     """Write a moving picture of runs side by side: a GIF, WebP or MP4 file, by the ending of `path`.
 
@@ -51,14 +55,14 @@ def write_moving(
         MovingError: It would be too long or too large, cannot be drawn, or there is no ffmpeg for an MP4.
         OSError: The file cannot be written.
     """
-    look = look or Look()
+    look = look or AnimationOptions()
     every, film = moments(traces, look), Film(traces, look)
     seconds = [moment.seconds for moment in every]
     _save(path, film.size, (film.frames(every), film.frames(_spread(every))), seconds, look.fps, report)
 
 
 def write_clip(
-    trace: Trace, path: Path, look: Look | None = None, *, report: Report = lambda done, frames: None
+    trace: Trace, path: Path, look: AnimationOptions | None = None, *, report: Report = lambda done, frames: None
 ) -> None:
     """Write the decoded clip of a video alone, `look.fps` frames a second and `look.width` pixels across.
 
@@ -66,7 +70,7 @@ def write_clip(
         MovingError: The trace has no clip, or what `write_moving` raises.
         OSError: The file cannot be written.
     """
-    look, clip = look or Look(), trace.output.video
+    look, clip = look or AnimationOptions(), trace.output.video
     if not clip:
         raise MovingError("this trace has no decoded clip", "give a complete run of a video")
     if len(clip) > MOST_FRAMES:
@@ -112,7 +116,7 @@ def _save(
         )
     frames = _reported(pictures[0], len(seconds), report)
     try:
-        with whole(path) as part:
+        with atomic_path(path) as part:
             if kind == "mp4":
                 _write_mp4(part, frames, [max(1, round(time * fps)) for time in seconds], fps)
             else:

@@ -16,12 +16,12 @@ from typing import Final, TypeAlias
 from PIL import Image, ImageDraw, ImageFont
 
 from traces.labels import labels
-from traces.replay import PENDING, Outcome, Replay, State, canvas_size, outcomes
+from traces.replay import PENDING, CanvasReplay, CanvasState, Outcome, canvas_size, position_updates
 from traces.schema import Fate, Trace
 from traces.video import frame_count
-from visualizers.animation.look import Look, Moment, MovingError, pass_ends
+from visualizers.animation.look import AnimationOptions, Moment, MovingError, pass_ends
 from visualizers.palette import DARK, LIGHT, MARKS, REJECTED, Surface, ink
-from visualizers.picture import cells, compose, grid, picture_of, recorded_picture
+from visualizers.picture import cells, grid, picture_of, recorded_picture, render_canvas
 
 MOST_HEIGHT: Final = 2400
 """Pixels of a frame."""
@@ -82,7 +82,7 @@ class GridCanvas:
         ]
         self._veil = Image.new("L", (side, side), VEIL)
 
-    def paint(self, state: State, left: dict[int, Outcome]) -> Image.Image:
+    def paint(self, state: CanvasState, left: dict[int, Outcome]) -> Image.Image:
         """Return the canvas in a state, with marks for what the last pass `left`."""
         image, surface = self._ground(state), self._surface
         pen = ImageDraw.Draw(image)
@@ -100,11 +100,11 @@ class GridCanvas:
             pen.rectangle((edge - 1, 0, edge + 1, self.height), fill=surface.background)
         return image
 
-    def _ground(self, state: State) -> Image.Image:
+    def _ground(self, state: CanvasState) -> Image.Image:
         """Return the tiles of this state, the picture that was recorded for it, or the colours of its fates."""
         legend, size = self._trace.legend, (self.width, self.height)
         if legend.tiles is not None:
-            tiles = compose(legend.tiles, self._trace.canvas, state, opaque=True)
+            tiles = render_canvas(legend.tiles, self._trace.canvas, state, opaque=True)
             return tiles.convert("RGB").resize(size, Image.Resampling.BOX)
         if recorded := recorded_picture(self._trace, state):
             picture = picture_of(recorded)
@@ -159,7 +159,7 @@ class TextCanvas:
     def _text(self, token: object) -> str:
         return self._vocabulary.get(token, f"#{token}") if isinstance(token, int) else ""
 
-    def paint(self, state: State, left: dict[int, Outcome]) -> Image.Image:
+    def paint(self, state: CanvasState, left: dict[int, Outcome]) -> Image.Image:
         """Return the text in a state, with marks for what the last pass `left`."""
         surface = self._surface
         image = Image.new("RGB", (self.width, self.height), surface.background)
@@ -213,7 +213,7 @@ def positions_of(trace: Trace) -> int:
 class Film:
     """Runs side by side, drawn frame by frame. The size is fixed when it is made."""
 
-    def __init__(self, traces: Sequence[Trace], look: Look) -> None:
+    def __init__(self, traces: Sequence[Trace], look: AnimationOptions) -> None:
         """Lay the runs out.
 
         Raises:
@@ -255,7 +255,7 @@ class Film:
 
     def frames(self, moments: Sequence[Moment]) -> Iterator[Image.Image]:
         """Draw the moments, which follow one another."""
-        replays = [Replay(canvas_size(trace.canvas)) for trace in self._traces]
+        replays = [CanvasReplay(canvas_size(trace.canvas)) for trace in self._traces]
         steps = [iter(trace.steps) for trace in self._traces]
         foot = self.size[1] / self._unit
         for moment in moments:
@@ -271,12 +271,12 @@ class Film:
             self._write(image, (MARGIN, foot - 12), (self._comparison() if done else "") or self._clock(), 13)
             yield image
 
-    def _paint(self, image: Image.Image, run: int, state: State) -> None:
+    def _paint(self, image: Image.Image, run: int, state: CanvasState) -> None:
         """Draw a run: its name, its canvas, and how far it has come."""
         trace, canvas, unit, surface = self._traces[run], self.canvases[run], self._unit, self._surface
         done = state.step == len(trace.steps)
         left, top = self.corner(run)
-        last = outcomes(trace.steps[state.step - 1]) if state.step and not done else {}
+        last = position_updates(trace.steps[state.step - 1]) if state.step and not done else {}
         image.paste(canvas.paint(state, last), (left, top))
         positions = positions_of(trace)
         decoded = sum(state.final[:positions])
@@ -308,12 +308,12 @@ class Film:
 
     def _clock(self) -> str:
         if machine := self._look.machine:
-            return f"Time computed for {machine.device.name}, {machine.target.name}, {self._look.slow:g}x slower."
+            return f"Time computed for {machine.device.name}, {machine.target.name}, {self._look.slowdown:g}x slower."
         if self._look.clock == "milliseconds":
-            return f"Time as measured, shown {self._look.slow:g}x slower."
+            return f"Time as measured, shown {self._look.slowdown:g}x slower."
         drafted = any(step.call.role == "draft" for trace in self._traces for step in trace.steps)
-        passes = f"{'target' if drafted else 'forward'} pass{'es' if self._look.every > 1 else ''}"
-        return f"A frame is {self._look.every} {passes} of every run."
+        passes = f"{'target' if drafted else 'forward'} pass{'es' if self._look.passes_per_frame > 1 else ''}"
+        return f"A frame is {self._look.passes_per_frame} {passes} of every run."
 
     def _comparison(self) -> str:
         """Say how the last run compares with the first; nothing where they cannot be compared."""

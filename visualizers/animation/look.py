@@ -18,7 +18,13 @@ MOST_SECONDS: Final = 120
 """Length of the film, including the last frame."""
 MOST_CELLS: Final = 2**23
 """Positions drawn in all frames together."""
-_RANGES: Final = {"fps": (1, 50), "width": (240, 1600), "every": (1, 2**16), "slow": (0.001, 1000), "hold": (0, 30)}
+_RANGES: Final = {
+    "fps": (1, 50),
+    "width": (240, 1600),
+    "passes_per_frame": (1, 2**16),
+    "slowdown": (0.001, 1000),
+    "last_frame_seconds": (0, 30),
+}
 """Setting -> smallest and largest value."""
 _SLACK: Final = 1e-6
 """By how much of its unit a sum of rounded times may miss the end of a pass."""
@@ -28,13 +34,13 @@ class MovingError(ValueError):
     """A moving picture that cannot be made. The message is one line and says what to do."""
 
     def __init__(self, problem: str, remedy: str = "") -> None:
-        """Join the problem, with the value at fault, and the remedy, which names fields of `Look`."""
+        """Join the problem, with the value at fault, and the remedy, which names fields of `AnimationOptions`."""
         self.problem, self.remedy = problem, remedy
         super().__init__(f"{problem}: {remedy}" if remedy else problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class AnimationOptions:
     """How a moving picture is made; a value out of range raises `MovingError`."""
 
     clock: Clock = "passes"
@@ -48,11 +54,11 @@ class Look:
     """Frames a second."""
     width: int = 720
     """Pixels across."""
-    every: int = 1
+    passes_per_frame: int = 1
     """On the clock of passes: passes from one frame to the next."""
-    slow: float = 4
+    slowdown: float = 4
     """On the clocks of time: how many times slower than that."""
-    hold: float = 3
+    last_frame_seconds: float = 3
     """Seconds that the last frame stays."""
     names: tuple[str, ...] = ()
     """Titles of the runs; by default the method and the settings that differ."""
@@ -61,7 +67,7 @@ class Look:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
             if not low <= value <= high:
-                raise MovingError(f"{name} {value:g}", f"choose a number from {low:g} to {high:g}")
+                raise MovingError(f"{name.replace('_', ' ')} {value:g}", f"choose a number from {low:g} to {high:g}")
         if (self.clock == "computed") != (self.machine is not None):
             raise MovingError(f"clock {self.clock}", "the clock `computed` and a machine belong together; give both")
 
@@ -74,7 +80,7 @@ class Moment(NamedTuple):
     seconds: float
 
 
-def moments(traces: Sequence[Trace], look: Look) -> tuple[Moment, ...]:
+def moments(traces: Sequence[Trace], look: AnimationOptions) -> tuple[Moment, ...]:
     """Return the frames in order: the first before any pass, the last with all runs complete.
 
     Raises:
@@ -87,11 +93,11 @@ def moments(traces: Sequence[Trace], look: Look) -> tuple[Moment, ...]:
     if not any(trace.steps for trace in traces):
         raise MovingError("no trace has a forward pass, so nothing moves", "give a run that was decoded")
     counts = _counts(traces, look)
-    last = max(look.hold, 1 / look.fps)
+    last = max(look.last_frame_seconds, 1 / look.fps)
     return *(Moment(each, 1 / look.fps) for each in counts[:-1]), Moment(counts[-1], last)
 
 
-def fitting(traces: Sequence[Trace], look: Look) -> Look:
+def fitting(traces: Sequence[Trace], look: AnimationOptions) -> AnimationOptions:
     """Return the look with as many passes to a frame as the limits need, or at most as slow as they allow.
 
     Raises:
@@ -100,9 +106,9 @@ def fitting(traces: Sequence[Trace], look: Look) -> Look:
     most = max(1, _most_frames(traces, look) - 1)
     if look.clock == "passes":
         longest = max((_weighed(trace)[-1] for trace in traces), default=0)
-        return replace(look, every=max(look.every, ceil(longest / most)))
+        return replace(look, passes_per_frame=max(look.passes_per_frame, ceil(longest / most)))
     seconds = max(pass_ends(trace, look.machine)[-1] for trace in traces) / 1000
-    return replace(look, slow=min(look.slow, 0.99 * most / (look.fps * seconds))) if seconds else look
+    return replace(look, slowdown=min(look.slowdown, 0.99 * most / (look.fps * seconds))) if seconds else look
 
 
 def pass_ends(trace: Trace, machine: Machine | None) -> list[float]:
@@ -119,9 +125,9 @@ def pass_ends(trace: Trace, machine: Machine | None) -> list[float]:
     return list(accumulate(times, initial=0.0))
 
 
-def _most_frames(traces: Sequence[Trace], look: Look) -> int:
+def _most_frames(traces: Sequence[Trace], look: AnimationOptions) -> int:
     positions = sum(len(trace.output.tokens) for trace in traces)
-    return min(MOST_FRAMES, int((MOST_SECONDS - look.hold) * look.fps), MOST_CELLS // max(1, positions))
+    return min(MOST_FRAMES, int((MOST_SECONDS - look.last_frame_seconds) * look.fps), MOST_CELLS // max(1, positions))
 
 
 def _weighed(trace: Trace) -> list[float]:
@@ -137,17 +143,24 @@ def _weighed(trace: Trace) -> list[float]:
     return list(accumulate((part if step.call.role == "draft" else 1.0 for step in trace.steps), initial=0.0))
 
 
-def _counts(traces: Sequence[Trace], look: Look) -> list[tuple[int, ...]]:
+def _counts(traces: Sequence[Trace], look: AnimationOptions) -> list[tuple[int, ...]]:
     """Return how many passes of every run are over in each frame, all in the last one."""
     by_pass = look.clock == "passes"
     ends = [_weighed(trace) if by_pass else pass_ends(trace, look.machine) for trace in traces]
-    longest, step = max(each[-1] for each in ends), look.every if by_pass else 1000 / (look.fps * look.slow)
+    longest, step = (
+        max(each[-1] for each in ends),
+        look.passes_per_frame if by_pass else 1000 / (look.fps * look.slowdown),
+    )
     if longest == 0:
         raise MovingError("no pass of these runs was timed", "set clock to passes")
     frames, most = 1 + ceil(longest / step - _SLACK), _most_frames(traces, look)
     if frames > most:
         fits = fitting(traces, look)
-        remedy = f"set every to {fits.every}" if by_pass else f"show it faster, with slow {fits.slow:.2g} or less"
+        remedy = (
+            f"set passes per frame to {fits.passes_per_frame}"
+            if by_pass
+            else f"show it faster, with a slowdown of {fits.slowdown:.2g} or less"
+        )
         raise MovingError(f"{frames} frames are more than {most}", remedy)
     counts = [tuple(bisect_right(each, frame * step + _SLACK) - 1 for each in ends) for frame in range(frames)]
     return [*counts[:-1], tuple(len(each) - 1 for each in ends)]

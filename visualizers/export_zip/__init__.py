@@ -11,18 +11,18 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.files import whole
+from traces.files import atomic_path
 from traces.io import dumps
 from traces.labels import numbered
 from traces.schema import Trace
 from visualizers import FIGURES, FigureError, supported, themed
-from visualizers.export import FORMATS, Print, printed
+from visualizers.export import FORMATS, ImageJob, render_images
 from visualizers.export_zip.table import as_csv
 from visualizers.export_zip.widths import PRESETS, Preset, laid_out
-from visualizers.export_zip.words import caption, commands, stem
+from visualizers.export_zip.words import caption, commands, file_stem
 from visualizers.style import Theme
 
-__all__ = ["MOST_BYTES", "PRESETS", "BundleError", "Options", "stem", "write_zip"]
+__all__ = ["MOST_BYTES", "PRESETS", "BundleError", "ZipOptions", "file_stem", "write_zip"]
 
 MOST_BYTES: Final = 64 * 2**20
 """Of all files in a zip together, packed."""
@@ -38,7 +38,7 @@ class BundleError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ZipOptions:
     """How figures are printed, and what goes beside them."""
 
     width: str = "screen"
@@ -57,7 +57,7 @@ def write_zip(
     *,
     figures: Sequence[str] | None = None,
     step: int | None = None,
-    options: Options | None = None,
+    options: ZipOptions | None = None,
     report: Report = lambda done, count: None,
 ) -> None:
     """Write figures of traces as a zip.
@@ -76,16 +76,16 @@ def write_zip(
         BrowserMissing: Without a browser to print with.
         OSError: The file cannot be written.
     """
-    options, path = options or Options(), Path(path)
+    options, path = options or ZipOptions(), Path(path)
     if options.width not in PRESETS:
         raise BundleError(f"width: {options.width!r} is not valid; choose one of {', '.join(PRESETS)}")
     preset = PRESETS[options.width]
     if unknown := set(figures or ()) - FIGURES.keys():
         raise FigureError(f"figure: there is no {min(unknown)!r}; choose one of {', '.join(FIGURES)}")
     chosen = [FIGURES[name] for name in figures] if figures is not None else list(supported(traces))
-    drawn = [figure.draw(traces, step=step if figure.stepped else None) for figure in chosen]
-    stems = numbered([stem(traces, figure.name) for figure in chosen], "{}-{}")
-    runs = numbered([stem([trace]) for trace in traces], "{}-{}")
+    drawn = [figure.draw(traces, step=step if figure.takes_step else None) for figure in chosen]
+    stems = numbered([file_stem(traces, figure.name) for figure in chosen], "{}-{}")
+    runs = numbered([file_stem([trace]) for trace in traces], "{}-{}")
     kept = [f"traces/{name}.json.gz" if options.traces else "" for name in runs]
     files = dict(options.extra)
     files |= {file: compress(dumps(trace), mtime=0) for file, trace in zip(kept, traces, strict=True) if file}
@@ -96,7 +96,7 @@ def write_zip(
     again = _again(runs, figures or (), step, options, path.name)
     files["commands.sh"] = commands(traces, runs, again).encode()
     _check(files, options, "choose fewer figures or leave the traces out")
-    with whole(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as target:
+    with atomic_path(path) as part, zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as target:
         for name in sorted(files):
             info = zipfile.ZipInfo(f"{path.stem}/{name}", _EPOCH)
             info.external_attr = (0o755 if name.endswith(".sh") else 0o644) << 16
@@ -105,26 +105,26 @@ def write_zip(
 
 def _printed(figures: Mapping[str, go.Figure], preset: Preset, theme: Theme, report: Report) -> dict[str, bytes]:
     """Return the pictures of all figures by their file's name."""
-    wanted: dict[str, Print] = {}
+    wanted: dict[str, ImageJob] = {}
     for name, figure in figures.items():
         plot = themed(laid_out(figure, preset), theme)
         for kind in FORMATS:
             scale = preset.scale * (preset.dots if kind == "png" else 1)
-            wanted[f"{name}.{kind}"] = Print(plot, kind, preset.laid_out, scale)
+            wanted[f"{name}.{kind}"] = ImageJob(plot, kind, preset.laid_out, scale)
     if not wanted:
         return {}
     report(0, len(wanted))
-    return dict(zip(wanted, printed(list(wanted.values()), lambda done: report(done, len(wanted))), strict=True))
+    return dict(zip(wanted, render_images(list(wanted.values()), lambda done: report(done, len(wanted))), strict=True))
 
 
-def _check(files: Mapping[str, bytes], options: Options, remedy: str) -> None:
+def _check(files: Mapping[str, bytes], options: ZipOptions, remedy: str) -> None:
     size, most = sum(map(len, files.values())) / 2**20, options.most_bytes / 2**20
     if size > most:
         problem = f"its files come to {size:.1f} MB, more than the {most:.0f} MB that a zip may have"
         raise BundleError(f"zip: {problem}; {remedy}")
 
 
-def _again(runs: Sequence[str], figures: Sequence[str], step: int | None, options: Options, name: str) -> str:
+def _again(runs: Sequence[str], figures: Sequence[str], step: int | None, options: ZipOptions, name: str) -> str:
     """Return the command that makes the zip again from the traces in it."""
     parts = [f"traces/{run}.json.gz" for run in runs]
     parts += [part for figure in figures for part in ("--figure", figure)]

@@ -7,7 +7,7 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from traces.labels import name_of
+from traces.labels import method_name
 from traces.schema import Trace
 from traces.stats import draft_forwards
 from visualizers.export_zip.table import worded
@@ -30,7 +30,7 @@ def command(trace: Trace, output: str = "") -> str:
     return " ".join([*parts, "-o", quote(output or f"{trace.method}.json.gz")])
 
 
-def stem(traces: Sequence[Trace], figure: str = "") -> str:
+def file_stem(traces: Sequence[Trace], figure: str = "") -> str:
     """Return what a file is called, without ending: methods, figure, seeds. Nothing of a stranger's becomes a path."""
     methods = list(dict.fromkeys(_slug(trace.method) for trace in traces))
     named = methods if len(methods) <= _MOST_NAMED else [f"{len(methods)}-methods"]
@@ -47,7 +47,7 @@ def caption(figures: Sequence[tuple[str, Figure, go.Figure]], traces: Sequence[T
         answers = f" Answers to {figure.paper}." if figure.paper else ""
         subtitle = f"{subtitle}. " if subtitle else ""
         parts.append(f"{name}\n  {figure.title}. {subtitle}{figure.caption}{answers}{_key(drawn)}")
-    runs = [f"{file or name_of(trace)}\n  {_run(trace)}" for trace, file in zip(traces, files, strict=True)]
+    runs = [f"{file or method_name(trace)}\n  {_run(trace)}" for trace, file in zip(traces, files, strict=True)]
     return "\n".join([*(["Figures", "", *parts, ""] if parts else []), "Runs", "", *runs, ""])
 
 
@@ -71,7 +71,7 @@ def _run(trace: Trace) -> str:
     accepted = "" if made.acceptance is None else f", {made.accepted} of {made.judged} judged drafts accepted"
     took = f", {made.seconds:.3f} s in one run on {place.device}, {place.dtype}" if made.seconds else ""
     return (
-        f"{name_of(trace)} on {trace.model.title or trace.model.id}{prompt}{seed}. Settings: {settings or 'none'}. "
+        f"{method_name(trace)} on {trace.model.title or trace.model.id}{prompt}{seed}. Settings: {settings or 'none'}. "
         f"{made.tokens} tokens in {passes}{accepted}{took}.{stopped} Recorded {trace.created}, "
         f"commit {place.commit or 'unknown'}."
     )

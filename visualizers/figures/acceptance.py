@@ -10,11 +10,11 @@ import numpy as np
 import plotly.graph_objects as go
 from PIL import Image
 
-from analysis.acceptance import Places, by_place
+from analysis.acceptance import PositionAcceptance, acceptance_by_draft_position
 from traces.schema import Fate, Trace
 from traces.stats import Tally, acceptance_by_position, evaluated_drafts
 from traces.video import kept_by_change
-from visualizers.figure import Figure, Traces, grouped, with_count
+from visualizers.figure import Figure, Traces, group_runs, with_count
 from visualizers.picture import cells, final_picture, grid, picture_of
 from visualizers.plot import axes, bars, curve, error_bars, in_panel, side_by_side
 
@@ -47,13 +47,17 @@ def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hove
     "if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these add up to "
     "the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: they count the "
     "pass's own token. In a draft graph the position is the level. Error bars are standard errors.",
-    needs=lambda trace: by_place([trace.steps]) is not None,
-    needed="drafts that were verified",
-    at_most="groups",
+    accepts=lambda trace: acceptance_by_draft_position([trace.steps]) is not None,
+    requirement="drafts that were verified",
+    limit="groups",
 )
 def _by_place(traces: Traces) -> go.Figure:
-    runs = grouped(traces)
-    groups = {name: places for name, each in runs.items() if (places := by_place(run.steps for run in each))}
+    runs = group_runs(traces)
+    groups = {
+        name: places
+        for name, each in runs.items()
+        if (places := acceptance_by_draft_position(run.steps for run in each))
+    }
     known = any(_conditional(places) for places in groups.values())
     titles = ["Of the drafts judged there"] if known else []
     figure = side_by_side([*titles, "Of all passes that verified drafts"], horizontal_spacing=0.11)
@@ -68,7 +72,7 @@ def _by_place(traces: Traces) -> go.Figure:
     return figure.update_xaxes(range=[0.5, longest + 0.5], dtick=1 if longest <= 12 else None)
 
 
-def _conditional(places: Places) -> list[Rate]:
+def _conditional(places: PositionAcceptance) -> list[Rate]:
     """Return the places with enough verdicts."""
     enough, first = min(FEWEST, places.passes), places.places[:MOST_PLACES]
     return [(place.number, place.accepted, place.judged) for place in first if place.judged and place.judged >= enough]
@@ -80,13 +84,13 @@ def _conditional(places: Places) -> list[Rate]:
     paper="CSpD, Fig. 9 and Table 5 (pre-filling)",
     caption="The share of judged drafts that were accepted in each 8th of the sequence, if at least 5 were judged, "
     "with standard errors. A curve that begins low shows that pre-filling helps.",
-    needs=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
-    needed="judged drafts",
-    at_most="groups",
+    accepts=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
+    requirement="judged drafts",
+    limit="groups",
 )
 def _along(traces: Traces) -> go.Figure:
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         judged, accepted = [0] * PARTS, [0] * PARTS
         for run in runs:
             tallies = acceptance_by_position(run.steps, prod(run.canvas.shape))
@@ -144,17 +148,17 @@ def correlation(verdicts: list[PlaceTally]) -> float | None:
     caption="Local detail is how much the brightness of the finished picture varies within the cell of a token. Judged "
     "drafts are divided into 5 equal groups by it; a falling curve means that detail is hard to draft. The legend has "
     "the correlation of detail and verdict; error bars are standard errors.",
-    needs=lambda trace: (
+    accepts=lambda trace: (
         trace.canvas.kind == "image"
         and trace.summary.complete
         and bool(trace.summary.judged and (trace.legend.tiles or trace.output.image))
     ),
-    needed="a whole picture with judged drafts",
-    at_most="groups",
+    requirement="a whole picture with judged drafts",
+    limit="groups",
 )
 def _detail(traces: Traces) -> go.Figure:
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         verdicts = sorted((one for run in runs for one in by_detail(run)), key=lambda one: one.detail)
         total, before = sum(one.judged for one in verdicts), 0
         bins: list[list[PlaceTally]] = [[] for _ in range(BINS)]
@@ -180,13 +184,13 @@ def _detail(traces: Traces) -> go.Figure:
     caption="Judged drafts of a video, by whether the final token is that of the same position in the previous latent "
     "frame. A higher bar on the left means that drafts gain from the similarity of successive frames. The first latent "
     "frame is left out. Error bars are standard errors.",
-    needs=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
-    needed="a video with judged drafts after its first latent frame, some of tokens that stay",
-    at_most="groups",
+    accepts=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
+    requirement="a video with judged drafts after its first latent frame, some of tokens that stay",
+    limit="groups",
 )
 def _redundancy(traces: Traces) -> go.Figure:
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         sides = zip(*map(kept_by_change, runs), strict=True)
         kept = [Tally(sum(part.judged for part in side), sum(part.accepted for part in side)) for side in sides]
         points = ["the same token", "another token"], [side.acceptance for side in kept]
@@ -206,14 +210,14 @@ def _redundancy(traces: Traces) -> go.Figure:
     caption="How often a verification accepted how many drafts before the first rejection, as a share of the passes "
     "that judged drafts. The legend has the means. A peak at the right end means that longer drafts would be accepted, "
     "too.",
-    needs=lambda trace: any(map(evaluated_drafts, trace.steps)),
-    needed="judged drafts",
-    at_most="groups",
+    accepts=lambda trace: any(map(evaluated_drafts, trace.steps)),
+    requirement="judged drafts",
+    limit="groups",
 )
 def _accepted(traces: Traces) -> go.Figure:
     figure = go.Figure()
     longest = 0
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         passes = [one for trace in runs for one in trace.steps if evaluated_drafts(one)]
         tally = Counter(one.fate.count(Fate.ACCEPTED) for one in passes)
         longest = max(longest, *tally)

@@ -7,11 +7,11 @@ from typing import Final
 
 import plotly.graph_objects as go
 
-from analysis.speedup_model import MOST_DRAFTS, MeasuredSpeeds, Plan
+from analysis.speedup_model import MOST_DRAFTS, MeasuredSpeeds, SpeedupModel
 from analysis.tradeoffs import Tradeoff
 from traces.hardware import DEVICES
 from visualizers.figure import DataFigure
-from visualizers.plot import axes, bars, curve, dots, guide, plain, side_by_side
+from visualizers.plot import add_level_line, axes, bars, curve, dots, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series
 
 DRAFTS: Final = (*range(1, 17), 20, 24, 28, 32, 40, 48, 64, 96, 128)
@@ -22,7 +22,7 @@ BATCHES: Final = tuple(2**power for power in range(11))
 class Calculation:
     """A plan, what was measured with one drafter on other hardware, and what papers report of settings near it."""
 
-    plan: Plan
+    plan: SpeedupModel
     measured: MeasuredSpeeds | None = None
     reported: tuple[Tradeoff, ...] = ()
     """Each with a window, of one token more than drafts."""
@@ -47,13 +47,13 @@ class DeviceCurve:
         return max((drafts for drafts, speed in self.speeds.items() if speed >= 1), default=0)
 
 
-def device_curves(plan: Plan) -> tuple[DeviceCurve, ...]:
+def device_curves(plan: SpeedupModel) -> tuple[DeviceCurve, ...]:
     """The curve of every device that is known; the same ones for every draft length of a plan."""
     return _curves(replace(plan, drafts=1))
 
 
 @lru_cache(maxsize=8)
-def _curves(plan: Plan) -> tuple[DeviceCurve, ...]:
+def _curves(plan: SpeedupModel) -> tuple[DeviceCurve, ...]:
     lengths = range(1, MOST_DRAFTS + 1)
     there = {each.device.name: each for each in plan.with_each("device", DEVICES.values())}
     plans = {name: there[name].with_each("drafts", lengths) if name in there else [] for name in DEVICES}
@@ -73,7 +73,7 @@ def calculator_figure(calculation: Calculation) -> go.Figure:
     """Curves by draft length and by batch, and the balance of a verification."""
     plan, measured = calculation.plan, calculation.measured
     figure = side_by_side(["By draft length", "By batch", "A verification"], horizontal_spacing=0.09)
-    its_pass, drafts = (seconds / plan.ordinary.seconds for seconds in (plan.verification.seconds, plan.drafting))
+    its_pass, drafts = (seconds / plan.baseline_pass.seconds for seconds in (plan.verification.seconds, plan.drafting))
     parts = (("yield", 0.0, plan.tokens), ("its pass", 0.0, its_pass), ("drafts", its_pass, drafts))
     for index, (name, base, passes) in enumerate(parts):
         hover = f"{name}: {passes:.2f} passes<extra></extra>"
@@ -89,8 +89,8 @@ def calculator_figure(calculation: Calculation) -> go.Figure:
         curve(figure, 0, "computed", points, hover, mode="lines", **place)
         chosen: Look = {"marker": {"size": 12, "symbol": "circle-open", "line": {"width": 2.5}, "color": NEUTRAL}}
         dots(figure, 1, "as chosen", ([getattr(plan, field)], [plan.speed_up]), hover, **chosen, **place)
-        guide(figure, 1, row=1, col=panel)
-    best, hover = plan.at_best(), "γ %{x}: %{y:.2f} × as fast, the fastest<extra></extra>"
+        add_level_line(figure, 1, row=1, col=panel)
+    best, hover = plan.with_best_draft_length(), "γ %{x}: %{y:.2f} × as fast, the fastest<extra></extra>"
     star = {"size": 11, "symbol": "star", "color": series(0).color}
     dots(figure, 0, "fastest", ([best.drafts], [best.speed_up]), hover, marker=star, row=1, col=1, showlegend=False)
     if measured:
@@ -118,7 +118,7 @@ def calculator_figure(calculation: Calculation) -> go.Figure:
     return figure.update_layout(title_subtitle_text=plain(about))
 
 
-def _devices(figure: go.Figure, plan: Plan) -> None:
+def _devices(figure: go.Figure, plan: SpeedupModel) -> None:
     """The curves of all other devices, thin."""
     thin = {"color": NEUTRAL, "width": 1}
     for each in device_curves(plan):

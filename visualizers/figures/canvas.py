@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
-from traces.replay import PENDING, outcomes, state_after
+from traces.replay import PENDING, position_updates, state_after
 from traces.schema import FATES, Fate, Step, Trace
-from traces.stats import race
+from traces.stats import progress_curve
 from traces.video import frame_count, frame_names
 from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, panels_at
 from visualizers.palette import CIVIDIS, REJECTED, WHITE
-from visualizers.picture import cells, compose, data_url, grid, recorded_picture
+from visualizers.picture import cells, data_url, grid, recorded_picture, render_canvas
 from visualizers.plot import add_once, fate_mark, side_by_side
 from visualizers.style import NEUTRAL, fate_marker
 
@@ -26,7 +26,9 @@ FLAT: Final = (460, 390, 358)
 def halfway(trace: Trace) -> int:
     """Return the first step after which half of the canvas is final."""
     half = prod(trace.canvas.shape) / 2
-    return next((step for step, tokens in enumerate(race(trace.steps).tokens) if tokens >= half), len(trace.steps))
+    return next(
+        (step for step, tokens in enumerate(progress_curve(trace.steps).tokens) if tokens >= half), len(trace.steps)
+    )
 
 
 def _square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) -> None:
@@ -62,10 +64,10 @@ def _name_frames(figure: go.Figure, trace: Trace, panel: int) -> None:
     title="The canvas during decoding",
     caption="The picture after a forward pass, by default when half of it is final. Drafts that are not verified yet "
     "are faded, open positions grey; marks show what the last pass did.",
-    needs=lambda trace: trace.canvas.kind != "text" and bool(trace.steps),
-    needed="an image or video canvas",
-    at_most="panels",
-    stepped=True,
+    accepts=lambda trace: trace.canvas.kind != "text" and bool(trace.steps),
+    requirement="an image or video canvas",
+    limit="panels",
+    takes_step=True,
     panel_width=460,
 )
 def _canvas(traces: Traces, step: int | None) -> go.Figure:
@@ -76,7 +78,7 @@ def _canvas(traces: Traces, step: int | None) -> go.Figure:
         _square_axes(figure, (rows, columns), 1, panel)
         _name_frames(figure, trace, panel)
         state, tiles = state_after(trace, moment), trace.legend.tiles
-        if picture := data_url(compose(tiles, trace.canvas, state)) if tiles else recorded_picture(trace, state):
+        if picture := data_url(render_canvas(tiles, trace.canvas, state)) if tiles else recorded_picture(trace, state):
             place = {"x": 0.5, "y": 0.5, "sizex": columns, "sizey": rows, "sizing": "stretch", "layer": "below"}
             figure.add_layout_image(source=picture, **place, row=1, col=panel)
         for mark in _marks(trace, trace.steps[moment - 1], _mark_size(columns, len(traces))) if moment else ():
@@ -88,7 +90,7 @@ def _canvas(traces: Traces, step: int | None) -> go.Figure:
 
 def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
     """Return the marks of the step's entries, fate by fate; strokes get a white outline to read on any picture."""
-    place, left = cells(trace.canvas), outcomes(step)
+    place, left = cells(trace.canvas), position_updates(step)
     marks = []
     for fate in FATES:
         here = [(position, outcome.entry) for position, outcome in left.items() if outcome.fate is fate]
@@ -167,11 +169,11 @@ def _too_long(traces: Traces) -> str | None:
     title="Acceptance heat map",
     caption="The probability min(1, p / q) with which each draft was accepted: at the position's last verdict, or in "
     "the chosen forward pass. Squares mark rejected drafts; cells without a colour were decoded without a verdict.",
-    needs=lambda trace: bool(verdicts(trace)),
-    needed="accept probabilities",
-    at_most="panels",
+    accepts=lambda trace: bool(verdicts(trace)),
+    requirement="accept probabilities",
+    limit="panels",
     refuses=_too_long,
-    stepped=True,
+    takes_step=True,
     whole=True,
     panel_width=460,
 )
@@ -209,7 +211,7 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> Non
     hover = "row %{y}, column %{x}<br>accept probability %{z:.3f}<extra></extra>"
     figure.add_heatmap(z=heat, x0=1, y0=1, coloraxis="coloraxis", hovertemplate=hover, **where)
     steps = trace.steps if step is None else ()
-    final = {p: left.fate for one in steps for p, left in outcomes(one).items() if left.fate.final}
+    final = {p: left.fate for one in steps for p, left in position_updates(one).items() if left.fate.final}
     for position, fate in final.items():
         if position in place and position not in verified:
             marked.setdefault(fate, []).append(position)

@@ -11,9 +11,9 @@ from plotly.subplots import make_subplots
 from traces.measures import MEASURES
 from traces.schema import Fate, Step, Trace
 from traces.stats import AgeStatistics, agreement_by_age, agreement_by_position, measured
-from visualizers.figure import Figure, Traces, grouped, labels, with_count
+from visualizers.figure import Figure, Traces, group_runs, labels, with_count
 from visualizers.palette import BLACK, WHITE
-from visualizers.plot import axes, bars, curve, dots, in_panel, side_by_side, thinned
+from visualizers.plot import axes, bars, curve, dots, in_panel, side_by_side, thin_ticks
 from visualizers.style import NEUTRAL, Look, hatched, series, translucent
 
 POSITIONS: Final = 6
@@ -41,12 +41,12 @@ def longest_waiting(trajectories: Mapping[int, Trajectory]) -> dict[int, Traject
     "it was drawn from and the new one. Left: single positions, among those that waited longest. Right: the mean over "
     "positions of an age and its standard error, where at least 5 got that old. Old drafts are survivors, which "
     "nothing rejected before. Initial guesses are left out.",
-    needs=lambda trace: bool(agreement_by_position(trace.steps)),
-    needed="the measures `age` and `tv`",
-    at_most="groups",
+    accepts=lambda trace: bool(agreement_by_position(trace.steps)),
+    requirement="the measures `age` and `tv`",
+    limit="groups",
 )
 def _beta(traces: Traces) -> go.Figure:
-    groups = grouped(traces)
+    groups = group_runs(traces)
     heads = [f"{name}: some positions" if len(groups) > 1 else "Some positions" for name in groups]
     figure = side_by_side([*heads, "All positions"], shared_yaxes=True, horizontal_spacing=0.04)
     oldest = 1
@@ -96,9 +96,9 @@ class KeptShare(NamedTuple):
 
 _of_collisions = partial(
     Figure,
-    needs=lambda trace: bool(_recorded(trace)),
-    needed="total variation and collision probabilities",
-    at_most="panels",
+    accepts=lambda trace: bool(_recorded(trace)),
+    requirement="total variation and collision probabilities",
+    limit="panels",
 )
 
 
@@ -145,7 +145,7 @@ def _scatter(traces: Traces) -> go.Figure:
     for panel, trace in enumerate(traces, start=1):
         for number, name in enumerate(_recorded(trace)):
             points = measured(trace.steps, "tv", name)
-            tv, agreed = zip(*points[thinned(points, MOST_POINTS)], strict=True)
+            tv, agreed = zip(*points[thin_ticks(points, MOST_POINTS)], strict=True)
             small: Look = {"marker": {**series(LOOKS[name][0]).marker(5), "opacity": 0.5}, **in_panel(panel, number)}
             dots(figure, 0, MEASURES[name].label, (tv, agreed), "TV %{x:.3f}<br>agree %{y:.3f}", **small)
         for number, (name, dash, y) in enumerate(bounds, start=len(LOOKS)):

@@ -9,10 +9,10 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from analysis.oracle import hindsight
-from analysis.seeds import estimate, of_seeds, seconds, target_forwards
+from analysis.seeds import estimate, runs_by_seed, seconds, target_forwards
 from traces.schema import Trace
-from traces.stats import compare, latency_breakdown, race
-from visualizers.figure import MOST_GROUPS, Figure, Traces, grouped, labels
+from traces.stats import compare, latency_breakdown, progress_curve
+from visualizers.figure import MOST_GROUPS, Figure, Traces, group_runs, labels
 from visualizers.palette import BLUE, GREEN, VERMILLION
 from visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, side_by_side
 from visualizers.style import NEUTRAL, Look, hatched, series
@@ -35,16 +35,16 @@ _ROOM: Final = 1.75
     paper="SCD, Table 1 (NFE and latency), step by step",
     caption="Final tokens by forward passes and by measured time. Ordinary decoding adds one token a pass. A run can "
     "win in passes and lose in time, when its passes process more tokens.",
-    needs=lambda trace: bool(trace.steps),
-    needed="steps",
-    at_most="runs",
+    accepts=lambda trace: bool(trace.steps),
+    requirement="steps",
+    limit="runs",
 )
 def _race(traces: Traces) -> go.Figure:
     timed = any(trace.summary.seconds for trace in traces)
     heads = ["By forward passes", "By time"] if timed else [""]
     figure = side_by_side(heads, shared_yaxes=True, horizontal_spacing=0.05)
     for i, (name, trace) in enumerate(zip(labels(traces), traces, strict=True)):
-        run = race(trace.steps)
+        run = progress_curve(trace.steps)
         passes = tuple(range(len(run.tokens)))
         clocks = [(passes, "forward passes")] + ([(run.milliseconds, "ms")] if trace.summary.seconds else [])
         for panel, (clock, unit) in enumerate(clocks, start=1):
@@ -62,9 +62,9 @@ def _race(traces: Traces) -> go.Figure:
     paper="SCD, Table 4",
     caption="Mean milliseconds of a forward pass by stage, as measured in the run. Forward and logits are the model; "
     "preparing and deciding are the method. Times hold for this machine and batch.",
-    needs=lambda trace: trace.summary.seconds > 0,
-    needed="measured times",
-    at_most="runs",
+    accepts=lambda trace: trace.summary.seconds > 0,
+    requirement="measured times",
+    limit="runs",
 )
 def _latency(traces: Traces) -> go.Figure:
     breakdowns = [{stage.name: stage for stage in latency_breakdown(trace.steps)} for trace in traces]
@@ -89,9 +89,9 @@ def _latency(traces: Traces) -> go.Figure:
     caption="Totals of each run; in brackets the gain over the first run (hatched), where more than 1× is better. "
     "Query tokens are the tokens fed to the network. Accepted drafts are counted up to the first rejection of each "
     "pass.",
-    needs=lambda trace: bool(trace.steps),
-    needed="steps",
-    at_most="runs",
+    accepts=lambda trace: bool(trace.steps),
+    requirement="steps",
+    limit="runs",
     refuses=lambda traces: "needs at least 2 runs" if len(traces) < 2 else None,
 )
 def _comparison(traces: Traces) -> go.Figure:
@@ -130,9 +130,9 @@ def _gain(value: float, ratio: float | None) -> tuple[float, str]:
     "last draft that stayed until it was accepted. Of verifications: those that did more than confidence would have. "
     "Of a confidence threshold: the lowest, pass by pass, that would have been right. The last three are estimates: "
     "tokens known earlier could change what is predicted next.",
-    needs=lambda trace: hindsight(trace) is not None,
-    needed="choices: drafts, a window, verifications or a confidence threshold",
-    at_most="panels",
+    accepts=lambda trace: hindsight(trace) is not None,
+    requirement="choices: drafts, a window, verifications or a confidence threshold",
+    limit="panels",
 )
 def _hindsight(traces: Traces) -> go.Figure:
     runs = [one for trace in traces if (one := hindsight(trace))]
@@ -156,7 +156,7 @@ def _hindsight(traces: Traces) -> go.Figure:
 
 def _repeated(traces: Traces) -> Mapping[str, tuple[Trace, ...]]:
     """Return runs that differ in their seed alone, by name, where there are at least two whole ones."""
-    return {name: runs for name, runs in grouped(traces).items() if len(of_seeds(runs)) > 1}
+    return {name: runs for name, runs in group_runs(traces).items() if len(runs_by_seed(runs)) > 1}
 
 
 def _not_repeated(traces: Traces) -> str | None:
@@ -173,8 +173,8 @@ def _not_repeated(traces: Traces) -> str | None:
     title="What every seed took",
     caption="Each grey line is one seed, decoded with one setting after another. Large marks are means with one "
     "standard error over seeds. Passes of a draft model are left out; times are those of single runs on one machine.",
-    needs=lambda trace: trace.summary.complete,
-    needed="whole runs",
+    accepts=lambda trace: trace.summary.complete,
+    requirement="whole runs",
     refuses=_not_repeated,
 )
 def _seeds(traces: Traces) -> go.Figure:
@@ -195,7 +195,7 @@ def _fill_seeds(
     figure: go.Figure, panel: int, groups: Mapping[str, Sequence[Trace]], of: Callable[[Trace], float | None]
 ) -> None:
     """Draw a line for each seed, and a mean with its standard error for each setting."""
-    values = [{seed: of(trace) for seed, trace in of_seeds(runs).items()} for runs in groups.values()]
+    values = [{seed: of(trace) for seed, trace in runs_by_seed(runs).items()} for runs in groups.values()]
     place: Look = {"row": 1, "col": panel}
     grey: Look = {"line": {"color": NEUTRAL, "width": 1}, "marker": {"color": NEUTRAL, "size": 4}, "opacity": 0.55}
     for index, seed in enumerate(sorted({seed for each in values for seed in each})):

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from analysis.prediction import MECHANISMS, STAGES, contributions, forecasts, foresight
 from traces.replay import state_after
 from traces.schema import Fate, Node, Token, Trace
-from visualizers.figure import Figure, Traces, panels_at, pass_to_show
+from visualizers.figure import Figure, Traces, panels_at, select_pass
 from visualizers.palette import BLUE
 from visualizers.plot import axes, curve, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, fate_color, series
@@ -26,7 +26,7 @@ Place = tuple[int, int]
 def pass_with_graph(trace: Trace, step: int | None) -> int | None:
     """Return the pass whose graph to show: the last up to `step`, else the first whose drafts went deepest."""
     graphs = {number: each.graph for number, each in enumerate(trace.steps, start=1) if each.graph}
-    return pass_to_show(
+    return select_pass(
         {n: max(len(node.positions) * node.accepted for node in graph) for n, graph in graphs.items()}, step
     )
 
@@ -76,10 +76,10 @@ def _labels(trace: Trace, number: int, words: dict[int, str]) -> list[str]:
     caption="The sets of open positions that were drafted in one pass, by their size; below a mark is the text around "
     "the least confident token it adds: drafts bold, open positions as boxes. A set is accepted when an accepted "
     "smaller set's distributions accept what it adds (thick line); the largest accepted set is kept (star).",
-    needs=lambda trace: pass_with_graph(trace, None) is not None,
-    needed="a draft graph",
-    at_most="panels",
-    stepped=True,
+    accepts=lambda trace: pass_with_graph(trace, None) is not None,
+    requirement="a draft graph",
+    limit="panels",
+    takes_step=True,
 )
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     chosen = [pass_with_graph(trace, step) or 1 for trace in traces]
@@ -155,11 +155,11 @@ MECHANISM_LOOKS: Final = {
     caption="After each pass the most confident open positions are candidates. Coverage: the share of what the next "
     "passes made final that was among them. Precision: the share of candidates that were final by then. Dashed: the "
     "best set of that size, chosen in hindsight. Passes near the end of their block are left out.",
-    needs=lambda trace: (
+    accepts=lambda trace: (
         trace.canvas.kind == "text" and any(len(one.candidates) >= SIZES[0] for one in forecasts(trace.steps))
     ),
-    needed="a text with ranked open positions",
-    at_most="one group",
+    requirement="a text with ranked open positions",
+    limit="one group",
 )
 def _foresight(traces: Traces) -> go.Figure:
     rows = foresight([trace.steps for trace in traces], SIZES, HORIZONS)
@@ -189,9 +189,11 @@ def _foresight(traces: Traces) -> go.Figure:
     "verifier drew in place of a draft (corrected), and that were revealed although nothing was confident (fallback), "
     "in per cent of the block's positions for each twentieth of its passes. Of three or more blocks, the one in which "
     "the text ended is left out.",
-    needs=lambda trace: trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps])),
-    needed="tokens revealed in blocks of several",
-    at_most="one group",
+    accepts=lambda trace: (
+        trace.canvas.kind == "text" and trace.canvas.block != 1 and bool(contributions([trace.steps]))
+    ),
+    requirement="tokens revealed in blocks of several",
+    limit="one group",
 )
 def _contributions(traces: Traces) -> go.Figure:
     rows = contributions([trace.steps for trace in traces])

@@ -7,10 +7,10 @@ from typing import Final
 import plotly.graph_objects as go
 
 from traces.schema import Mask, Trace
-from visualizers.figure import Figure, Traces, panels_at, pass_to_show
+from visualizers.figure import Figure, Traces, panels_at, select_pass
 from visualizers.palette import BLUE
-from visualizers.plot import plain, thinned
-from visualizers.style import NEUTRAL, Look, levels, translucent
+from visualizers.plot import plain, thin_ticks
+from visualizers.style import NEUTRAL, Look, discrete_colorscale, translucent
 
 MOST_LABELS: Final = 36
 """Labels along one axis of a panel; beyond that, every few are written."""
@@ -23,7 +23,7 @@ def cells(mask: Mask) -> list[list[int]]:
 
 def pass_with_mask(trace: Trace, step: int | None) -> int | None:
     """Return the pass whose mask to show: the last up to `step`, else the first that has the most queries."""
-    return pass_to_show({n: len(each.mask.queries) for n, each in enumerate(trace.steps, start=1) if each.mask}, step)
+    return select_pass({n: len(each.mask.queries) for n, each in enumerate(trace.steps, start=1) if each.mask}, step)
 
 
 def boundaries(names: Sequence[str]) -> list[float]:
@@ -43,10 +43,10 @@ def numbered(labels: Sequence[str]) -> list[str]:
     paper="S2D2, Fig. 1 (c); SimSD, Fig. 2 (c)",
     caption="A row is a position that is computed (query), a column one that it may attend to (key); a filled cell "
     "says that it may. Lines separate kinds of tokens, such as cached ones, drafts and mask tokens.",
-    needs=lambda trace: pass_with_mask(trace, None) is not None,
-    needed="a recorded attention mask",
-    at_most="panels",
-    stepped=True,
+    accepts=lambda trace: pass_with_mask(trace, None) is not None,
+    requirement="a recorded attention mask",
+    limit="panels",
+    takes_step=True,
 )
 def _draw(traces: Traces, step: int | None) -> go.Figure:
     chosen = [pass_with_mask(trace, step) or 1 for trace in traces]
@@ -71,7 +71,7 @@ def _panel(figure: go.Figure, mask: Mask, panel: int, panels: int) -> None:
         [f"query {query} {verbs[seen]} key {key}" for key, seen in zip(keys, row, strict=True)]
         for query, row in zip(queries, sees, strict=True)
     ]
-    look: Look = {"zmin": -0.5, "zmax": 1.5, "colorscale": levels([translucent(NEUTRAL, 0.12), BLUE])}
+    look: Look = {"zmin": -0.5, "zmax": 1.5, "colorscale": discrete_colorscale([translucent(NEUTRAL, 0.12), BLUE])}
     look |= {"showscale": False, "xgap": 1, "ygap": 1, "hovertemplate": "%{text}<extra></extra>"}
     figure.add_heatmap(z=sees, text=text, **look, **where)
     line = {"color": NEUTRAL, "width": 2}
@@ -86,5 +86,5 @@ def _panel(figure: go.Figure, mask: Mask, panel: int, panels: int) -> None:
 
 
 def _ticks(names: list[str], most: int) -> dict[str, object]:
-    every = thinned(names, most)
+    every = thin_ticks(names, most)
     return {"tickvals": list(range(len(names)))[every], "ticktext": names[every]}

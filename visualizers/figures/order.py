@@ -7,10 +7,10 @@ from typing import Final
 import plotly.graph_objects as go
 
 from analysis.block_stats import decode_order, decoded_by_step, global_ar_ness, local_ar_ness
-from traces.replay import outcomes
+from traces.replay import position_updates
 from traces.schema import FATES, Fate, Trace
-from visualizers.figure import Figure, Traces, grouped, labels, with_count
-from visualizers.plot import add_once, axes, curve, error_bars, fate_mark, guide, in_panel, means, side_by_side
+from visualizers.figure import Figure, Traces, group_runs, labels, with_count
+from visualizers.plot import add_level_line, add_once, axes, curve, error_bars, fate_mark, in_panel, means, side_by_side
 from visualizers.style import NEUTRAL, series
 
 REACHES: Final = (1, 2, 3, 4)
@@ -31,19 +31,19 @@ def _text(trace: Trace) -> bool:
     "other; global @k the share that were among the k leftmost open positions. Both are 1 for ordinary decoding. "
     "Tokens of one pass count in the order of their verdicts, or else by falling confidence. Error bars are one "
     "standard deviation.",
-    needs=_text,
-    needed="a text of more than a few tokens",
-    at_most="groups",
+    accepts=_text,
+    requirement="a text of more than a few tokens",
+    limit="groups",
 )
 def _ar_ness(traces: Traces) -> go.Figure:
     figure = side_by_side(["Local: neighbours in a row", "Global: among the leftmost open"], shared_yaxes=True)
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         orders = [decode_order(trace.steps) for trace in runs]
         for panel, measure in enumerate((local_ar_ness, global_ar_ness), start=1):
             mean, deviation = means([[measure(order, k) for order in orders] for k in REACHES])
             points, place = (REACHES, mean), in_panel(panel, i)
             curve(figure, i, with_count(name, runs), points, "@%{x}: %{y:.3f}", **error_bars(deviation), **place)
-    guide(figure, 1)
+    add_level_line(figure, 1)
     return axes(figure, "k", "AR-ness @k", bounds=(0, 1.05)).update_xaxes(tickvals=REACHES)
 
 
@@ -54,9 +54,9 @@ def _ar_ness(traces: Traces) -> go.Figure:
     caption="Each mark is a token that became final: when, where, and by which rule. A line that climbs token by token "
     "is left-to-right decoding; marks above each other became final in the same pass. Dotted lines are the borders of "
     "blocks.",
-    needs=_text,
-    needed="a text of more than a few tokens",
-    at_most="panels",
+    accepts=_text,
+    requirement="a text of more than a few tokens",
+    limit="panels",
 )
 def _order(traces: Traces) -> go.Figure:
     figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
@@ -65,7 +65,7 @@ def _order(traces: Traces) -> go.Figure:
         size = max(4.0, min(9.0, 2080 / (len(order) * len(traces))))
         points: dict[Fate, list[tuple[float, float]]] = {}
         for number, step in enumerate(trace.steps, start=1):
-            for position, outcome in outcomes(step).items():
+            for position, outcome in position_updates(step).items():
                 points.setdefault(outcome.fate, []).append((number, position + 1))
         for fate in (fate for fate in FATES if fate.final and fate in points):
             mark = fate_mark(fate, points[fate], size, "position %{y}, forward pass %{x}")
@@ -101,13 +101,13 @@ def binned(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[flo
     caption="Means over 20 equal stages of the passes that made a token final. Left: the probability with which those "
     "tokens were chosen, drafts by their own distribution; corrected draws have none. Right: how many became final at "
     "once.",
-    needs=lambda trace: _text(trace) and any(one.confidence is not None for one in decoded_by_step(trace.steps)),
-    needed="a text with the confidence of its tokens",
-    at_most="groups",
+    accepts=lambda trace: _text(trace) and any(one.confidence is not None for one in decoded_by_step(trace.steps)),
+    requirement="a text with the confidence of its tokens",
+    limit="groups",
 )
 def _confidence(traces: Traces) -> go.Figure:
     figure = side_by_side(["Confidence of decoded tokens", "Tokens decoded at once"], horizontal_spacing=0.1)
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         for part in (0, 1):
             x, y = binned([point for run in runs for point in along(run)[part]])
             points, look = ([100 * at for at in x], y), {"marker": series(i).marker(6), **in_panel(part + 1, i)}

@@ -11,7 +11,7 @@ from PIL import Image
 
 from traces.schema import Trace
 from traces.stats import draft_forwards
-from visualizers.figure import Figure, Traces, grouped
+from visualizers.figure import Figure, Traces, group_runs
 from visualizers.picture import PictureError, data_url, final_picture, picture_of
 from visualizers.plot import plain
 
@@ -86,7 +86,7 @@ def _sharp(url: str) -> str:
 
 def _table(traces: Traces) -> tuple[list[tuple[str, int | None]], list[str], dict[tuple[int, int], Trace]]:
     """Return rows (prompt and seed), columns (decoders) and the run of each cell; the last of equal runs."""
-    groups = grouped(traces)
+    groups = group_runs(traces)
     rows = list(dict.fromkeys((trace.prompt, trace.seed) for trace in traces))
     numbered = [(column, trace) for column, runs in enumerate(groups.values()) for trace in runs]
     places = {(rows.index((trace.prompt, trace.seed)), column): trace for column, trace in numbered}
@@ -107,8 +107,8 @@ def _too_many(traces: Traces) -> str | None:
     caption="A row is one prompt and seed, a column one way of decoding; below, the forward passes of the target model "
     "(NFE), and after a plus those of the draft model. Exact methods draw from one distribution: results of a row "
     "differ by chance. Of a clip nine frames are shown.",
-    needs=lambda trace: _picture(trace) is not None,
-    needed="a whole picture, clip or text",
+    accepts=lambda trace: _picture(trace) is not None,
+    requirement="a whole picture, clip or text",
     refuses=_too_many,
 )
 def _draw(traces: Traces) -> go.Figure:

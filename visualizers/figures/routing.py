@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
-from analysis.block_stats import RouterDecision, decisions, estimator_errors
+from analysis.block_stats import RouterDecision, estimator_errors, router_decisions
 from traces.measures import MEASURES
-from visualizers.figure import Figure, Traces, grouped, labels
+from visualizers.figure import Figure, Traces, group_runs, labels
 from visualizers.palette import BLUE, VERMILLION
 from visualizers.plot import add_once, axes, dots, side_by_side
 from visualizers.style import NEUTRAL, Look, translucent
@@ -23,14 +23,16 @@ LOWEST: Final = -0.9
     caption="At every decision the router estimates how many drafts of the first open span would be accepted (circles) "
     "and has the span verified (triangles) where the score is positive. Squares are the drafts that were accepted, "
     "corrected draws not counted.",
-    needs=lambda trace: any(one.score is not None or one.expected is not None for one in decisions(trace.steps)),
-    needed="a router's estimates or scores",
-    at_most="panels",
+    accepts=lambda trace: any(
+        one.score is not None or one.expected is not None for one in router_decisions(trace.steps)
+    ),
+    requirement="a router's estimates or scores",
+    limit="panels",
 )
 def _routing(traces: Traces) -> go.Figure:
     figure = side_by_side(labels(traces), shared_yaxes=True, horizontal_spacing=0.05)
     for panel, trace in enumerate(traces, start=1):
-        for mark in _marks(decisions(trace.steps)):
+        for mark in _marks(router_decisions(trace.steps)):
             add_once(figure, mark, row=1, col=panel)
     axes(figure, "Forward pass", "Drafts (tokens)", height=480)
     return figure.update_yaxes(rangemode="normal")
@@ -77,12 +79,12 @@ def _curve(points: Sequence[tuple[int, float]], name: str, hover: str, **look: A
     caption="The error is the number of drafts an estimator expected to be accepted minus those that were, corrected "
     "draws not counted, over all passes that verified drafts. Markers are mean errors, bars one standard deviation, "
     "numbers the mean absolute error (MAE).",
-    needs=lambda trace: bool(estimator_errors([trace.steps])),
-    needed="estimates and verified drafts",
-    at_most="groups",
+    accepts=lambda trace: bool(estimator_errors([trace.steps])),
+    requirement="estimates and verified drafts",
+    limit="groups",
 )
 def _estimators(traces: Traces) -> go.Figure:
-    groups = {name: estimator_errors([trace.steps for trace in runs]) for name, runs in grouped(traces).items()}
+    groups = {name: estimator_errors([trace.steps for trace in runs]) for name, runs in group_runs(traces).items()}
     names = list(dict.fromkeys(row.name for rows in groups.values() for row in rows))
     figure = go.Figure()
     for i, (name, rows) in enumerate(groups.items()):

@@ -12,7 +12,7 @@ from analysis.results import ResultRow, SweepError
 from analysis.tradeoffs import on_frontier
 from visualizers.figure import FigureText, with_title
 from visualizers.label_layout import place_labels
-from visualizers.plot import axes, curve, guide, in_panel, plain, side_by_side
+from visualizers.plot import add_level_line, axes, curve, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed, translucent
 
 MOST_CURVES: Final = 12
@@ -89,7 +89,7 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
             error = {**_errors([group for _, group in off]), "color": translucent(look.color, 0.25), "width": 0}
             _draw(figure, i, plain(name), off, mode="markers", showlegend=False, error_y=error, **faded)
     for point in (point for point in points if point[1] is base):
-        guide(figure, 100 * point[1].accuracy)
+        add_level_line(figure, 100 * point[1].accuracy)
         star: Look = {"mode": "markers", "marker": {"symbol": "star", "size": 15, "color": NEUTRAL}}
         star |= {"legendgroup": None, "error_y": {**_errors([point[1]]), "color": NEUTRAL}}
         _draw(figure, 0, f"{plain(point[1].label)}, the baseline", [point], **star)

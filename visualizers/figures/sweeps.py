@@ -10,9 +10,9 @@ import plotly.graph_objects as go
 
 from traces.schema import Trace
 from traces.stats import evaluated_drafts, mean_difference, token_difference
-from visualizers.figure import MOST_GROUPS, Figure, Traces, grouped, with_count
+from visualizers.figure import MOST_GROUPS, Figure, Traces, group_runs, with_count
 from visualizers.figures.verification import judged
-from visualizers.plot import axes, curve, dots, error_bars, guide, in_panel, means, plain, side_by_side
+from visualizers.plot import add_level_line, axes, curve, dots, error_bars, in_panel, means, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series
 
 FEWEST_RUNS: Final = 3
@@ -22,7 +22,7 @@ DISTANCES: Final = (1, 2, 3)
 Sweep = Mapping[Any, tuple[Trace, ...]]
 """Runs by the value of a setting."""
 _forwards = attrgetter("summary.forwards")
-_of_whole_runs = partial(Figure, needs=lambda trace: trace.summary.complete, needed="complete runs")
+_of_whole_runs = partial(Figure, accepts=lambda trace: trace.summary.complete, requirement="complete runs")
 
 
 def _is_number(value: object) -> bool:
@@ -38,7 +38,7 @@ def by_value(traces: Traces, setting: str, *, numbers: bool = False) -> Mapping[
     with_it = [trace for trace in traces if trace.summary.complete and setting in trace.config]
     kept = [trace for trace in with_it if not numbers or _is_number(trace.config[setting])]
     groups: dict[str, Sweep] = {}
-    for name, runs in grouped(kept, apart=setting).items():
+    for name, runs in group_runs(kept, apart=setting).items():
         values: list[Any] = list(dict.fromkeys(run.config[setting] for run in runs))
         if all(map(_is_number, values)):
             values.sort()
@@ -95,13 +95,13 @@ def drift(trace: Trace, distance: int = 1) -> float | None:
     paper="SCD, Fig. 2",
     caption="One point for each complete run: forward passes against the share of pending drafts that changed from one "
     "iteration to the next. Initial guesses are left out.",
-    needs=lambda trace: trace.summary.complete and drift(trace) is not None,
-    needed="drafts that wait from one forward pass to the next, in a complete run",
+    accepts=lambda trace: trace.summary.complete and drift(trace) is not None,
+    requirement="drafts that wait from one forward pass to the next, in a complete run",
     refuses=lambda traces: f"needs at least {FEWEST_RUNS} runs" if len(traces) < FEWEST_RUNS else None,
 )
 def _difference(traces: Traces) -> go.Figure:
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         points = [(share, run) for run in runs if (share := drift(run)) is not None]
         x, y = [share for share, _ in points], [run.summary.forwards for _, run in points]
         related = len(x) >= FEWEST_RUNS and len(set(x)) > 1 and len(set(y)) > 1
@@ -118,8 +118,8 @@ def _difference(traces: Traces) -> go.Figure:
     caption="The share of positions whose draft differs between two windows N iterations apart, over positions pending "
     "in both, for runs of several strengths by α; error bars are standard deviations between runs. A curve that rises "
     "with N means that drafts drift. Initial guesses are left out.",
-    needs=lambda trace: drift(trace) is not None,
-    needed="drafts that wait from one forward pass to the next",
+    accepts=lambda trace: drift(trace) is not None,
+    requirement="drafts that wait from one forward pass to the next",
 )
 def _hamming(traces: Traces) -> go.Figure:
     differ = "Drafts that differ (%)"
@@ -129,7 +129,7 @@ def _hamming(traces: Traces) -> go.Figure:
             _draw_sweep(figure, panel, groups, partial(drift, distance=distance), "α %{x:g}: %{y:.1f} % differ")
         return axes(figure, "Coupling strength α", differ)
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         shares = {distance: [drift(run, distance) for run in runs] for distance in DISTANCES}
         _draw_means(figure, i, with_count(name, runs), shares, "%{x} apart: %{y:.1f} % differ")
     axes(figure, "Iterations between the windows, N", differ)
@@ -177,7 +177,7 @@ def _window(traces: Traces) -> go.Figure:
     groups = by_value(traces, "window", numbers=True)
     _draw_sweep(figure, 1, groups, _forwards, "window %{x}: %{y:.1f} forward passes")
     widths = sorted({value for sweep in groups.values() for value in sweep})
-    for name, runs in grouped([trace for trace in traces if "window" not in trace.config]).items():
+    for name, runs in group_runs([trace for trace in traces if "window" not in trace.config]).items():
         points = [widths[0], widths[-1]], [fmean(map(_forwards, runs))] * 2
         level: Look = {"mode": "lines", "line": {"color": NEUTRAL, "dash": "dash", "width": 2}}
         curve(figure, 0, f"{name}, no window", points, "%{y:.1f} forward passes", **level)
@@ -198,7 +198,7 @@ def _depth(traces: Traces) -> go.Figure:
     groups, hover = by_value(traces, "depth", numbers=True), "depth %{x}: %{y:.2f}"
     _draw_sweep(figure, 1, groups, lambda run: run.summary.tokens_per_forward, hover)
     _draw_sweep(figure, 2, groups, lambda run: run.summary.query_tokens / max(1, run.summary.tokens), hover)
-    guide(figure, 1, row=1, col=1)
+    add_level_line(figure, 1, row=1, col=1)
     axes(figure, "Depth of the drafts", "Tokens per forward pass", "Query tokens per token (less is better)")
     return figure.update_xaxes(dtick=1)
 
@@ -227,8 +227,8 @@ def tries(trace: Trace) -> float | None:
     caption="Accepted drafts by the setting that takes most values among the runs: of those judged, which end with the "
     "first rejection of a pass (filled), and of all that were evaluated (open). Tries are the proposals it took to "
     "replace a rejected draft. Means over complete runs, error bars one standard deviation.",
-    needs=lambda trace: acceptances(trace) is not None,
-    needed="judged drafts",
+    accepts=lambda trace: acceptances(trace) is not None,
+    requirement="judged drafts",
     refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
 )
 def _by_setting(traces: Traces) -> go.Figure:

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from analysis.break_even import tokens_of
 from traces.schema import Fate
 from traces.stats import cost
-from visualizers.figure import Figure, Traces, grouped
+from visualizers.figure import Figure, Traces, group_runs
 from visualizers.plot import axes, curve, dots
 
 MOST_DRAFTS: Final = 16
@@ -62,13 +62,13 @@ def rates(traces: Traces) -> Rates | None:
     caption="Lines: the expected throughput with gamma drafts a verification, (1 - a^gamma) / (1 - a) tokens in gamma "
     "T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of judged drafts that "
     "were accepted. Marks: what the run reached, at its mean number of drafts.",
-    needs=lambda trace: (pair := rates([trace])) is not None and min(pair.draft_seconds, pair.verify_seconds) > 0,
-    needed="timed passes of a drafter and of its judge",
-    at_most="groups",
+    accepts=lambda trace: (pair := rates([trace])) is not None and min(pair.draft_seconds, pair.verify_seconds) > 0,
+    requirement="timed passes of a drafter and of its judge",
+    limit="groups",
 )
 def _draw(traces: Traces) -> go.Figure:
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         pair = rates(runs)
         assert pair is not None
         drafts = list(range(1, MOST_DRAFTS + 1))

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from analysis.break_even import acceptance_for
 from analysis.timings import Timing, Timings, Windows, read_timings, read_windows
 from visualizers.figure import FileFigure
-from visualizers.plot import axes, bars, curve, dots, error_bars, guide, in_panel, plain, side_by_side
+from visualizers.plot import add_level_line, axes, bars, curve, dots, error_bars, in_panel, plain, side_by_side
 from visualizers.style import Look, series
 
 PARTS: Final = {
@@ -54,7 +54,7 @@ def _windows(measured: Windows) -> go.Figure:
                 place: Look = {"showlegend": column == 1 and bool(rows), "row": 1, "col": column}
                 label = plain(f"{decoder}, {kind}")
                 curve(figure, k, label, points, "L %{x}: %{y:.2f} ×", **error_bars(error), **shared, **place)
-    guide(figure, 1)
+    add_level_line(figure, 1)
     y = "Times fewer than ordinary decoding", "Times as fast as ordinary decoding"
     axes(figure, "Window L", *y, height=460, title_subtitle_text=plain(measured.title))
     return figure.update_xaxes(type="log", tickvals=sorted({row.window for row in measured.rows}))
@@ -96,7 +96,7 @@ def _speed_up(timings: Timings) -> go.Figure:
         points = gammas, [row.tokens_expected for row in rows]
         thin: Look = {"line": {**look.line, "width": 1}, "marker": open_marks}
         curve(figure, i, f"{kind}, expected", points, hover, **thin, **place)
-    guide(figure, 1, row=1, col=1)
+    add_level_line(figure, 1, row=1, col=1)
     y = "Times as fast as ordinary decoding", "Tokens per verification"
     axes(figure, "Draft length γ", *y, height=460, title_subtitle_text=plain(timings.title))
     return figure.update_xaxes(type="log", tickvals=sorted({row.gamma for row in timings.rows}))

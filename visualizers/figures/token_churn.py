@@ -5,13 +5,13 @@ from typing import Final
 import numpy as np
 import plotly.graph_objects as go
 
-from traces.replay import canvas_size, outcomes
+from traces.replay import canvas_size, position_updates
 from traces.schema import FATES, Trace
 from traces.video import frame_ends
 from visualizers.figure import MOST_FRAMES, Figure, Traces, labels
 from visualizers.palette import BLACK, REJECTED, WHITE
 from visualizers.plot import side_by_side
-from visualizers.style import NEUTRAL, Look, fate_color, levels
+from visualizers.style import NEUTRAL, Look, discrete_colorscale, fate_color
 
 FATE_ORDER: Final = tuple(FATES)
 CROSS_ROOM: Final = 860
@@ -22,7 +22,7 @@ def churn(trace: Trace) -> np.ndarray:
     """Return the codes of the fates [steps, positions]: 1 for the first of `FATE_ORDER`, 0 where nothing happened."""
     codes = np.zeros((len(trace.steps), canvas_size(trace.canvas)), dtype=np.int8)
     for row, step in enumerate(trace.steps):
-        for position, outcome in outcomes(step).items():
+        for position, outcome in position_updates(step).items():
             codes[row, position] = 1 + FATE_ORDER.index(outcome.fate)
     return codes
 
@@ -34,9 +34,9 @@ def churn(trace: Trace) -> np.ndarray:
     caption="A row is a forward pass, a column a position. Blue drafts were accepted, crossed vermilion ones rejected. "
     "Drafts to the right of a rejection wait for the next pass: grey ones stayed as they were, orange ones were "
     "replaced. Runs share one scale. Dashed lines end a video's latent frames.",
-    needs=lambda trace: any(step.position for step in trace.steps),
-    needed="steps with positions",
-    at_most="panels",
+    accepts=lambda trace: any(step.position for step in trace.steps),
+    requirement="steps with positions",
+    limit="panels",
 )
 def _draw(traces: Traces) -> go.Figure:
     heads = [f"{label}: {len(trace.steps)} passes" for label, trace in zip(labels(traces), traces, strict=True)]
@@ -62,7 +62,7 @@ def _panel(figure: go.Figure, trace: Trace, codes: np.ndarray, panel: int, panel
     where = {"row": 1, "col": panel}
     names = np.array(["", *(fate.value for fate in FATE_ORDER)])
     look: Look = {"zmin": -0.5, "zmax": len(FATE_ORDER) + 0.5, "showscale": False, "hoverinfo": "x+y+text"}
-    look["colorscale"] = levels(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
+    look["colorscale"] = discrete_colorscale(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
     figure.add_heatmap(z=codes, x0=1, y0=1, text=names[codes], **look, **where)
     ends = frame_ends(trace.canvas)
     for end in ends if len(ends) <= MOST_FRAMES else ():

@@ -11,8 +11,8 @@ from analysis.block_stats import by_draft_step
 from analysis.seeds import estimate
 from traces.measures import MEASURES
 from traces.schema import Fate, PathPair, Trace
-from visualizers.figure import Figure, Traces, grouped, labels, panels_at, with_count
-from visualizers.plot import axes, curve, dots, error_bars, guide, in_panel, side_by_side
+from visualizers.figure import Figure, Traces, group_runs, labels, panels_at, with_count
+from visualizers.plot import add_level_line, axes, curve, dots, error_bars, in_panel, side_by_side
 from visualizers.style import NEUTRAL, Look, fate_marker, series
 
 HIGHEST, LOWEST = 10.0, -30.0
@@ -60,9 +60,9 @@ def _accepted_share(verdicts: list[Verdict]) -> float:
     caption="How likely the target finds each judged draft over how likely the drafter did, as densities, on a "
     "logarithmic scale. Above 0 a draft is always accepted, below with the probability that is the ratio. Ratios "
     "beyond 10 and -30 are drawn at the edge.",
-    needs=lambda trace: bool(judged(trace, "log_ratio")),
-    needed="judged drafts with `log_ratio`",
-    at_most="panels",
+    accepts=lambda trace: bool(judged(trace, "log_ratio")),
+    requirement="judged drafts with `log_ratio`",
+    limit="panels",
 )
 def _ratios(traces: Traces) -> go.Figure:
     figure = side_by_side(labels(traces), horizontal_spacing=0.06, shared_yaxes=True)
@@ -76,7 +76,7 @@ def _ratios(traces: Traces) -> go.Figure:
             look: Look = {"marker": fate_marker(fate, 8), **in_panel(panel, list(NAMES).index(fate))}
             look["customdata"] = [(one.value, one.uniform, one.tries) for one in here]
             dots(figure, 0, name, points, hover, **look)
-        guide(figure, 0, row=1, col=panel)
+        add_level_line(figure, 0, row=1, col=panel)
     return axes(figure, "Position", "Log ratio (nats)", bounds=(LOWEST - 1, HIGHEST + 1))
 
 
@@ -86,13 +86,13 @@ def _ratios(traces: Traces) -> go.Figure:
     paper="CSpD, Table 4 (alignment), as a distribution",
     caption="Share of judged drafts within a squared distance of the token that the target would have drawn there. "
     "With aligned trajectories both start from the same noise, and more drafts are accepted.",
-    needs=lambda trace: bool(judged(trace, "distance_squared")),
-    needed="judged drafts with `distance_squared`",
-    at_most="groups",
+    accepts=lambda trace: bool(judged(trace, "distance_squared")),
+    requirement="judged drafts with `distance_squared`",
+    limit="groups",
 )
 def _distances(traces: Traces) -> go.Figure:
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         verdicts = [one for trace in runs for one in judged(trace, "distance_squared")]
         distances = sorted(one.value for one in verdicts)
         points = distances, [100 * (rank + 1) / len(distances) for rank in range(len(distances))]
@@ -111,19 +111,19 @@ def _distances(traces: Traces) -> go.Figure:
     "of two densities is 1 on average (dotted), and other means show a bias. Where the distributions hardly overlap, "
     "the mean rests on drafts too rare to be seen and comes out low; where whole paths are judged, the ratio is cut at "
     "1 on the way and its mean is below 1 by design.",
-    needs=lambda trace: len(judged(trace, "log_ratio")) > 1,
-    needed="several judged drafts with `log_ratio`",
-    at_most="groups",
+    accepts=lambda trace: len(judged(trace, "log_ratio")) > 1,
+    requirement="several judged drafts with `log_ratio`",
+    limit="groups",
 )
 def _ratio_means(traces: Traces) -> go.Figure:
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         verdicts = [one for run in runs for one in judged(run, "log_ratio")]
         ratio = estimate([exp(min(one.value, 700)) for one in verdicts])  # exp overflows beyond
         hover = f"mean ratio %{{y:.3f}} over {ratio.runs} drafts, %{{x:.1f}} % accepted<extra></extra>"
         points = [100 * _accepted_share(verdicts)], [ratio.mean]
         dots(figure, i, f"{name}: {ratio}", points, hover, **error_bars([ratio.error or 0.0]))
-    guide(figure, 1)
+    add_level_line(figure, 1)
     axes(figure, "Judged drafts accepted (%)", "Mean ratio", height=460)
     return figure.update_xaxes(range=[0, 103])
 
@@ -135,12 +135,12 @@ def _ratio_means(traces: Traces) -> go.Figure:
     caption="By the draft's number in its verification: how far the distribution it was drawn from and the one that "
     "judged it are apart (KL divergence), how little the judge expected it (cross entropy), and how often it is the "
     "judge's likeliest token. Means with standard errors.",
-    needs=lambda trace: bool(by_draft_step([trace.steps])),
-    needed="the measures `kl`, `cross_entropy` or `agrees`",
-    at_most="groups",
+    accepts=lambda trace: bool(by_draft_step([trace.steps])),
+    requirement="the measures `kl`, `cross_entropy` or `agrees`",
+    limit="groups",
 )
 def _draft_steps(traces: Traces) -> go.Figure:
-    groups = grouped(traces)
+    groups = group_runs(traces)
     rows = {name: by_draft_step([trace.steps for trace in runs]) for name, runs in groups.items()}
     recorded = {measure for each in rows.values() for row in each for measure in row.means}
     drawn = [measure for measure in COMPARED if measure in recorded]
@@ -204,10 +204,10 @@ def _has(trace: Trace) -> bool:
     caption="The first 3 drafts judged from a verification on, from noise (open mark) to token (square, triangle or "
     "cross): the target's path solid, the draft's dotted. With the same noise both start at one point. Two directions "
     "are shown, the same for every token and run.",
-    needs=_has,
-    needed="judged drafts with denoising `paths`",
-    at_most="panels",
-    stepped=True,
+    accepts=_has,
+    requirement="judged drafts with denoising `paths`",
+    limit="panels",
+    takes_step=True,
 )
 def _trajectories(traces: Traces, step: int | None) -> go.Figure:
     chosen = [first_drafts(trace, step) for trace in traces]
@@ -273,13 +273,13 @@ def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
     paper="CSpD, Fig. 4 and Table 4 (distance), step by step",
     caption="Squared distance of the draft's state and the target's after each denoising step, over all components, as "
     "a mean over judged drafts. Aligned paths start at distance 0, which a logarithmic axis cannot show.",
-    needs=_has,
-    needed="judged drafts with denoising `paths`",
-    at_most="groups",
+    accepts=_has,
+    requirement="judged drafts with denoising `paths`",
+    limit="groups",
 )
 def _divergence(traces: Traces) -> go.Figure:
     figure = go.Figure()
-    for i, (name, runs) in enumerate(grouped(traces).items()):
+    for i, (name, runs) in enumerate(group_runs(traces).items()):
         drafts = [one.pair.distance_squared for trace in runs for one in recorded(trace)]
         distances = [fmean(column) for column in zip(*drafts, strict=True)]  # at x_T ... x_0
         label = f"{name}: ends {distances[-1]:.3g} apart, {len(drafts)} drafts"

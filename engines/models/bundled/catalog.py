@@ -25,7 +25,7 @@ _COUNTS: Final = (
     f"events, each a name and 1 to {tally.MOST} more or fewer. Names: {', '.join(tally.NAMES)}. An answer has a line "
     f"of up to {tally.LINE} tokens for every event.",
 )
-"""What is needed, a prompt, and what to write in its place."""
+"""Kinds of models: requirements, an example prompt, and help for the prompt field."""
 _LARGE_BLOCKS: Final = (("block", "32"),)
 """The largest that the studio models know: what tells the methods apart hardly shows in blocks of 8."""
 _STORY: Final = (*_LARGE_BLOCKS, ("length", 104))
@@ -41,8 +41,10 @@ _FULL: Final[tuple[Family, ...]] = ("diffusion-lm",)
 
 OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
     "engines.models.bundled.image": (
-        ModelInfo("studio-image", "Studio image model, 96x96", _CODES, *_DRAWS, "studio-image-draft", opens=_NAMED),
-        ModelInfo("studio-image-draft", "Studio image model, small drafter", _CODES, *_DRAWS, opens=_NAMED),
+        ModelInfo(
+            "studio-image", "Studio image model, 96x96", _CODES, *_DRAWS, "studio-image-draft", form_defaults=_NAMED
+        ),
+        ModelInfo("studio-image-draft", "Studio image model, small drafter", _CODES, *_DRAWS, form_defaults=_NAMED),
     ),
     "engines.models.bundled.video": (
         ModelInfo(
@@ -51,7 +53,7 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
             _CODES,
             _SHIPS,
             "clip 6",
-            "Continues a held-out clip behind its first two frames: clip 1 to clip 48. On the command line, also the "
+            "Continues a held-out clip after its first two frames: clip 1 to clip 48. On the command line, also the "
             "path of a GIF or MP4.",
             clips=True,
         ),
@@ -68,29 +70,33 @@ OURS: Final[dict[str, tuple[ModelInfo, ...]]] = {
             *_DRAWS,
             "patch-draft",
             mixture="patch-mixture",
-            opens=(*PATCHES, ("drafter", "mixture"), ("gamma", 3), ("verdict", "maximal")),
+            form_defaults=(*PATCHES, ("drafter", "mixture"), ("gamma", 3), ("verdict", "maximal")),
         ),
-        ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, opens=PATCHES),
+        ModelInfo("patch-draft", "Small studio patch model", _VECTORS, *_DRAWS, form_defaults=PATCHES),
         ModelInfo("patch-mixture", "Small studio patch model, mixture of Gaussians", _VECTORS, *_DRAWS),
-        ModelInfo("patch-masked", "Studio patch model, masked", _VECTORS, *_DRAWS, opens=(*PATCHES, ("parallel", 8))),
+        ModelInfo(
+            "patch-masked", "Studio patch model, masked", _VECTORS, *_DRAWS, form_defaults=(*PATCHES, ("parallel", 8))
+        ),
     ),
     "engines.models.toys.toy_field": (
         ModelInfo("toy-field", "Toy field, 12x12 colours", _VECTORS, *_TOY, "toy-field-small"),
         ModelInfo("toy-field-small", "Toy field, small model", _VECTORS, *_TOY),
     ),
     "engines.models.bundled.language": (
-        ModelInfo("tally-target", "Tally, many right wordings", _BLOCKS, *_COUNTS, "tally-draft", opens=_TALLY),
-        ModelInfo("tally-draft", "Tally, small", _BLOCKS, *_COUNTS, opens=_STORY),
-        ModelInfo("tally-full", "Tally, small and bidirectional", _FULL, *_COUNTS, opens=_STORY),
-        ModelInfo("text-target", "Studio language model", _BLOCKS, *_SOLVES, "text-draft", opens=_LARGE_BLOCKS),
-        ModelInfo("text-draft", "Studio language model, small", _BLOCKS, *_SOLVES, opens=_LARGE_BLOCKS),
-        ModelInfo("text-shift", "Studio language model, small, right-shifted", _BLOCKS, *_SOLVES, opens=_LARGE_BLOCKS),
+        ModelInfo("tally-target", "Tally, many right wordings", _BLOCKS, *_COUNTS, "tally-draft", form_defaults=_TALLY),
+        ModelInfo("tally-draft", "Tally, small", _BLOCKS, *_COUNTS, form_defaults=_STORY),
+        ModelInfo("tally-full", "Tally, small and bidirectional", _FULL, *_COUNTS, form_defaults=_STORY),
+        ModelInfo("text-target", "Studio language model", _BLOCKS, *_SOLVES, "text-draft", form_defaults=_LARGE_BLOCKS),
+        ModelInfo("text-draft", "Studio language model, small", _BLOCKS, *_SOLVES, form_defaults=_LARGE_BLOCKS),
+        ModelInfo(
+            "text-shift", "Studio language model, small, right-shifted", _BLOCKS, *_SOLVES, form_defaults=_LARGE_BLOCKS
+        ),
     ),
 }
 """By the module that loads them; the first of a family is the one that pages open with."""
 
 
 def card_of(model_id: str, weights: Mapping[str, str] | None = None) -> ModelCard:
-    """Who one of these models is; `weights` are files and their SHA-256."""
+    """Return the card of a bundled model; `weights` are files and their SHA-256."""
     titles = {info.id: info.title for infos in OURS.values() for info in infos}
     return ModelCard(id=model_id, title=titles.get(model_id, ""), weights=weights or {})

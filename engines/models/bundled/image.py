@@ -9,6 +9,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file
 from torch import Tensor, nn
+from typing_extensions import override
 
 from engines.models.bundled.catalog import card_of
 from engines.models.bundled.image_networks import (
@@ -25,7 +26,7 @@ from engines.models.bundled.manifest import READS, entry_of, verify
 from engines.models.bundled.prompts import Prompt, parse_prompt
 from engines.models.checkpoints.images.image_model import Ids, PictureModel
 from engines.models.fast_decoder import lean
-from engines.models.image_rendering import Pictures, as_uri
+from engines.models.image_rendering import ImageLimits, as_uri
 from engines.models.sessions.image import PictureShape
 from engines.paths import ASSETS
 from traces.schema import Legend, ModelCard, Patches, Token
@@ -44,7 +45,7 @@ _SILENT: Final = Prompt()
 class StudioImage(PictureModel):
     """Transformer over the codes of a VQ tokenizer, conditioned on a thing and a scene."""
 
-    limits = Pictures()
+    limits = ImageLimits()
 
     def __init__(self, tokenizer: Tokenizer, transformer: Transformer, device: torch.device, card: ModelCard) -> None:
         book, shape = tokenizer.codebook.detach().to(device), PictureShape(GRID, GRID, CODES)
@@ -52,14 +53,14 @@ class StudioImage(PictureModel):
         self._decoder = transformer.backbone = lean(transformer.backbone)
         self._tokenizer = tokenizer.to(device).eval()
 
+    @override
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `PictureModel.prompts`."""
         conditional, unconditional = condition_ids(torch.tensor([parse_prompt(prompt), _SILENT]), codes=0).tolist()
         return tuple(conditional), tuple(unconditional)
 
-    def legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
+    def make_legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, and of the tokens that are mentioned."""
-        return replace(super().legend(canvases), patches=self._patches(sorted(mentioned)[:_MOST_PATCHES]))
+        return replace(super().make_legend(canvases), patches=self._patches(sorted(mentioned)[:_MOST_PATCHES]))
 
     def _patches(self, ids: Sequence[int]) -> Patches | None:
         """Each token as it looks among its like: the middle of three by three of it."""

@@ -81,7 +81,7 @@ class TransformerSize:
 
 
 DRAFTER: Final = TransformerSize(width=256, layers=1)
-"""Of the small transformer that drafts for the one of the default size."""
+"""Size of the small transformer that drafts for the one of the default size."""
 
 
 def backbone(vocabulary: int, length: int, size: TransformerSize) -> Qwen3Model:

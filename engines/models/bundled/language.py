@@ -11,7 +11,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from engines.models.bundled import tally
 from engines.models.bundled.image import FOLDER
 from engines.models.bundled.manifest import READS, entry_of, verify
-from engines.models.checkpoint_files import CONFIG, Source
+from engines.models.checkpoint_files import CONFIG, CheckpointDir
 from engines.models.checkpoints.build import native_network
 from engines.models.diffusion_lm import DiffusionLM, Traits
 from traces.schema import ModelCard
@@ -25,7 +25,7 @@ def load(model_id: str, device: str = "cpu") -> DiffusionLM:
     """A studio language model, loaded once per device; raises ModelError for files that are not the manifest's."""
     folder, (family, _, kind) = FOLDER / model_id, model_id.partition("-")
     tokens = f"{family}-tokenizer.json"
-    source = Source(model_id, folder, f"Restore assets/models, or retrain: python -m training.{family} {kind}")
+    source = CheckpointDir(model_id, folder, f"Restore assets/models, or retrain: python -m training.{family} {kind}")
     entry = entry_of(FOLDER, model_id, model_id)
     listed = {Path(file).name for file in entry.get(READS, {})} | entry.keys()
     if missing := [part for part in (CONFIG, tokens, "files", "title", "full", "shift") if part not in listed]:

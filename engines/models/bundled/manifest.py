@@ -1,27 +1,31 @@
-"""The manifest of the models that ship: which files make up a model, by their hashes.
+"""Manifest of the bundled models: the files of each model and their hashes.
 
-A model is its weights and whatever else decides what it decodes: its config, its tokenizer, the index of its shards.
-All of them are hashed before any of them is used, and the hashes stand in the trace.
+A model is its weights and everything else that determines its output: its config, its tokenizer, the index of its
+shards. All of them are hashed before any is used, and the hashes are part of the trace.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from engines.models.checkpoint_files import Source, sha256
+from engines.models.checkpoint_files import CheckpointDir, sha256
 from engines.models.errors import ModelError
 from engines.paths import REMEDY
 
 MANIFEST: Final = "MANIFEST.json"
 READS: Final = "reads"
-"""The key of an entry under which the files beside the weights stand: path below the folder of models -> SHA-256.
-The command that trains a model writes them."""
+"""Key of an entry for the files in addition to the weights: path below the folder of models -> SHA-256. Written by
+the command that trains the model."""
 _RESTORE: Final = "Restore assets/models from the repository: git checkout -- assets/models"
 
 
 def entry_of(folder: Path, name: str, owner: str) -> dict[str, Any]:
-    """What the manifest says of a model, which errors name `owner`; empty for no entry, ModelError if damaged."""
-    source = Source(owner, folder, _RESTORE if folder.is_dir() else REMEDY)
+    """Return the manifest entry of a model, empty if there is none; errors name `owner`.
+
+    Raises:
+        ModelError: If the entry is damaged.
+    """
+    source = CheckpointDir(owner, folder, _RESTORE if folder.is_dir() else REMEDY)
     entry: object = source.read_json(MANIFEST).get(name, {})
     parts = (entry.get("files", {}), entry.get(READS, {})) if isinstance(entry, dict) else (None,)
     if not isinstance(entry, dict) or not all(isinstance(part, dict) for part in parts):

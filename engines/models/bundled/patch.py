@@ -11,6 +11,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
+from typing_extensions import override
 
 from engines.continuous.denoising import ContinuousTask
 from engines.models.bundled.image import load_weights
@@ -19,7 +20,7 @@ from engines.models.bundled.prompts import parse_prompt
 from engines.models.checkpoints.images.image_model import LatentPictures
 from engines.models.fast_decoder import lean
 from engines.models.heads import DiffusionHead, MixtureHead, ResidualHead
-from engines.models.image_rendering import Pictures
+from engines.models.image_rendering import ImageLimits
 from engines.models.sessions.bidirectional import StackedRows
 from engines.models.sessions.causal import CausalSession
 from engines.models.sessions.denoising import Backbone, ContinuousSession, Head
@@ -115,7 +116,7 @@ class PatchTransformer(PatchNetwork):
         cache: Cache | None = None,
         mask: Float[Tensor, "B 1 T S"] | None = None,
     ) -> Float[Tensor, "B T H"]:
-        """What the head is conditioned on for the token after each input. See `networks.Transformer.forward`."""
+        """Return the condition of the head for the token after each input; as `image_networks.Transformer.forward`."""
         condition = positions < PREFIX
         ids = torch.where(condition, inputs[..., 0].round().long(), 0)
         embedded = torch.where(condition[..., None], self.backbone.embed_tokens(ids), self.project(inputs))
@@ -149,7 +150,7 @@ class MaskedPatchTransformer(PatchNetwork):
 
 
 def condition_vectors(values: Int[Tensor, "B 2"]) -> Float[Tensor, "B 2 D"]:
-    """Inputs that say (thing, scene); -1 stands for "not said"."""
+    """Return input vectors of (thing, scene); -1 means unconditional."""
     return F.pad(condition_ids(values, CONDITIONS, codes=0)[..., None].float(), (0, WIDTH - 1))
 
 
@@ -167,30 +168,30 @@ class PatchTask(ContinuousTask):
 class StudioPatch(LatentPictures):
     """A model of the family continuous-ar, conditioned on thing and scene, that decodes in raster order."""
 
-    limits = Pictures()
+    limits = ImageLimits()
     sequence = torch.arange(GRID**2)
-    """Where in raster order the tokens lie, in the order of generation."""
+    """Raster index of the tokens, in the order of generation."""
 
     def __init__(self, tokenizer: PatchTokenizer, network: PatchNetwork, card: ModelCard, device: torch.device) -> None:
         super().__init__(network, tokenizer, card, device, WIDTH, self.sequence)
-        self.tokens = card.weights.get(f"{_TOKENIZER}.safetensors", "")
-        """What its tokens mean: models with the same can draft for each other."""
-        self.parameters = count_parameters(network)
+        self.token_space = card.weights.get(f"{_TOKENIZER}.safetensors", "")
+        """Models with the same token space can draft for each other."""
+        self.num_parameters = count_parameters(network)
         network.backbone = lean(network.backbone)
         head = network.head
         self._head = Head(head.lean()) if isinstance(head, DiffusionHead) else Head(mix=head)
 
     def make_task(self, prompt: str, config: Any) -> PatchTask:
-        """See `engines.protocol.Model.make_task`."""
+        """Build the decoding task of a prompt."""
         mixture = self._head.mix is not None
-        if mixture and config.guided:
+        if mixture and config.uses_guidance:
             raise ValueError(f"guidance: {self.card.id} mixes Gaussians and takes no denoising steps to guide; use 1.")
         conditions = parse_prompt(prompt)
         canvas = Canvas(kind="image", shape=(GRID, GRID))
         return PatchTask(canvas, 0, self.device, width=WIDTH, mixture=mixture, conditions=conditions)
 
-    def start(self, tasks: Sequence[PatchTask], guided: bool) -> ContinuousSession:
-        """See `engines.protocol.Model.start`."""
+    def open_session(self, tasks: Sequence[PatchTask], guided: bool) -> ContinuousSession:
+        """Open a session, one sequence per task."""
         silent = (-1,) * len(tasks[0].conditions)
         values = [[task.conditions, silent][: 1 + guided] for task in tasks]
         return ContinuousSession(self._backbone(torch.tensor(values, device=self.device)), self._head)
@@ -214,10 +215,10 @@ class MaskedPatch(StudioPatch):
 
     def __init__(self, tokenizer: PatchTokenizer, network: PatchNetwork, card: ModelCard, device: torch.device) -> None:
         super().__init__(tokenizer, network, card, device)
-        self.tokens += " in random order"
+        self.token_space += " in random order"
 
+    @override
     def make_task(self, prompt: str, config: Any) -> PatchTask:
-        """See `engines.protocol.Model.make_task`."""
         task = super().make_task(prompt, config)
         return replace(task, canvas=replace(task.canvas, order=tuple(self.sequence.tolist())), gaps=True)
 

@@ -1,14 +1,14 @@
-"""What the studio image model can be asked for: one of about eighty things, by its CLDR name, in one of eight scenes.
+"""Prompts of the studio image model: one of about eighty things, by its CLDR name, in one of eight scenes.
 
 A prompt is read word by word: every phrase of the tables, synonyms included, fills its slot, filler words are skipped,
-and anything else is refused with the words that can be said. A slot left empty is not conditioned on.
+and anything else is rejected with the words that are possible. An empty slot is not conditioned on.
 """
 
 import re
 from typing import Final, Literal, NamedTuple
 
 Place = Literal["land", "air", "sea"]
-"""Where a thing belongs: it stands on the ground, flies above the horizon or swims in the sea."""
+"""Location of a thing: on the ground, above the horizon, or in the sea."""
 
 _TABLES: Final[dict[Place, str]] = {
     "land": """
@@ -72,7 +72,7 @@ _FILLER: Final = ("a", "an", "the", "in", "on", "at", "by", "over", "under", "of
 
 
 class PromptError(ValueError):
-    """The prompt names something the model cannot draw; the message says what it can."""
+    """Error for a prompt that names something the model cannot draw; the message lists what it can."""
 
 
 class Prompt(NamedTuple):
@@ -94,7 +94,7 @@ PROMPTS: Final = [
     for k, scene in enumerate(SCENES)
     if place != "sea" or scene in WATERS
 ]
-"""What there are pictures of."""
+"""Prompts with pictures in the training data."""
 
 
 def parse_prompt(text: str) -> Prompt:

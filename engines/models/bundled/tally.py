@@ -1,9 +1,9 @@
-"""Tally: stories of a running total that a small studio language model tells, their prompts, and what is right.
+"""Tally: stories of a running total, told by a studio language model, with their prompts and correct answers.
 
-The answer has a line for every event. There are many right ways to tell one, since each person has habits of wording.
-But the parts of a line must agree: "made" goes with "added" and "makes" with "adds", and where the amount is a word,
-the total is spelled out. Who writes two parts of a line at once, each likely by itself, makes them disagree now and
-then, and every total depends on the one before. All of that lies in the data, so that no training removes it.
+The answer has a line for every event. There are many correct wordings of a line, since each person has habits. But the
+parts of a line must agree: "made" goes with "added" and "makes" with "adds", and if the amount is a word, the total is
+spelled out. A decoder that samples two parts of a line at once, each likely by itself, sometimes makes them disagree,
+and every total depends on the previous one. This is a property of the data, so training cannot remove it.
 """
 
 import re
@@ -15,7 +15,7 @@ from random import Random
 from typing import Final, NamedTuple
 
 FIRST, LAST = 20, 99
-"""Totals: all have two digits, so that all lines have the same tokens in the same places."""
+"""Range of totals: all have two digits, so that all lines have the same tokens at the same positions."""
 MOST: Final = 4
 FEWEST_EVENTS, MOST_EVENTS = 5, 12
 EXAMPLE: Final = "49: Hal +1 Ida +3 Eve +3 Fay +4 Ann -3 Ida +4 Fay -2 Jim +2"
@@ -29,27 +29,27 @@ VERBS: Final = {
     "+": (("adds", "added"), ("brings", "brought"), ("finds", "found")),
     "-": (("takes", "took"), ("carries", "carried"), ("gives", "gave")),
 }
-"""Sign -> present and past of what somebody does."""
+"""Sign -> present and past tense of the event's verb."""
 BEHIND: Final = {"+": ("more", "extra"), "-": ("away", "off")}
 LINKS: Final = ("which", "that", "and")
 MAKES: Final = (("makes", "made"), ("leaves", "left"))
 ENDS: Final = ("now", "overall", "altogether")
 ALSO: Final = "also"
-"""A word in one line of ten, which moves all others by a place."""
+"""Word in one line of ten, which shifts all others by a position."""
 DIGITS: Final = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 LINE: Final = 12
 """Tokens that a line has at most."""
 _ALSO_SHARE: Final = 0.1
 _SLOTS: Final = {"opening": 4, "tense": 2, "verb": 3, "spelled": 2, "behind": 2, "link": 3, "makes": 2, "end": 3}
 _ALPHA, _STRICT_ALPHA = 0.3, 0.03
-"""Of the Dirichlet distributions that habits are drawn from."""
+"""Parameters of the Dirichlet distributions of habits."""
 _HELD_OUT: Final = 8
-"""One story in so many is never trained on."""
+"""One story in this many is never trained on."""
 _EVENT: Final = re.compile(r"\s*,?\s*([a-z]+)\s*([+-])\s*(\d+)", re.IGNORECASE | re.ASCII)
 
 
 class Event(NamedTuple):
-    """Somebody adds an amount or takes it away."""
+    """A person adds an amount or takes it away."""
 
     name: str
     sign: str
@@ -65,7 +65,7 @@ class Story:
 
     @property
     def prompt(self) -> str:
-        """What a model is given, without the end of the line."""
+        """Prompt of the story, without the end of the line."""
         return f"{self.start}: " + " ".join(f"{name} {sign}{amount}" for name, sign, amount in self.events)
 
     @property
@@ -74,7 +74,7 @@ class Story:
         return zlib.crc32(self.prompt.encode()) % _HELD_OUT == 0
 
     def totals(self) -> Iterator[tuple[Event, int]]:
-        """The events, each with the total behind it."""
+        """Yield the events, each with the total after it."""
         total = self.start
         for event in self.events:
             total += event.amount if event.sign == "+" else -event.amount
@@ -94,7 +94,11 @@ class Story:
 
 
 def read(prompt: str) -> Story:
-    """The story of a prompt such as "45: Ann +2 Bob -3 ..."; ValueError, in a sentence, for what is none."""
+    """Return the story of a prompt such as "45: Ann +2 Bob -3 ...".
+
+    Raises:
+        ValueError: If the prompt has another form.
+    """
     number, colon, rest = prompt.strip().partition(":")
     start = int(number[:9]) if number.strip().isascii() and number.strip().isdigit() else None
     if start is None or not colon:
@@ -105,13 +109,13 @@ def read(prompt: str) -> Story:
     while match := _EVENT.match(rest, place):
         name, sign, amount = match[1].capitalize(), match[2], int(match[3][:9])
         if name not in NAMES:
-            raise ValueError(f"prompt: {match[1]!r} is nobody the model knows; there are {', '.join(NAMES)}.")
+            raise ValueError(f"prompt: unknown name {match[1]!r}; use one of {', '.join(NAMES)}.")
         if not 1 <= amount <= MOST:
-            raise ValueError(f"prompt: {sign}{amount} is no amount of the model's; use 1 to {MOST}.")
+            raise ValueError(f"prompt: amount {sign}{amount} is out of range; use 1 to {MOST}.")
         events.append(Event(name, sign, amount))
         place = match.end()
     if rest[place:].strip():
-        raise ValueError(f"prompt: {rest[place:].strip()[:20]!r} is no event; write them as 'Ann +2 Bob -3'.")
+        raise ValueError(f"prompt: {rest[place:].strip()[:20]!r} is not an event; write events as 'Ann +2 Bob -3'.")
     if not FEWEST_EVENTS <= len(events) <= MOST_EVENTS:
         raise ValueError(f"prompt: it has {len(events)} events; give {FEWEST_EVENTS} to {MOST_EVENTS}.")
     story = Story(start, tuple(events))
@@ -121,7 +125,7 @@ def read(prompt: str) -> Story:
 
 
 def draw(dice: Random, events: int | None = None, held_out: bool = False) -> Story:
-    """A story of so many events, or of 5 to 12, from those for training or from those that it leaves out."""
+    """Return a random story of 5 to 12 events, or of `events`, from the training or the held-out stories."""
     while True:
         total = start = dice.randint(FIRST, LAST)
         happened = []
@@ -136,7 +140,7 @@ def draw(dice: Random, events: int | None = None, held_out: bool = False) -> Sto
 
 
 def held_out_stories(count: int) -> list[Story]:
-    """The first so many stories that no model was trained on; they are always the same ones."""
+    """Return the first `count` held-out stories; they are always the same ones."""
     dice, stories = Random("held out"), dict[str, Story]()
     while len(stories) < count:
         story = draw(dice, held_out=True)
@@ -175,7 +179,7 @@ def _number(number: int, spelled: int) -> str:
 
 
 def _pattern(event: Event, total: int) -> str:
-    """What any right line matches."""
+    """Return a regular expression that matches every correct line."""
     name, sign, amount = event
     agreeing = [
         f"{_any(verb[tense] for verb in VERBS[sign])} {_number(amount, spelled)} {_any(BEHIND[sign])} {_any(LINKS)} "

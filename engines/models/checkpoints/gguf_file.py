@@ -12,17 +12,21 @@ from safetensors.torch import save_file
 from tqdm import tqdm
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, modeling_gguf_pytorch_utils
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import on_meta
 from engines.models.checkpoints.causal_lm import is_causal
 from engines.models.errors import ModelError
 from engines.paths import cache_dir
 
-modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a bar whatever it is told
+modeling_gguf_pytorch_utils.tqdm = partial(tqdm, disable=True)  # it draws a progress bar regardless of its options
 
 
-def converted(source: Source) -> Source:
-    """What the one GGUF file of a folder was made into, in the cache; raises ModelError if it cannot be read."""
+def converted(source: CheckpointDir) -> CheckpointDir:
+    """Return the cached conversion of the one GGUF file of a folder.
+
+    Raises:
+        ModelError: If the file cannot be read.
+    """
     files = sorted(source.folder.glob("*.gguf"))
     if len(files) > 1:
         raise source.unsupported(f"has {len(files)} GGUF files; keep one, in a folder of its own")
@@ -35,7 +39,7 @@ def converted(source: Source) -> Source:
             made = Path(scratch) / "made"
             convert(files[0], made)
             made.rename(target)
-    return Source(source.name, target, source.remedy)
+    return CheckpointDir(source.name, target, source.remedy)
 
 
 def convert(file: Path, target: Path) -> None:
@@ -48,14 +52,14 @@ def convert(file: Path, target: Path) -> None:
         settings: dict[str, Any] = read()["config"]
         settings.pop("_model_name_or_path", None)
         if not is_causal(settings.get("model_type")):
-            raise ValueError(f"{settings.get('model_type')!r} is no causal language model of transformers")
+            raise ValueError(f"{settings.get('model_type')!r} is not a causal language model of transformers")
         config = AutoConfig.for_model(**settings)
         network = on_meta(lambda: AutoModelForCausalLM.from_config(config))
         tensors = read(return_tensors=True, model_to_load=network, torch_dtype=torch.bfloat16)["tensors"]
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
     except Exception as error:  # of many kinds, from its header to its tensors
         problem = " ".join(str(error).split())[:200]
-        raise ModelError(f"{file.name}: cannot be read as GGUF ({problem}); docs/models.md says what can.") from error
+        raise ModelError(f"{file.name}: cannot be read as GGUF ({problem}); docs/models.md lists what can.") from error
     config.architectures, config.dtype = [type(network).__name__], "bfloat16"
     target.mkdir()
     config.save_pretrained(target)

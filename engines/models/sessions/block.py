@@ -1,8 +1,8 @@
-"""Decode many sequences in lockstep on one diffusion language model, block by block.
+"""Batched decoding with one diffusion language model, block by block.
 
-The KV cache of finished tokens is a preallocated buffer, one slot per position. A pass feeds some tokens that
-see the finished ones and one another as the request's mask says; all it may leave behind are its leading tokens, where
-the request declares them finished. Everything else was only looked at, so there is nothing to roll back.
+The KV cache of final tokens is a preallocated buffer, one slot per position. A pass feeds some tokens that attend to
+the final ones and to one another as the request's mask specifies; only its leading tokens may be stored, if the request
+declares them final. Everything else is only evaluated, so nothing has to be rolled back.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +16,12 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache
 
-from engines.ar.probs_request import Forward
-from engines.diffusion_lm.block_request import BlockForward
+from engines.ar.probs_request import ProbsRequest
+from engines.diffusion_lm.block_request import BlockRequest
 from engines.diffusion_lm.masks import block_causal, verifier
-from engines.models.sessions.causal import CacheLayer, seat
+from engines.models.sessions.causal import CacheLayer, assign_rows
 from engines.models.sessions.discrete import DiscreteSession
-from engines.protocol import Answer, Lap
+from engines.protocol import ForwardResult, StageCallback
 from engines.sampling.distributions import Sampling
 from engines.transfer import to_device
 
@@ -42,10 +42,10 @@ class Network:
 
 @dataclass(slots=True)
 class Pass:
-    """What the cache layers have to know of the current pass."""
+    """Information of the cache layers about the current pass."""
 
     row: Any
-    """Rows of the cache that the rows see; a slice of it where what is looked at lies behind what is finished there."""
+    """Rows of the cache that the rows attend to; a slice of it if the evaluated tokens follow the final ones there."""
     end: int = 0
     """Slots before those of what is only looked at."""
     stores: tuple[Tensor, ...] = ()
@@ -94,15 +94,15 @@ class BlockSession(DiscreteSession):
         self._holders = list(range(sequences))
 
     @torch.inference_mode()
-    def logits(self, requests: Mapping[int, BlockForward]) -> Tensor:
-        """See `DiscreteSession.logits`: of the tokens in `read`, [B, K, 1, T, V]."""
-        sequences, places = seat(self._holders, requests, self._cache.layers)
+    def logits(self, requests: Mapping[int, BlockRequest]) -> Tensor:
+        """Return the logits of the tokens in `output_index`, [B, K, 1, T, V]."""
+        sequences, places = assign_rows(self._holders, requests, self._cache.layers)
         device, asked = self._network.device, [requests[one].in_one_row() for one in sequences]
         counts = [request.tokens.shape[0] for request in asked]
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
         ids = asked[0].tokens if len(asked) == 1 else _stacked([row for request in asked for row in request.tokens])
         positions = _stacked([asked[i].position for i in rows])
-        read = to_device(_stacked([asked[i].read for i in rows]), device)
+        read = to_device(_stacked([asked[i].output_index for i in rows]), device)
         self._aim(asked, rows, ids.shape[1], places.start)
         seen = _seen(asked, ids.shape[1], self._pass.end)
         mask = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
@@ -117,10 +117,13 @@ class BlockSession(DiscreteSession):
             logits = logits[to_device(torch.tensor([*map(sequences.index, requests)]), device)]
         return logits.unsqueeze(-3)
 
-    def _aim(self, asked: Sequence[BlockForward], rows: Sequence[int], width: int, first: int) -> None:
-        """Say where a pass of `width` tokens writes, whose sequences have rows of the cache from `first` on."""
-        at, kept = self._pass, [(i, r.position[: r.keep].tolist()) for i, r in enumerate(asked) if r.keep]
-        at.end = max(request.finished if request.past is None else len(request.past) for request in asked)
+    def _aim(self, asked: Sequence[BlockRequest], rows: Sequence[int], width: int, first: int) -> None:
+        """Set where a pass of `width` tokens writes, whose sequences have rows of the cache from `first` on."""
+        at, kept = (
+            self._pass,
+            [(i, r.position[: r.num_to_cache].tolist()) for i, r in enumerate(asked) if r.num_to_cache],
+        )
+        at.end = max(request.finished if request.cache_mask is None else len(request.cache_mask) for request in asked)
         behind = all(slots == [*range(at.end, at.end + len(slots))] for _, slots in kept)
         if not behind:  # what is stored elsewhere lies before what is looked at
             at.end = max(at.end, *(max(slots) + 1 for _, slots in kept))
@@ -132,39 +135,44 @@ class BlockSession(DiscreteSession):
 
 
 def _stacked(parts: Sequence[Tensor]) -> Tensor:
-    """The parts [T, ...] as rows [B, T, ...], padded behind; a view where there is but one."""
+    """Return the parts [T, ...] as rows [B, T, ...], padded at the end; a view if there is only one."""
     return parts[0][None] if len(parts) == 1 else pad_sequence(list(parts), batch_first=True)
 
 
-def _apart(parts: Sequence[Tensor], requests: Sequence[BlockForward]) -> Tensor:
-    """What was read for every request [B, K, T, V], padded behind, of `parts` [K, T, V] or with the K rows in one."""
-    sizes = [(len(request.tokens), len(request.read)) for request in requests]
+def _apart(parts: Sequence[Tensor], requests: Sequence[BlockRequest]) -> Tensor:
+    """Return the outputs of every request [B, K, T, V], padded at the end.
+
+    `parts` are [K, T, V], or have the K rows in one.
+    """
+    sizes = [(len(request.tokens), len(request.output_index)) for request in requests]
     most, widest = map(max, zip(*sizes, strict=True))
     rows = [part[:, : K * T // len(part)].reshape(K, T, -1) for part, (K, T) in zip(parts, sizes, strict=True)]
     return torch.stack([pad(row, (0, 0, 0, widest - row.shape[1], 0, most - len(row))) for row in rows])
 
 
-def _seen(asked: Sequence[BlockForward], width: int, end: int) -> Tensor:
-    """Whom the tokens of requests see [B, T, S + T] in a pass of `width` over `end` slots; padding sees a key, too."""
-    forms = {id(request.seen): (request.seen, width - len(request.seen)) for request in asked}  # many share theirs
+def _seen(asked: Sequence[BlockRequest], width: int, end: int) -> Tensor:
+    """Return the attention mask [B, T, S + T] in a pass of `width` over `end` slots; padding attends to a key, too."""
+    forms = {
+        id(request.attention_mask): (request.attention_mask, width - len(request.attention_mask)) for request in asked
+    }  # many share theirs
     wide = {i: pad(pad(s, (0, more)), (0, 0, 0, more), value=True) if more else s for i, (s, more) in forms.items()}
-    inside = torch.stack([wide[id(request.seen)] for request in asked])
-    if all(request.past is None and request.finished == end for request in asked):
+    inside = torch.stack([wide[id(request.attention_mask)] for request in asked])
+    if all(request.cache_mask is None and request.finished == end for request in asked):
         return pad(inside, (end, 0), value=True)
     before = torch.arange(end) < torch.tensor([request.finished for request in asked])[:, None]
     for row, request in zip(before, asked, strict=True):
-        if request.past is not None:
-            row.copy_(pad(request.past, (0, end - len(request.past))))
+        if request.cache_mask is not None:
+            row.copy_(pad(request.cache_mask, (0, end - len(request.cache_mask))))
     return torch.cat([before[:, None].expand(-1, width, -1), inside], 2)
 
 
 class TokenSession:
     """Sequences of a causal language model, or a block-diffusion one with blocks of one token, from left to right.
 
-    A position is predicted at a mask that stands there and sees all tokens before it. To verify drafts, such a mask is
-    put beside every one of them, as S2D2 does (arXiv 2603.25702, eq. 3): tokens are causal and see no mask. A
-    right-shifted model, as every causal one is, predicts a token at the one before it and needs no masks. What was fed
-    stays stored, drafts too: a rejected one's slot is not seen, and is overwritten by the token in its place.
+    A position is predicted at a mask there that attends to all earlier tokens. To verify drafts, each gets such a mask,
+    as in S2D2 (arXiv 2603.25702, eq. 3): tokens are causal and attend to no mask. A right-shifted model, as every
+    causal one is, predicts a token at the previous one and needs no masks. Fed tokens stay stored, drafts too: the slot
+    of a rejected one is masked out, and overwritten by its replacement.
     """
 
     def __init__(self, blocks: BlockSession, prompts: Sequence[tuple[int, ...]], mask: int, *, shift: bool) -> None:
@@ -173,29 +181,31 @@ class TokenSession:
         self._prompts = [torch.tensor(prompt, dtype=torch.long, device=blocks.device) for prompt in prompts]
         self._stored = [0] * len(prompts)
 
-    def answer(self, requests: Mapping[int, Forward], sampling: Sampling, lap: Lap) -> dict[int, Answer]:
-        """See `engines.protocol.Session.answer`."""
+    def forward(
+        self, requests: Mapping[int, ProbsRequest], sampling: Sampling, lap: StageCallback
+    ) -> dict[int, ForwardResult]:
+        """Run one forward pass for the requesting sequences."""
         translated = {sequence: self._translate(sequence, request) for sequence, request in requests.items()}
-        return self._blocks.answer(translated, sampling, lap)
+        return self._blocks.forward(translated, sampling, lap)
 
-    def _translate(self, sequence: int, request: Forward) -> BlockForward:
+    def _translate(self, sequence: int, request: ProbsRequest) -> BlockRequest:
         """[tokens that are not stored, drafts | masks], or the tokens alone where outputs are shifted."""
         prompt, tokens = self._prompts[sequence], request.tokens  # on the model's device, where they were drawn
         before = prompt.shape[0]
-        final, end = before + request.done, before + tokens.shape[0]
+        final, end = before + request.num_final, before + tokens.shape[0]
         # A shifted model reads at the last final token, too.
-        stored = min(self._stored[sequence], before + request.cached, final - int(self._shift))
+        stored = min(self._stored[sequence], before + request.num_cached, final - int(self._shift))
         self._stored[sequence] = end
         fed, masks = end - stored, 0 if self._shift else end + 1 - final
         text = tokens[stored - before :] if stored >= before else torch.cat([prompt[stored:], tokens])
         place, read, seen = _beside(fed, final - stored, masks)
-        return BlockForward(
+        return BlockRequest(
             tokens=torch.cat([text, self._masks[:masks]])[None],
             position=stored + place,
-            read=read,
+            output_index=read,
             finished=stored,
-            seen=seen,
-            keep=fed,
+            attention_mask=seen,
+            num_to_cache=fed,
             role=request.role,
             mode=request.mode,
         )
@@ -203,7 +213,7 @@ class TokenSession:
 
 @lru_cache(maxsize=256)
 def _beside(fed: int, final: int, masks: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Places of [tokens that are fed, of which so many are `final` | masks], who is read, and who of them sees whom."""
+    """Return positions of [fed tokens, of which `final` are final | masks], output indices, and the attention mask."""
     place = torch.cat([torch.arange(fed), final + torch.arange(masks)])
     read = fed + torch.arange(masks) if masks else torch.arange(final - 1, fed)
     return place, read, verifier(fed, fed + 1 - masks, 1) if masks else block_causal(fed, 1)

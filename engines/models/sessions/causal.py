@@ -1,8 +1,8 @@
-"""Decode many sequences in lockstep on one causal transformer, each at its own length.
+"""Batched decoding with one causal transformer, each sequence at its own length.
 
-The KV cache is a preallocated buffer, one slot per position, and the mask lets every query see the slots at or before
-its own. Rolling back needs no work: the slot of a rejected draft lies behind every later query until it is overwritten.
-The sequences of a pass have rows of the buffer that follow each other: some change places where they do not.
+The KV cache is a preallocated buffer, one slot per position, and the mask lets every query attend to the slots up to
+its own. Rolling back needs no work: the slot of a rejected draft comes after every later query until it is overwritten.
+The sequences of a pass have consecutive rows of the buffer: some are swapped if they do not.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -14,9 +14,10 @@ from jaxtyping import Shaped
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 from transformers.cache_utils import Cache, DynamicLayer
+from typing_extensions import override
 
-from engines.ar.probs_request import Forward
-from engines.continuous.path_request import PathForward
+from engines.ar.probs_request import ProbsRequest
+from engines.continuous.path_request import PathRequest
 from engines.models.sessions.discrete import DiscreteSession
 from engines.transfer import to_device
 
@@ -37,7 +38,7 @@ class CacheLayer(DynamicLayer):  # type: ignore[misc]
             written[other] = held
 
 
-def seat(
+def assign_rows(
     holders: list[int], sequences: Collection[int], layers: Iterable[CacheLayer], rows: int = 1
 ) -> tuple[list[int], slice]:
     """Let the sequences of a pass have rows that follow each other; returns them in this order, and their rows.
@@ -58,7 +59,7 @@ def seat(
 class SlotLayer(CacheLayer):
     """A layer of a cache, whose layers share its `slots`."""
 
-    def __init__(self, slots: "Slots") -> None:
+    def __init__(self, slots: "CacheSlots") -> None:
         super().__init__()
         self._slots = slots
 
@@ -73,13 +74,13 @@ class SlotLayer(CacheLayer):
         if at.contiguous is not None:
             keys[:, :, at.contiguous] = key_states
             values[:, :, at.contiguous] = value_states
-        else:  # [rows, 1] with [rows, T] picks (row, slot); the heads axis moves behind, hence the transposes
+        else:  # [rows, 1] with [rows, T] picks (row, slot); the heads axis moves to the end, hence the transposes
             keys[at.row, :, at.index] = key_states.transpose(1, 2)
             values[at.row, :, at.index] = value_states.transpose(1, 2)
         return keys[:, :, : at.end], values[:, :, : at.end]
 
 
-class Slots:
+class CacheSlots:
     """Which rows take part in the current pass, where it writes and how far it may look."""
 
     def __init__(self, rows: int, count: int) -> None:
@@ -96,7 +97,7 @@ class SlotCache(Cache):  # type: ignore[misc]
     """The KV cache of one sequence in a buffer of `count` slots, cut as transformers' DynamicCache is."""
 
     def __init__(self, layers: int, count: int) -> None:
-        self._slots = Slots(1, count)
+        self._slots = CacheSlots(1, count)
         super().__init__(layers=[SlotLayer(self._slots) for _ in range(layers)])
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
@@ -104,7 +105,7 @@ class SlotCache(Cache):  # type: ignore[misc]
         return self._slots.end
 
     def advance(self, count: int) -> None:
-        """The next pass writes `count` tokens behind those."""
+        """Set that the next pass writes `count` tokens after those."""
         start, self._slots.end = self._slots.end, self._slots.end + count
         self._slots.contiguous = slice(start, self._slots.end)
 
@@ -114,11 +115,11 @@ class SlotCache(Cache):  # type: ignore[misc]
 
 
 class CausalSession(DiscreteSession):
-    """The session of a causal transformer with so many cached layers, over canvases of one length.
+    """Session of a causal transformer with cached layers, over canvases of one length.
 
-    It is called as network(ids [n, T], positions [n, T], cache, mask [n, 1, T, S]) and gives logits [n, T, V]; the mask
-    is additive, None where all that is cached is seen. The `prefixes` are input ids before the first canvas position.
-    Where tokens are continuous, all ids have an axis D.
+    The network is called as network(ids [n, T], positions [n, T], cache, mask [n, 1, T, S]) and returns logits [n, T,
+    V]; the mask is additive, None if everything cached is visible. The `prefixes` are input ids before the first canvas
+    position. For continuous tokens, all ids have an axis D.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class CausalSession(DiscreteSession):
         sequences, self.rows, self.prefix = prefixes.shape[:3]
         self._network, self._prefixes = network, prefixes
         # One slot more than positions takes the padding of sequences that ask for fewer tokens than others.
-        self._slots = Slots(sequences * self.rows, self.prefix + length + 1)
+        self._slots = CacheSlots(sequences * self.rows, self.prefix + length + 1)
         self._layers = [SlotLayer(self._slots) for _ in range(layers)]
         self._cache = Cache(layers=self._layers)
         self._fed = [0] * sequences
@@ -135,12 +136,12 @@ class CausalSession(DiscreteSession):
         """The sequence whose KV cache the rows hold, row by row."""
         self._numbers = torch.arange(self._slots.count, device=prefixes.device)
 
+    @override
     @torch.inference_mode()
-    def logits(self, requests: Mapping[int, Forward | PathForward]) -> Tensor:
-        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
-        sequences, self._slots.used = seat(self._holders, requests, self._layers, self.rows)
+    def logits(self, requests: Mapping[int, ProbsRequest | PathRequest]) -> Tensor:
+        sequences, self._slots.used = assign_rows(self._holders, requests, self._layers, self.rows)
         ordered = [requests[sequence] for sequence in sequences]
-        starts = [min(self._fed[i], self.prefix + r.cached) for i, r in zip(sequences, ordered, strict=True)]
+        starts = [min(self._fed[i], self.prefix + r.num_cached) for i, r in zip(sequences, ordered, strict=True)]
         ids, positions = self._aim([*map(self._inputs, sequences, ordered, starts)], starts)
         logits = self._slice(self._forward(ids, positions, self._mask(positions)), starts, ordered)
         if sequences != [*requests]:
@@ -151,7 +152,7 @@ class CausalSession(DiscreteSession):
         return logits
 
     def _mask(self, positions: Tensor) -> Tensor | None:
-        """What is not seen: the slots behind a token's own, of which there are none behind a last one."""
+        """Return the causal mask: the slots after a token's own are hidden; None for a single last token."""
         if positions.shape[1] == 1 and self._slots.contiguous is not None:
             return None
         hidden = self._numbers[: self._slots.end] > positions[:, None, :, None]
@@ -161,7 +162,7 @@ class CausalSession(DiscreteSession):
         """The network's logits."""
         return self._network(ids, positions, self._cache, mask)
 
-    def _inputs(self, sequence: int, request: Forward | PathForward, start: int) -> list[Tensor]:
+    def _inputs(self, sequence: int, request: ProbsRequest | PathRequest, start: int) -> list[Tensor]:
         """Input ids [T] of every row of a sequence from position `start` of prefix and canvas on."""
         canvas = request.tokens[max(start - self.prefix, 0) :]
         if start >= self.prefix:
@@ -183,11 +184,11 @@ class CausalSession(DiscreteSession):
         slots.contiguous, slots.row, slots.index = None, torch.arange(len(ids), device=device)[:, None], index
         return ids, index.clamp(max=slots.count - 2)
 
-    def _slice(self, out: Tensor, starts: Sequence[int], requests: Sequence[Forward | PathForward]) -> Tensor:
-        """The rows that were asked for, left-aligned: [sequences, rows, T', V]."""
+    def _slice(self, out: Tensor, starts: Sequence[int], requests: Sequence[ProbsRequest | PathRequest]) -> Tensor:
+        """Return the requested rows, left-aligned: [sequences, rows, T', V]."""
         out = out.reshape(len(requests), self.rows, *out.shape[1:])
-        widths = [r.wanted for r in requests]
-        firsts = [self.prefix + r.done - 1 - start for r, start in zip(requests, starts, strict=True)]
+        widths = [r.num_requested for r in requests]
+        firsts = [self.prefix + r.num_final - 1 - start for r, start in zip(requests, starts, strict=True)]
         if len(set(firsts)) == 1:
             return out.narrow(2, firsts[0], max(widths))
         offset = to_device(torch.tensor(firsts), out.device)[:, None] + torch.arange(max(widths), device=out.device)

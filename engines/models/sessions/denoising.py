@@ -10,19 +10,27 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from engines.continuous.denoising import Conditioned, ContinuousSampling, Denoiser, Schedule, along, go_on, walk
-from engines.continuous.gaussian_bridges import bridge
+from engines.continuous.denoising import (
+    ConditionedDenoiser,
+    ContinuousSampling,
+    Denoiser,
+    Schedule,
+    denoise,
+    path_distributions,
+    resume_denoising,
+)
+from engines.continuous.gaussian_bridges import make_bridge
 from engines.continuous.gaussians import Gaussians
 from engines.continuous.path_request import (
-    Continuation,
-    Denoised,
     DenoiseRequest,
-    PathForward,
+    DenoiseResult,
+    PathContinuation,
+    PathRequest,
     Paths,
     PathVerification,
     Steer,
 )
-from engines.protocol import Answer, Lap
+from engines.protocol import ForwardResult, StageCallback
 
 
 @runtime_checkable
@@ -30,11 +38,11 @@ class Backbone(Protocol):
     """A session that gives conditions as others give logits, [B, R, W, H]."""
 
     def logits(self, requests: Any) -> Tensor:
-        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+        """Run one forward pass and return the conditions [B, R, W, H], padded."""
         ...
 
     def cost(self, request: Any) -> tuple[int, int]:
-        """Rows evaluated for a request, and tokens fed over all of them."""
+        """Return the rows evaluated for a request, and the tokens fed over all of them."""
         ...
 
 
@@ -43,7 +51,7 @@ class Head:
     """The one head or the other."""
 
     conditioned_on: Callable[[Tensor, Schedule], Denoiser] | None = None
-    """A diffusion head: conditions [M, H] and the schedule at hand to what denoises M tokens."""
+    """Diffusion head: from conditions [M, H] and the schedule to the denoiser of M tokens."""
     mix: Callable[[Tensor], Gaussians] | None = None
     """A GMM head: conditions [M, H] to the distribution of the tokens."""
 
@@ -55,25 +63,28 @@ class ContinuousSession:
         self._backbone, self._head = backbone, head
 
     @torch.inference_mode()
-    def answer(self, requests: Mapping[int, PathForward], sampling: ContinuousSampling, lap: Lap) -> dict[int, Answer]:
-        """See `engines.protocol.Session.answer`; values are `Paths`."""
+    def forward(
+        self, requests: Mapping[int, PathRequest], sampling: ContinuousSampling, lap: StageCallback
+    ) -> dict[int, ForwardResult]:
+        """Run one forward pass; values are `Paths`."""
         conditions = self.conditions(requests)
         lap("forward", next(iter(conditions.values())))
         paths = self.paths(requests, conditions, sampling)
         lap("logits", next(iter(paths.values())).last.mean)
         return {
-            sequence: Answer(paths[sequence], *self._backbone.cost(request)) for sequence, request in requests.items()
+            sequence: ForwardResult(paths[sequence], *self._backbone.cost(request))
+            for sequence, request in requests.items()
         }
 
     @torch.inference_mode()
-    def conditions(self, requests: Mapping[int, PathForward]) -> Mapping[int, Float[Tensor, "R W H"]]:
-        """One forward pass of the backbone: by sequence, what the head is conditioned on at the positions asked for."""
+    def conditions(self, requests: Mapping[int, PathRequest]) -> Mapping[int, Float[Tensor, "R W H"]]:
+        """Run the backbone once; returns by sequence the conditions of the head at the requested positions."""
         conditions = self._backbone.logits(requests)
-        return {sequence: conditions[i, :, : r.wanted] for i, (sequence, r) in enumerate(requests.items())}
+        return {sequence: conditions[i, :, : r.num_requested] for i, (sequence, r) in enumerate(requests.items())}
 
     @torch.inference_mode()
     def paths(
-        self, requests: Mapping[int, PathForward], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
+        self, requests: Mapping[int, PathRequest], conditions: Mapping[int, Tensor], sampling: ContinuousSampling
     ) -> Mapping[int, Paths]:
         """Run the head for all sequences at once, whose tokens lie end to end in one batch; the answers by sequence."""
         answers: dict[int, Paths] = {}
@@ -85,7 +96,7 @@ class ContinuousSession:
         return answers
 
     def _walk(
-        self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
+        self, asked: Sequence[PathRequest], conditions: Sequence[Tensor], sampling: ContinuousSampling
     ) -> list[Paths]:
         """Tokens by their noise."""
         condition = torch.cat([*conditions], 1)  # [R, M, H]
@@ -95,23 +106,28 @@ class ContinuousSession:
         else:
             scale = torch.cat([request.guidance for request in asked])
             rows = _Rows(self._head, condition, scale, sampling)
-            whole = walk(rows.every, noise, sampling, _steering(asked))
+            whole = denoise(rows.every, noise, sampling, _steering(asked))
             if any(request.role == "draft" for request in asked):
                 whole = replace(whole, densities=tuple(partial(rows.log_density, row) for row in range(len(noise))))
-        return [whole.rows(own) for own in _slices([request.wanted for request in asked])]
+        return [whole.rows(own) for own in _slices([request.num_requested for request in asked])]
 
     def _follow(
-        self, asked: Sequence[PathForward], conditions: Sequence[Tensor], sampling: ContinuousSampling
+        self, asked: Sequence[PathRequest], conditions: Sequence[Tensor], sampling: ContinuousSampling
     ) -> list[Paths]:
         """Tokens along paths of drafts; one a sequence goes on by itself where they are left."""
         follows = [request.follow for request in asked if request.follow is not None]
-        wanted, counts = _slices([request.wanted for request in asked]), [len(follow.states) for follow in follows]
+        wanted, counts = (
+            _slices([request.num_requested for request in asked]),
+            [len(follow.states) for follow in follows],
+        )
         scale = torch.cat([request.guidance for request in asked])
         rows = _Rows(self._head, torch.cat([*conditions], 1), scale, sampling)
         states = torch.cat([follow.states for follow in follows])
         places = torch.arange(len(scale), device=states.device)
         followed = [places[own][:count] for own, count in zip(wanted, counts, strict=True)]
-        whole = along(rows.some(torch.cat(followed) if len(asked) > 1 else slice(counts[0])), states, sampling)
+        whole = path_distributions(
+            rows.some(torch.cat(followed) if len(asked) > 1 else slice(counts[0])), states, sampling
+        )
         own = _slices(counts)
         verifications = [follow.verify(whole[:, o]) for follow, o in zip(follows, own, strict=True)]
         ended = _verify(verifications, [places[each] for each in wanted], rows, sampling)
@@ -134,18 +150,20 @@ class _Rows:
 
     def some(self, index: slice | Int[Tensor, " N"]) -> Denoiser:
         """The head, conditioned on some of the tokens; a slice copies nothing."""
-        if len(self._condition) == 1 and isinstance(self.every, Conditioned):
+        if len(self._condition) == 1 and isinstance(self.every, ConditionedDenoiser):
             return self.every.rows(index)
         return self._denoiser(self._condition[:, index], self._scale[index])
 
     def one(self, index: Int[Tensor, "1"], count: int) -> Denoiser:
         """The head, conditioned on one token, for `count` noisy ones."""
         alone = self.some(slice(int(index), int(index) + 1))
-        return alone if isinstance(alone, Conditioned) else self.some(index.expand(count))
+        return alone if isinstance(alone, ConditionedDenoiser) else self.some(index.expand(count))
 
     def log_density(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
         """Logarithms of the densities of paths of one token."""
-        whole = along(self.one(torch.full((1,), row, device=states.device), len(states)), states, self._sampling)
+        whole = path_distributions(
+            self.one(torch.full((1,), row, device=states.device), len(states)), states, self._sampling
+        )
         return whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
 
     def _denoiser(self, condition: Float[Tensor, "R M H"], scale: Float[Tensor, " M"]) -> Denoiser:
@@ -164,19 +182,19 @@ class _Rows:
 
 
 def _mixed(tokens: Gaussians, noise: Tensor, picks: Sequence[Tensor | None], sampling: ContinuousSampling) -> Paths:
-    """What a mixture says of its tokens: at once, or by paths in closed form where these are asked for."""
+    """Return a mixture's tokens: sampled directly, or by paths in closed form if these are requested."""
     given = [pick for pick in picks if pick is not None]
     if len(given) == len(picks):
-        return bridge(tokens, sampling).walk(noise, torch.cat(given))
+        return make_bridge(tokens, sampling).sample_path(noise, torch.cat(given))
     tempered = Gaussians(tokens.log_weight, tokens.mean, sampling.temperature * tokens.std)
     return Paths(tempered[None], noise[:, :0])
 
 
 def _verify(
     verifications: Sequence[PathVerification], places: Sequence[Tensor], rows: _Rows, sampling: ContinuousSampling
-) -> list[Continuation]:
+) -> list[PathContinuation]:
     """Run what decides where each sequence leaves its paths, denoising together what a round asks for."""
-    ended: dict[int, Continuation] = {}
+    ended: dict[int, PathContinuation] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(verifications)))
     while answers:
         asked: dict[int, DenoiseRequest] = {}
@@ -191,19 +209,19 @@ def _verify(
             index = [places[sequence][one.row] for sequence, one in asked.items()]
             every = [at.expand(len(one.x)) for at, one in zip(index, asked.values(), strict=True)]
             denoise = rows.one(index[0], len(x)) if len(asked) == 1 else rows.some(torch.cat(every))
-            whole, states = go_on(denoise, x, left, noise, sampling)
+            whole, states = resume_denoising(denoise, x, left, noise, sampling)
             own = _slices([len(one.x) for one in asked.values()])
-            answers = {sequence: Denoised(whole[:, o], states[o]) for sequence, o in zip(asked, own, strict=True)}
+            answers = {sequence: DenoiseResult(whole[:, o], states[o]) for sequence, o in zip(asked, own, strict=True)}
     return [ended[sequence] for sequence in range(len(verifications))]
 
 
 def _slices(counts: Sequence[int]) -> list[slice]:
-    """Where each of several groups of rows lies among all."""
+    """Return the slice of each of several groups of rows."""
     return [slice(end - count, end) for end, count in zip(accumulate(counts), counts, strict=True)]
 
 
-def _with_continuation(states: Tensor, whole: Gaussians, own: Continuation) -> Paths:
-    """The answer of one sequence: followed rows, the continuation in its place; its own row is the last one.
+def _with_continuation(states: Tensor, whole: Gaussians, own: PathContinuation) -> Paths:
+    """Return the result of one sequence: followed rows, with the continuation inserted; its own row is the last one.
 
     Drafts have the states [W, n + 1, D], and `whole` are the target's distributions of all steps along them.
     """
@@ -214,13 +232,13 @@ def _with_continuation(states: Tensor, whole: Gaussians, own: Continuation) -> P
     return Paths(whole, rows[:, :-1], own)
 
 
-def _steering(asked: Sequence[PathForward]) -> Steer | None:
+def _steering(asked: Sequence[PathRequest]) -> Steer | None:
     """The sequences' steers as one, each having a say over its own tokens."""
     if all(request.steer is None for request in asked):
         return None
 
     steers = [request.steer or (lambda i, distribution, x: x) for request in asked]
-    own = _slices([request.wanted for request in asked])
+    own = _slices([request.num_requested for request in asked])
 
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
         return torch.cat([one(i, distribution[o], x[o]) for one, o in zip(steers, own, strict=True)])

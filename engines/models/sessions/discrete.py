@@ -1,4 +1,4 @@
-"""What sessions of discrete tokens share: a network gives logits, and these become distributions."""
+"""Common part of sessions of discrete tokens: a network returns logits, which become distributions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from jaxtyping import Float
 from torch import Tensor
 
-from engines.protocol import Answer, Lap
+from engines.protocol import ForwardResult, StageCallback
 from engines.sampling.distributions import Sampling, to_probs
 
 
@@ -21,25 +21,25 @@ class DiscreteSession(ABC):
 
     @abstractmethod
     def logits(self, requests: Mapping[int, Any]) -> Float[Tensor, "B *K R T V"]:
-        """One forward pass for the sequences that ask.
+        """Run one forward pass for the requesting sequences.
 
         Returns:
-            For the i-th sequence of `requests`, entry i holds the logits of what it asked for, left-aligned and padded:
-            R rows of guidance, and K drafts before them where requests have several.
+            Entry i holds the requested logits of the i-th sequence of `requests`, left-aligned and padded: R rows of
+            guidance, preceded by K drafts for requests with several.
         """
 
-    def answer(self, requests: Mapping[int, Any], sampling: Sampling, lap: Lap) -> dict[int, Answer]:
-        """See `engines.protocol.Session.answer`; values are distributions [*K, W, V]."""
+    def forward(self, requests: Mapping[int, Any], sampling: Sampling, lap: StageCallback) -> dict[int, ForwardResult]:
+        """Run one forward pass; values are distributions [*K, W, V]."""
         logits = self.logits(requests)
         lap("forward", logits)
         probs = to_probs(logits, sampling)
         lap("logits", probs)
         return {
-            sequence: Answer(request.cut(own), *self.cost(request))
+            sequence: ForwardResult(request.trim(own), *self.cost(request))
             for own, (sequence, request) in zip(probs.unbind(), requests.items(), strict=True)
         }
 
     def cost(self, request: Any) -> tuple[int, int]:
         """Rows evaluated for a request, and tokens fed over all of them."""
-        rows, fed = request.cost(self.rows, self.prefix)
+        rows, fed = request.count_tokens(self.rows, self.prefix)
         return rows, fed

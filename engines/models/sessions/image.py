@@ -1,11 +1,11 @@
-"""Pictures on a causal transformer whose rows are not alike: prompts of different lengths, and tokens that end a row.
+"""Pictures on a causal transformer whose rows differ: prompts of different lengths, and tokens that end a row.
 
-A prompt that is shorter than the longest stands at the right of its row: the slots before it are seen by nobody else,
-and positions count from the prompt's first token on, so that every row computes what it would compute alone. That is
-how a conditional and an unconditional prompt, or the prompts of several sequences, go together.
+A prompt that is shorter than the longest is right-aligned in its row: earlier slots are masked out, and positions count
+from the prompt's first token, so that every row computes what it would compute alone. That is how a conditional and an
+unconditional prompt, or the prompts of several sequences, share a batch.
 
-Some models close every row of the picture with a token of its own. It says nothing, as it must stand there, and so it
-is no position of the canvas: the session feeds it, and reads the first token of a row behind it.
+Some models end every row of the picture with a separate token. It carries no information, so it is not a position of
+the canvas: the session feeds it, and reads the first token of a row after it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +15,9 @@ from itertools import chain
 import torch
 from jaxtyping import Int
 from torch import Tensor
+from typing_extensions import override
 
-from engines.ar.probs_request import Forward
+from engines.ar.probs_request import ProbsRequest
 from engines.models.sessions.causal import CausalSession
 from engines.transfer import to_device
 
@@ -26,7 +27,7 @@ Prompts = Sequence[Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class PictureShape:
-    """Of what size pictures are."""
+    """Size of pictures."""
 
     rows: int
     columns: int
@@ -34,7 +35,7 @@ class PictureShape:
     longest: int = 0
     """Positions that the transformer was made for, the prompt's included; 0 where that is not said."""
     line_end: int | None = None
-    """Id of the token that closes a row, behind those of the codes; None where nothing does."""
+    """Id of the token that ends a row, after those of the codes; None if there is none."""
 
     @property
     def fed(self) -> int:
@@ -63,41 +64,43 @@ class PictureSession(CausalSession):
         super().__init__(network, torch.tensor(filled, device=device), shape.fed, layers)
 
     def _forward(self, ids: Int[Tensor, "n T"], positions: Int[Tensor, "n T"], mask: Tensor | None) -> Tensor:
-        """See `CausalSession._forward`; the network is told where every row's prompt begins."""
+        """Run the network, which is given the start of every row's prompt."""
         if self._even:
             return super()._forward(ids, positions, mask)
         before = self._before[self._holders[: len(ids) // self.rows]].reshape(-1, 1)  # [n, 1]
         slot = self._numbers[: self._slots.end]
-        # Who stands before the prompt sees itself, as a row that sees nothing is not a number.
+        # A slot before the prompt attends to itself, because a row that attends to nothing would be not a number.
         padding = (slot < before[..., None, None]) & (slot != positions[:, None, :, None])
         mask = torch.where(padding, torch.finfo(torch.float32).min, 0.0 if mask is None else mask)
         return super()._forward(ids, (positions - before).clamp(min=0), mask)
 
-    def logits(self, requests: Mapping[int, Forward]) -> Tensor:  # type: ignore[override]
-        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+    @override
+    def logits(self, requests: Mapping[int, ProbsRequest]) -> Tensor:  # type: ignore[override]
         if self._line_end is None:
             return super().logits(requests)
         out = super().logits({sequence: self._laid(request) for sequence, request in requests.items()})
         offsets = [
-            torch.tensor([self._place(j) - self._place(r.done) for j in range(r.done, len(r.tokens) + 1)])
+            torch.tensor([self._place(j) - self._place(r.num_final) for j in range(r.num_final, len(r.tokens) + 1)])
             for r in requests.values()
         ]
         index = to_device(torch.nn.utils.rnn.pad_sequence(offsets, batch_first=True), out.device)[:, None, :, None]
         return out.gather(2, index.expand(-1, self.rows, -1, out.shape[-1]))
 
-    def cost(self, request: Forward) -> tuple[int, int]:
-        """See `DiscreteSession.cost`; the ends of rows are fed, too."""
+    def cost(self, request: ProbsRequest) -> tuple[int, int]:
+        """Return the rows and fed tokens; the ends of rows are fed, too."""
         return super().cost(request if self._line_end is None else self._laid(request))
 
     def _place(self, position: int) -> int:
-        """Where a position of the canvas lies among what is fed."""
+        """Return the index of a canvas position among the fed tokens."""
         return position + position // self._columns
 
-    def _laid(self, request: Forward) -> Forward:
-        """The request with an end behind every whole row."""
+    def _laid(self, request: ProbsRequest) -> ProbsRequest:
+        """Return the request with a row end after every complete row."""
         tokens, columns = request.tokens, self._columns
         assert self._line_end is not None
         whole = len(tokens) // columns * columns
         ends = tokens.new_full((whole // columns, 1), self._line_end)
         laid = torch.cat([torch.cat([tokens[:whole].reshape(-1, columns), ends], 1).flatten(), tokens[whole:]])
-        return replace(request, tokens=laid, done=self._place(request.done), cached=self._place(request.cached))
+        return replace(
+            request, tokens=laid, num_final=self._place(request.num_final), num_cached=self._place(request.num_cached)
+        )

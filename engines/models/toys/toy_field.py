@@ -13,11 +13,12 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
+from typing_extensions import override
 
-from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, learnt
-from engines.continuous.path_request import PathForward
+from engines.continuous.denoising import ContinuousTask, Denoiser, Schedule, variance_output
+from engines.continuous.path_request import PathRequest
 from engines.models.bundled.catalog import card_of
-from engines.models.image_rendering import Draws, Pictures
+from engines.models.image_rendering import ImageLimits, RendersImages
 from engines.models.sessions.denoising import ContinuousSession, Head
 from engines.models.sessions.discrete import DiscreteSession
 from engines.models.toys.toy_raster import SMALL, TARGET, Weights, refuse_prompt
@@ -32,13 +33,13 @@ _PIXELS: Final = 4
 MODELS: Final = {ID: TARGET, "toy-field-small": SMALL}
 
 
-class ToyField(Draws):
+class ToyField(RendersImages):
     """The closed-form field as a model of the family continuous-ar."""
 
-    tokens = "field"
-    parameters = 0
+    token_space = "field"
+    num_parameters = 0
     families: tuple[Family, ...] = ("continuous-ar",)
-    limits = Pictures(kind="PNG")
+    limits = ImageLimits(kind="PNG")
 
     def __init__(
         self, name: str, weights: Weights, device: torch.device, shape: tuple[int, int] = (SIDE, SIDE)
@@ -48,16 +49,16 @@ class ToyField(Draws):
         self.shape, self._weights = shape, weights
 
     def make_task(self, prompt: str, config: Any) -> ContinuousTask:
-        """See `engines.protocol.Model.make_task`. The field takes no prompt."""
-        refuse_prompt(self.card.id, prompt, config.guided)
+        """Build the task. The field takes no prompt."""
+        refuse_prompt(self.card.id, prompt, config.uses_guidance)
         return ContinuousTask(Canvas(kind="image", shape=self.shape), 0, self.device, width=WIDTH, gaps=True)
 
-    def start(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
-        """See `engines.protocol.Model.start`."""
-        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(conditioned_on=knowing))
+    def open_session(self, tasks: Sequence[ContinuousTask], guided: bool) -> ContinuousSession:
+        """Open a session, one sequence per task."""
+        return ContinuousSession(FieldBackbone(self._weights, self.shape), Head(conditioned_on=conditioned_denoiser))
 
+    @override
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
-        """See `Draws.pixels_of`."""
         cells = [[token if isinstance(token, tuple) else (0.0,) * WIDTH for token in tokens] for tokens in canvases]
         colours = torch.tensor(cells).unflatten(1, self.shape).permute(0, 3, 1, 2)
         return F.interpolate(colours, scale_factor=_PIXELS)
@@ -76,20 +77,20 @@ class FieldBackbone(DiscreteSession):
         self._depends = neighbours(weights, shape)
         self._std = weights.std
 
-    def logits(self, requests: Mapping[int, PathForward]) -> Tensor:
-        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+    @override
+    def logits(self, requests: Mapping[int, PathRequest]) -> Tensor:
         conditions = [self._condition(request) for request in requests.values()]
         return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True)[:, None]
 
-    def _condition(self, request: PathForward) -> Tensor:
+    def _condition(self, request: PathRequest) -> Tensor:
         """Means and standard deviation [W, D + 1]."""
         depends = self._depends.to(request.tokens.device)
-        own = slice(request.done, request.done + request.wanted)
-        if not request.unseen:
+        own = slice(request.num_final, request.num_final + request.num_requested)
+        if not request.num_visible_missing:
             mean = depends[own, : len(request.tokens)] @ request.tokens
             return torch.cat([mean, mean.new_full((len(mean), 1), self._std)], 1)
         # x = A x + b + s eps over the unseen cells, of which b is what the seen ones contribute.
-        seen = request.tokens[: len(request.tokens) - request.unseen]
+        seen = request.tokens[: len(request.tokens) - request.num_visible_missing]
         among = depends[own, own]
         solved = torch.linalg.inv(torch.eye(len(among), dtype=among.dtype, device=among.device) - among)
         return torch.cat([solved @ (depends[own, : len(seen)] @ seen), self._std * solved.norm(dim=1, keepdim=True)], 1)
@@ -108,7 +109,7 @@ def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
     return depends
 
 
-def knowing(condition: Tensor, _: Schedule) -> Denoiser:
+def conditioned_denoiser(condition: Tensor, _: Schedule) -> Denoiser:
     """`ideal` of some cells."""
     return lambda x, schedule, i: ideal(x, condition, schedule, i)
 
@@ -119,7 +120,7 @@ def ideal(x: Tensor, condition: Tensor, schedule: Schedule, i: int) -> tuple[Ten
     now = schedule.kept[i]
     noisy = now * variance + 1 - now  # variance of x_t
     eps = math.sqrt(1 - now) * (x - math.sqrt(now) * mean) / noisy
-    return eps, learnt(schedule, i, variance * (1 - now) / noisy).expand_as(eps)
+    return eps, variance_output(schedule, i, variance * (1 - now) / noisy).expand_as(eps)
 
 
 @cache

@@ -12,8 +12,9 @@ from typing import Final
 import torch
 from PIL import Image
 from torch import Tensor
+from typing_extensions import override
 
-from engines.ar.probs_request import Forward
+from engines.ar.probs_request import ProbsRequest
 from engines.models.bundled.catalog import card_of
 from engines.models.image_rendering import as_uri
 from engines.models.sessions.discrete import DiscreteSession
@@ -51,30 +52,30 @@ def refuse_prompt(name: str, prompt: str, guided: bool) -> None:
 class ToyRaster:
     """The closed-form raster as a model of the family discrete-ar."""
 
-    parameters = 0
+    num_parameters = 0
 
     def __init__(self, device: torch.device, name: str = ID) -> None:
         self.card, self._weights = card_of(name), MODELS[name]
         self.families: tuple[Family, ...] = ("discrete-ar",)
-        self.tokens = "grey levels"
+        self.token_space = "grey levels"
         self.device, self.dtype = device, torch.float64
         self.levels = torch.linspace(-1, 1, LEVELS, dtype=torch.float64, device=device)
 
     def make_task(self, prompt: str, config: Sampling) -> Task:
-        """See `engines.protocol.Model.make_task`. The raster takes no prompt."""
-        refuse_prompt(self.card.id, prompt, config.guided)
+        """Build the task. The raster takes no prompt."""
+        refuse_prompt(self.card.id, prompt, config.uses_guidance)
         return Task(Canvas(kind="image", shape=(SIDE, SIDE)), LEVELS, self.device, self.levels[:, None])
 
-    def start(self, tasks: Sequence[Task], guided: bool) -> "ToySession":
-        """See `engines.protocol.Model.start`."""
+    def open_session(self, tasks: Sequence[Task], guided: bool) -> "ToySession":
+        """Open a session, one sequence per task."""
         return ToySession(self.levels, self._weights)
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+    def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """One grey tile per level."""
         grey = ((self.levels.cpu() + 1) * 127.5).round().byte().numpy()[None]
         return Legend(tiles=Tiles(png=as_uri(Image.fromarray(grey), "PNG"), size=1, columns=LEVELS))
 
-    def output(self, tokens: Sequence[int | None]) -> Output:
+    def render_output(self, tokens: Sequence[int | None]) -> Output:
         """The raster as a picture."""
         levels = self.levels.cpu()
         values = torch.stack([torch.zeros((), dtype=torch.float64) if t is None else levels[t] for t in tokens])
@@ -88,17 +89,17 @@ class ToySession(DiscreteSession):
     def __init__(self, levels: Tensor, weights: Weights) -> None:
         self._levels, self._weights = levels, weights
 
-    def logits(self, requests: Mapping[int, Forward]) -> Tensor:
-        """See `engines.models.sessions.discrete.DiscreteSession.logits`."""
+    @override
+    def logits(self, requests: Mapping[int, ProbsRequest]) -> Tensor:
         return torch.nn.utils.rnn.pad_sequence([self._scores(r) for r in requests.values()], batch_first=True)[:, None]
 
-    def _scores(self, request: Forward) -> Tensor:
+    def _scores(self, request: ProbsRequest) -> Tensor:
         """Log distributions [W + 1, V] of positions done .. len(tokens)."""
         device = self._levels.device
         count = len(request.tokens)
         value = torch.zeros(count + SIDE + 2, dtype=torch.float64, device=device)
         value[SIDE + 1 : SIDE + 1 + count] = self._levels[request.tokens]
-        position = torch.arange(request.done, count + 1, device=device)
+        position = torch.arange(request.num_final, count + 1, device=device)
         left_edge = position % SIDE == 0
         at = position + SIDE + 1  # index of the cell itself in the padded row of values
         weights = self._weights

@@ -34,7 +34,7 @@ def commit(checkout: Path, subject: str) -> None:
     ("text", "expected"),
     [
         pytest.param('"""What the model said."""', [(1, "docstring", "who")], id="first word of a docstring"),
-        pytest.param('x = 1\n"""What is behind a token."""', [(2, "docstring", "behind"), (2, "docstring", "who")], id="doc"),
+        pytest.param('x = 1\n"""What is behind."""', [(2, "docstring", "behind"), (2, "docstring", "who")], id="both"),
         pytest.param("x = 1  # the coin of a draft", [(1, "comment", "coin")], id="comment"),
         pytest.param("print('nobody waits for this any more')", [(1, "string", "somebody")], id="string"),
         pytest.param("def f(place): ...", [(1, "name", "name")], id="argument"),

@@ -1,7 +1,7 @@
 """Decoders of CompVis's autoencoders in diffusers' classes: KL-16 of MAR, Chameleon's VQGAN, and MoVQGAN.
 
-Tensors have CompVis's names, and sizes are read off them; encoders lie beside them and are not read. In MoVQGAN
-(arXiv 2209.09002) every normalisation is scaled and moved by the latents, and the coarsest resolution attends.
+Tensors have CompVis's names, and sizes follow from them; the encoders in the same files are not read. In MoVQGAN (arXiv
+2209.09002) every normalisation is scaled and shifted by the latents, and the coarsest resolution has attention.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any, Final
 import torch
 from diffusers import AutoencoderKL, VQModel
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import PIXELS, State, counted, load_state, on_meta
 from engines.models.checkpoints.conversion import Request, read_pickle
 from engines.settings import ConfigError
@@ -36,7 +36,7 @@ _NAMES: Final = (
 _PARTS: Final = {"block": "resnets", "attn": "attentions", "downsample": "downsamplers.0", "upsample": "upsamplers.0"}
 
 
-def decoder_of(source: Source, state: State) -> Any:
+def decoder_of(source: CheckpointDir, state: State) -> Any:
     """The decoder that tensors make up, in float32: a VQModel where there is a codebook, else an AutoencoderKL."""
     own = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
     try:
@@ -79,9 +79,9 @@ def _network(state: State) -> tuple[Any, bool]:
 
 
 def native_name(name: str, names: Iterable[tuple[str, str]], levels: int) -> str:
-    """What diffusers calls a tensor: parts are replaced in order, and the decoder's levels counted the other way round.
+    """Return diffusers' name of a tensor: parts are replaced in order, and the decoder's levels are counted in reverse.
 
-    `levels` is how many the decoder has, or 0 where the file counts them as diffusers does.
+    `levels` is the number of levels of the decoder, or 0 if the file counts them as diffusers does.
     """
     for published, native in names:
         name = re.sub(published, native, name)
@@ -92,8 +92,11 @@ def native_name(name: str, names: Iterable[tuple[str, str]], levels: int) -> str
     return f"{match[1]}_blocks.{level}.{_PARTS[match[3]]}.{name[match.end() :]}"
 
 
-def read_kl16(source: Source, channels: int, state: State | None = None) -> Any:
-    """The KL-16 of a checkpoint whose tokens have so many channels: of these tensors, or in the folder `pixels`."""
+def read_kl16(source: CheckpointDir, channels: int, state: State | None = None) -> Any:
+    """Return the KL-16 of a checkpoint whose tokens have `channels` channels.
+
+    From `state`, or from the folder `pixels`.
+    """
     beside = source.inside(PIXELS) if state is None else source
     autoencoder = decoder_of(beside, beside.tensors() if state is None else state)
     if (latent := autoencoder.config.latent_channels) != channels:
@@ -105,10 +108,10 @@ def kl16_of(request: Request) -> State:
     """The tensors of the decoder in MAR's kl16.ckpt, the second file of a conversion; ConfigError without one."""
     if request.second is None:
         raise ConfigError("SECOND: is missing. Give MAR's kl16.ckpt.")
-    return read_published(Source(request.second.name, request.second.parent, "Give MAR's kl16.ckpt."))
+    return read_published(CheckpointDir(request.second.name, request.second.parent, "Give MAR's kl16.ckpt."))
 
 
-def read_published(source: Source) -> State:
+def read_published(source: CheckpointDir) -> State:
     """The tensors of the decoder in a pickle that a source is named after."""
     state = read_pickle(source, ("state_dict", "model"))
     state = {name: part for name, part in state.items() if not name.startswith(UNUSED)}

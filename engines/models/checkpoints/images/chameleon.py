@@ -1,18 +1,18 @@
-"""Lumina-mGPT (arXiv 2408.02657, 2507.17801) and Anole (arXiv 2407.06135), which draw as Chameleon would have.
+"""Lumina-mGPT (arXiv 2408.02657, 2507.17801) and Anole (arXiv 2407.06135), which generate images with Chameleon.
 
-All are Chameleon's decoder (arXiv 2405.09818), which transformers has. What differs is what stands around a picture,
-what its codes are called, and what draws them:
+All are Chameleon's decoder (arXiv 2405.09818), a class of transformers. They differ in the tokens around a picture, the
+ids of its codes, and the autoencoder:
 
     lumina-mgpt     <s> Generate an image of 768x768 according to the following prompt: prompt <reserved08706>
                     <racm3:break> rows columns, in grids of 32 pixels; a row of codes ends with <reserved08799>
-    lumina-mgpt-2   the same behind the end of Qwen's texts, as its tokenizer has no beginning; codes are the tokens
-                    from 155,000 on, and a grid has 4 to a side where the first generation has 2
-    anole           <s> prompt <reserved08706> <racm3:break>; 32 by 32 codes in one go
+    lumina-mgpt-2   the same after the end token of Qwen's texts, as its tokenizer has no start token; codes are the
+                    tokens from 155,000 on, and a grid has 4 codes to a side instead of 2
+    anole           <s> prompt <reserved08706> <racm3:break>; 32 by 32 codes without row ends
 
-The unconditional prompt of Lumina-mGPT is what follows the text, which is shorter and begins at position 0. That of
-Anole is <s> <racm3:break>. Pixels come from Chameleon's VQGAN, and of 2.0 from MoVQGAN, which lies in `pixels/` once it
-was converted, with the kind of model and the size of its pictures. Where there is no such folder and the checkpoint has
-the VQGAN among its own tensors, it is Anole. What differs from the releases is in docs/models.md.
+The unconditional prompt of Lumina-mGPT is what follows the text, which is shorter and starts at position 0. That of
+Anole is <s> <racm3:break>. Pixels come from Chameleon's VQGAN, and those of 2.0 from MoVQGAN, which `convert` writes to
+`pixels/`, with the kind of model and the size of its pictures. A checkpoint without that folder that has the VQGAN
+among its own tensors is Anole. docs/models.md lists the differences from the releases.
 """
 
 from collections.abc import Mapping
@@ -23,29 +23,30 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import ChameleonConfig, ChameleonForConditionalGeneration
+from typing_extensions import override
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import PIXELS, State, card_of, native_config, native_network, part_of
 from engines.models.checkpoints.conversion import Converted, Request
 from engines.models.checkpoints.images import autoencoder
-from engines.models.checkpoints.images.image_model import Ids, OneVocabulary, TextPrompts
+from engines.models.checkpoints.images.image_model import Ids, SharedVocabularyModel, TextPrompts
 from engines.models.errors import ModelError
-from engines.models.memory import Needs, cached_numbers
+from engines.models.memory import MemoryRequirement, cached_numbers
 from engines.models.sessions.image import PictureShape
 from engines.models.tokenizer_files import named_token, read_tokenizer, size_of
-from engines.settings import ConfigError, shown
+from engines.settings import ConfigError, format_value
 from traces.schema import ModelCard
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """What sets a model of Chameleon's kind apart."""
+    """Differences between the models of Chameleon's kind."""
 
     title: str
     side: int
     """Codes to a side of its pictures, by default."""
     grid: int = 0
-    """Codes to a side of the squares in which it is told the size of a picture; 0 where it is not told."""
+    """Codes to a side of the grid cells in which the prompt gives the picture's size; 0 if it does not."""
     first: int = 0
     """The token of code 0, the others following it; 0 where the tokenizer names them."""
     begin: str = "<s>"
@@ -75,13 +76,13 @@ class ChameleonPictures(ChameleonForConditionalGeneration):  # type: ignore[misc
         del self.model.vqmodel
 
 
-class Chameleon(OneVocabulary):
+class Chameleon(SharedVocabularyModel):
     """A model of Chameleon's kind with its tokenizers."""
 
     def __init__(
         self, network: Any, vq: Any, tokenizer: Tokenizer, ids: Tensor, kind: Variant, card: ModelCard
     ) -> None:
-        """Wrap networks that lie on their device; `ids` are the tokens of all codes."""
+        """Wrap networks on their device; `ids` are the tokens of all codes."""
         self._vq, self._kind = vq, kind
         special: tuple[str, ...] = (kind.begin, _TURN, _PICTURE)
         if kind.grid:
@@ -97,8 +98,8 @@ class Chameleon(OneVocabulary):
         shape = PictureShape(kind.side, kind.side, len(ids), network.config.max_position_embeddings, end)
         super().__init__(network, network.model, ids, vq.quantize.embedding.weight, shape, card)
 
+    @override
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `PictureModel.prompts`."""
         text, checked = self._text, self._text.checked(prompt)
         begin, turn, picture = (text.special[name] for name in (self._kind.begin, _TURN, _PICTURE))
         if not self._kind.grid:
@@ -107,13 +108,13 @@ class Chameleon(OneVocabulary):
         request = f"Generate an image of {side}x{side} according to the following prompt:\n{checked}"
         return (begin, *text.ids(request), turn, picture, grids, grids), (picture, grids, grids)
 
+    @override
     def pixels(self, codes: Tensor) -> Tensor:
-        """See `PictureModel.pixels`."""
         shape = (len(codes), -1, self._kind.side, self._vq.config.vq_embed_dim)
         return cast(Tensor, self._vq.decode(codes.flatten(), force_not_quantize=True, shape=shape).sample)
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Chameleon:
+def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Chameleon:
     """The model of a folder; see `table`."""
     kind, beside = _kind(source)
     config = _config(source, settings)
@@ -133,12 +134,14 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     return Chameleon(network.to(device), vq, tokenizer, ids, kind, card)
 
 
-def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes; see `table`."""
+def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
+    """Return the memory requirement of the model in a folder."""
     kind, beside = _kind(source)
     exact = beside.count() if beside else source.count(prefix=_VQ)
     columns = kind.side + bool(kind.grid)
-    return Needs(source.count((_VQ,)), exact, cached_numbers(_config(source, settings)), kind.side * columns)
+    return MemoryRequirement(
+        source.count((_VQ,)), exact, cached_numbers(_config(source, settings)), kind.side * columns
+    )
 
 
 def convert(request: Request) -> Converted:
@@ -151,7 +154,7 @@ def convert(request: Request) -> Converted:
     return Converted({"": autoencoder.read_published(request.file(f"Give {file}."))}, settings)
 
 
-def _kind(source: Source) -> tuple[Variant, Source | None]:
+def _kind(source: CheckpointDir) -> tuple[Variant, CheckpointDir | None]:
     """Which model it is, and the folder of its VQGAN; None where that lies among the model's own tensors instead."""
     beside = replace(source.inside(PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
     if not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in source.heads():
@@ -159,14 +162,14 @@ def _kind(source: Source) -> tuple[Variant, Source | None]:
     settings = beside.read_json("config.json")
     name = settings.get("kind")
     if not isinstance(name, str) or name not in VARIANTS:
-        raise beside.incomplete(f"config.json has {shown(name)} for 'kind'; it is one of {', '.join(VARIANTS)}")
+        raise beside.incomplete(f"config.json has {format_value(name)} for 'kind'; it is one of {', '.join(VARIANTS)}")
     kind = replace(VARIANTS[name], side=beside.number(settings, "side", most=_MOST_SIDE))
     if not kind.first:
         return kind, beside
     return replace(kind, first=beside.number(settings, "first", most=_MOST_TOKENS)), beside
 
 
-def _config(source: Source, settings: Mapping[str, Any]) -> Any:
+def _config(source: CheckpointDir, settings: Mapping[str, Any]) -> Any:
     """The native config; of its VQGAN, which is not built, nothing is kept."""
     return native_config(source, ChameleonConfig, {**settings, "vq_config": None, "vocabulary_map": {"<image>": 0}})
 
@@ -181,8 +184,8 @@ def _spread(state: State, config: Any) -> State:
     return spread
 
 
-def _codes(source: Source, tokenizer: Tokenizer, count: int) -> Tensor:
-    """The token of every code: its number is written in letters, A being 0, behind IMGIMG and before Z."""
+def _codes(source: CheckpointDir, tokenizer: Tokenizer, count: int) -> Tensor:
+    """Return the token of every code: its number in letters, A for 0, between IMGIMG and Z."""
     numbers = {}
     for name, token in tokenizer.get_vocab().items():
         digits = name[len(_CODE) : -1]

@@ -1,8 +1,8 @@
-"""Cosmos-1.0-Autoregressive, the base models of 4B and 12B (arXiv 2501.03575): nine frames of a clip to the 24 behind.
+"""Cosmos-1.0-Autoregressive, the base models of 4B and 12B (arXiv 2501.03575): continues nine frames by 24.
 
 The network is a Qwen3 whose rotary positions are those of a code in the clip: time, row and column, each with a share
 of a head's dimensions. Names, fields and defaults follow the release, github.com/NVIDIA/Cosmos,
-cosmos1/models/autoregressive (Apache-2.0). A folder is one that `convert` wrote, with the tokenizer in one of its own.
+cosmos1/models/autoregressive (Apache-2.0). A folder is one written by `convert`, with the tokenizer in a subfolder.
 """
 
 import math
@@ -15,16 +15,17 @@ import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor, nn
 from transformers import Qwen3Config, Qwen3ForCausalLM
+from typing_extensions import override
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import State, card_of, native_config, native_network, renamed
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
 from engines.models.checkpoints.images import cosmos_tokenizer
 from engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
 from engines.models.checkpoints.images.video_model import ClipModel, ClipShape, unpack
 from engines.models.errors import ModelError
-from engines.models.image_rendering import Pictures
-from engines.models.memory import Needs, cached_numbers
+from engines.models.image_rendering import ImageLimits
+from engines.models.memory import MemoryRequirement, cached_numbers
 from engines.models.torch_model import hidden_states
 from engines.settings import ConfigError
 from traces.schema import ModelCard
@@ -34,7 +35,7 @@ CONVERT: Final = "python -m engines convert cosmos SOURCE TOKENIZER TARGET"
 TOKENIZER: Final = "tokenizer"
 GIVEN_FRAMES: Final = 9
 """The longer of the two beginnings that the models were trained to continue; the other is a single frame."""
-_PICTURES: Final = Pictures(most=16, together=1, longest=512)
+_PICTURES: Final = ImageLimits(most=16, together=1, longest=512)
 """Frames of 640x1024 would make a trace larger than one may be."""
 _NAMES: Final = (
     ("tok_embeddings.", "model.embed_tokens."),
@@ -61,9 +62,9 @@ _SIZES: Final = {
     "num_key_value_heads": "n_kv_heads",
 }
 _RELEASED: Final = {"rope_theta": 500_000.0, "num_video_frames": 33, "video_height": 640, "video_width": 1024}
-"""What the release has where config.json is silent."""
+"""Defaults of the release for fields missing in config.json."""
 _LARGE: Final = (40, 5120)
-"""Layers and width of the 12B model, which the release stretches whether config.json says so or not."""
+"""Layers and width of the 12B model, which the release stretches regardless of config.json."""
 _FIXED: Final = {
     "insert_cross_attn": False,
     "apply_abs_pos_emb": False,
@@ -82,11 +83,11 @@ _FIXED: Final = {
 }
 """Fields that may be missing and, where present, must have this value: Video2World, which attends to texts, has not."""
 _HEAD_NORM_EPSILON: Final = 1e-5
-"""Of the norms of queries and keys, whatever norm_eps is."""
+"""Epsilon of the norms of queries and keys, regardless of norm_eps."""
 
 
 class PlaceRotary(nn.Module):
-    """Rotary positions from a table, in the place of Qwen3's own; see `angles_of`."""
+    """Rotary positions from a table, instead of Qwen3's own; see `angles_of`."""
 
     cos: Tensor
     sin: Tensor
@@ -113,42 +114,42 @@ class CosmosVideo(ClipModel):
         self.layers = len(network.model.layers)
         self._tokenizer = tokenizer.to(device)
         self.embedding = tokenizer.places(torch.arange(tokenizer.size.codes, device=device)).double()
-        self.blank = tokenizer.middle
+        self.placeholder_code = tokenizer.middle
         digests = [digest for name, digest in card.weights.items() if name.startswith(f"{TOKENIZER}/")]
-        self.tokens = digests[0] if digests else ""
+        self.token_space = digests[0] if digests else ""
 
+    @override
     def logits(
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
-        """See `ClipModel.logits`."""
         states = hidden_states(self._network.model, positions, cache, mask, input_ids=ids)
         return cast(Tensor, self._network.lm_head(states))
 
-    def given_by(self, prompt: str) -> tuple[int, ...]:
-        """See `ClipModel.given_by`; no clips come with these models."""
+    def parse_prompt(self, prompt: str) -> tuple[int, ...]:
+        """Reject the prompt: no clips are bundled with these models."""
         codes = unpack(prompt, self.shape.given, self.shape.codes)
         if codes is None:
             raise ConfigError(
-                f"prompt: {prompt!r:.60} names no clip; give the path of a GIF or MP4 on the command line, "
-                "or what prompt_for(bytes) makes of one."
+                f"prompt: {prompt!r:.60} is not a clip; give the path of a GIF or MP4 on the command line, "
+                "or the result of prompt_for(bytes)."
             )
         return codes
 
+    @override
     def encode(self, frames: UInt8[Tensor, "F H W 3"]) -> Int[Tensor, " N"]:
-        """See `ClipModel.encode`."""
         with torch.inference_mode():
             clip = frames.permute(3, 0, 1, 2)[None].float() / 127.5 - 1
             return self._tokenizer.encode(clip).flatten()
 
     def decode(self, codes: Int[Tensor, "B N"]) -> UInt8[Tensor, "B F H W 3"]:
-        """See `ClipModel.decode`; clip by clip, as one of 640x1024 takes gigabytes on the way."""
+        """Decode clip by clip, because one of 640x1024 needs gigabytes of temporary memory."""
         planes = codes.reshape(len(codes), -1, self.shape.rows, self.shape.columns).to(self.device)
         with torch.inference_mode():
             clips = [((self._tokenizer.decode(one[None])[0] + 1) * 127.5).round().byte().cpu() for one in planes]
         return torch.stack(clips).permute(0, 2, 3, 4, 1).contiguous()
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CosmosVideo:
+def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> CosmosVideo:
     """The model of a converted folder; see `table`. Its tokenizer, a fiftieth of it, is in float32."""
     config, once = config_of(source, settings), replace(source, remedy=f"Convert it once with: {CONVERT}")
     if (source.folder / "model.pt").is_file() and not any(source.folder.glob("*.safetensors")):
@@ -163,8 +164,8 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     return CosmosVideo(network, tokenizer, shape, card_of(source, TITLE, beside), device)
 
 
-def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes; see `table`. Of a broken tokenizer, loading will tell."""
+def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
+    """Return the memory requirement of the model in a folder. A broken tokenizer is reported on loading."""
     config, beside = config_of(source, settings), source.inside(TOKENIZER)
     exact, positions, parameters = 0, 0, 0
     with suppress(ModelError):
@@ -173,16 +174,16 @@ def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
         latents = 1 + (config.num_video_frames - 1) // size.span
         cells = (config.video_height // size.cell) * (config.video_width // size.cell)
         exact, positions = beside.count(), latents * cells
-    return Needs(parameters, exact, cached_numbers(config), positions)
+    return MemoryRequirement(parameters, exact, cached_numbers(config), positions)
 
 
 def convert(request: Request) -> Converted:
     """Folders of the model, with config.json and model.pt, and of its tokenizer, with autoencoder.jit."""
     remedy = "Give the folder of hf download nvidia/Cosmos-1.0-"
-    source = Source(request.source.resolve().name, request.source, f"{remedy}Autoregressive-4B.")
+    source = CheckpointDir(request.source.resolve().name, request.source, f"{remedy}Autoregressive-4B.")
     if request.second is None:
         raise ConfigError(f"SECOND: is missing. {remedy}Tokenizer-DV8x16x16.")
-    beside = Source(request.second.resolve().name, request.second, f"{remedy}Tokenizer-DV8x16x16.")
+    beside = CheckpointDir(request.second.resolve().name, request.second, f"{remedy}Tokenizer-DV8x16x16.")
     settings = source.read_json("config.json")
     config = config_of(source, settings)
     state = read_pickle(source, ("model",), "model.pt")
@@ -195,8 +196,8 @@ def convert(request: Request) -> Converted:
     return Converted({"": state, TOKENIZER: codec}, settings, inside={TOKENIZER: {"levels": levels}})
 
 
-def config_of(source: Source, settings: Mapping[str, Any]) -> Any:
-    """What config.json asks for, as a Qwen3Config that has the release's fields of clips and positions besides."""
+def config_of(source: CheckpointDir, settings: Mapping[str, Any]) -> Any:
+    """Return config.json as a Qwen3Config, with the release's additional fields for clips and positions."""
     given = {name: value for name, value in settings.items() if value is not None}
     source.check_fixed(given, _FIXED, TITLE)
     sizes = {native: source.number(given, name) for native, name in _SIZES.items()}
@@ -216,7 +217,7 @@ def config_of(source: Source, settings: Mapping[str, Any]) -> Any:
     return native_config(source, Qwen3Config, sizes | extra | clips | {"theta": source.fraction(full, "rope_theta")})
 
 
-def shape_of(source: Source, config: Any, size: TokenizerSize) -> ClipShape:
+def shape_of(source: CheckpointDir, config: Any, size: TokenizerSize) -> ClipShape:
     """The size of clips, in pixels and in codes."""
     cell, span, codes = size.cell, size.span, config.vocab_size
     frames, height, width = config.num_video_frames, config.video_height, config.video_width
@@ -259,7 +260,7 @@ def _slowed(speeds: Float[Tensor, " R"], before: int) -> Float[Tensor, " R"]:
     return speeds * (kept + (1 - kept) / 2)
 
 
-def _network(source: Source, config: Any, state: State, dtype: torch.dtype) -> Any:
+def _network(source: CheckpointDir, config: Any, state: State, dtype: torch.dtype) -> Any:
     """The native network of tensors with the release's names."""
     native = {renamed(name, _NAMES): part for name, part in state.items()}
     native = {"model.norm.weight" if name == "norm.weight" else name: part for name, part in native.items()}

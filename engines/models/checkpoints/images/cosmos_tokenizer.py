@@ -1,8 +1,8 @@
-"""The discrete tokenizer of Cosmos, DV8x16x16 (arXiv 2501.03575, Sec. 4): causal in time, quantised to fixed levels.
+"""Discrete tokenizer of Cosmos, DV8x16x16 (arXiv 2501.03575, Sec. 4): causal in time, quantised to fixed levels.
 
-Encoder and decoder are diffusers' classes for Cosmos's continuous tokenizers, which the discrete ones differ from in
-their quantiser alone: finite scalar quantisation (arXiv 2309.15505). Widths and depths are read off the tensors, the
-levels off config.json beside them.
+Encoder and decoder are diffusers' classes for Cosmos's continuous tokenizers, which differ from the discrete ones only
+in the quantiser: finite scalar quantisation (arXiv 2309.15505). Widths and depths follow from the tensors, the levels
+from config.json.
 """
 
 import math
@@ -15,14 +15,14 @@ from diffusers.models.autoencoders.autoencoder_kl_cosmos import CosmosCausalConv
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import State, counted, load_state
 from engines.models.checkpoints.conversion import read_archive
 from engines.models.checkpoints.images.autoencoder import COMPVIS, native_name
-from engines.settings import shown
+from engines.settings import format_value
 
 LEVELS: Final = (8, 8, 8, 5, 5, 5)
-"""Of the published tokenizer."""
+"""Levels of the published tokenizer."""
 _OTHER: Final = "its tensors are not those of a discrete video tokenizer of Cosmos"
 _COLOURS: Final = 3
 _SLACK: Final = 1e-3
@@ -37,7 +37,7 @@ _NAMES: Final = (
 )
 """Parts of the release's tensor names and diffusers' for them, applied in this order; levels are in `native_name`."""
 _NO_WEIGHTS: Final = ("encoder.patcher3d.", "decoder.unpatcher3d.", "quantizer.", "inv_quant.")
-"""Wavelets and levels, which TorchScript stores beside the weights."""
+"""Wavelets and levels, which TorchScript stores with the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +47,13 @@ class TokenizerSize:
     patch: int
     """Pixels, and frames, that wavelets fold into channels."""
     widths: tuple[int, ...]
-    """Channels behind the first convolution, then at every resolution."""
+    """Channels after the first convolution, then at every resolution."""
     depth: int
     """Residual blocks at a resolution of the encoder; the decoder has one more."""
     latent: int
     """Channels between encoder and quantiser."""
     halvings: tuple[int, int]
-    """Of space, and of time, behind the wavelets."""
+    """Halvings of space, and of time, after the wavelets."""
     levels: tuple[int, ...]
 
     @property
@@ -98,7 +98,7 @@ class CosmosTokenizer(nn.Module):
 
     @property
     def middle(self) -> int:
-        """The code that lies at the origin."""
+        """Code at the origin."""
         return int((self.levels // 2 * self.basis).sum())
 
     def encode(self, clips: Float[Tensor, "B 3 F H W"]) -> Int[Tensor, "B T R C"]:
@@ -110,7 +110,7 @@ class CosmosTokenizer(nn.Module):
         return (level * self.basis).sum(-1)
 
     def places(self, codes: Int[Tensor, "*N"]) -> Float[Tensor, "*N D"]:
-        """Where codes lie, in [-1, 1]."""
+        """Coordinates of codes, in [-1, 1]."""
         middle = self.levels // 2
         return ((codes[..., None] // self.basis) % self.levels - middle) / middle
 
@@ -121,7 +121,7 @@ class CosmosTokenizer(nn.Module):
         return clips.clamp(-1, 1)
 
 
-def size_of(source: Source, shapes: Mapping[str, Sequence[int]], levels: Sequence[int]) -> TokenizerSize:
+def size_of(source: CheckpointDir, shapes: Mapping[str, Sequence[int]], levels: Sequence[int]) -> TokenizerSize:
     """The sizes that tensors have, by their published names."""
     first = "encoder.down.{}.block.0.conv1.0.conv3d.weight"
     try:
@@ -138,17 +138,17 @@ def size_of(source: Source, shapes: Mapping[str, Sequence[int]], levels: Sequenc
     return TokenizerSize(patch, (width, *widths), depth, latent, (halvings[0], halvings[1]), tuple(levels))
 
 
-def size_of_folder(source: Source) -> TokenizerSize:
+def size_of_folder(source: CheckpointDir) -> TokenizerSize:
     """The sizes of the tokenizer of a converted folder, by the heads of its files."""
     levels = source.read_json("config.json").get("levels")
     if not isinstance(levels, list) or not levels or not all(type(n) is int and n > 1 for n in levels):
         raise source.incomplete(
-            f"config.json has {shown(levels)} for 'levels'; it is a list of whole numbers from 2 on"
+            f"config.json has {format_value(levels)} for 'levels'; it is a list of whole numbers from 2 on"
         )
     return size_of(source, {name: shape for name, (shape, _) in source.heads().items()}, levels)
 
 
-def tokenizer_of(source: Source, size: TokenizerSize, state: State) -> CosmosTokenizer:
+def tokenizer_of(source: CheckpointDir, size: TokenizerSize, state: State) -> CosmosTokenizer:
     """The tokenizer that tensors make up by their published names, in float32 on the CPU."""
     try:
         tokenizer = CosmosTokenizer(size)
@@ -159,7 +159,7 @@ def tokenizer_of(source: Source, size: TokenizerSize, state: State) -> CosmosTok
     return load_state(source, tokenizer, native, torch.float32)
 
 
-def read_jit(source: Source) -> tuple[dict[str, Tensor], tuple[int, ...]]:
+def read_jit(source: CheckpointDir) -> tuple[dict[str, Tensor], tuple[int, ...]]:
     """The tensors of encoder and decoder in a folder's TorchScript archive, and the quantiser's levels."""
     name = "autoencoder.jit"
     if not (source.folder / name).is_file():

@@ -13,11 +13,12 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import Emu3Config, Emu3ForConditionalGeneration
+from typing_extensions import override
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import card_of, native_config, native_network
-from engines.models.checkpoints.images.image_model import Ids, OneVocabulary, TextPrompts
-from engines.models.memory import Needs, cached_numbers
+from engines.models.checkpoints.images.image_model import Ids, SharedVocabularyModel, TextPrompts
+from engines.models.memory import MemoryRequirement, cached_numbers
 from engines.models.sessions.image import PictureShape
 from engines.models.tokenizer_files import read_tokenizer, size_of, token_id
 from traces.schema import ModelCard
@@ -46,30 +47,30 @@ class Emu3Pictures(Emu3ForConditionalGeneration):  # type: ignore[misc]
         del self.model.vqmodel.encoder, self.model.vqmodel.quant_conv
 
 
-class Emu3(OneVocabulary):
+class Emu3(SharedVocabularyModel):
     """An Emu3-Gen with its tokenizers."""
 
     def __init__(self, network: Any, tokenizer: Tokenizer, ids: Tensor, side: int, card: ModelCard) -> None:
-        """Wrap an `Emu3Pictures` that lies on its device; pictures have `side` codes to a side."""
+        """Wrap an `Emu3Pictures` on its device; pictures have `side` codes to a side."""
         config, self._vq, self._side = network.config, network.model.vqmodel, side
         self._text = TextPrompts(tokenizer, card.id, _BEGIN, _START, _PICTURE, _LINE)
         longest, end = config.text_config.max_position_embeddings, self._text.special[_LINE] + len(ids)
         shape = PictureShape(side, side, len(ids), longest, end)
         super().__init__(network, network.model.text_model, ids, self._vq.quantize.embedding.weight, shape, card)
 
+    @override
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `PictureModel.prompts`."""
         text = self._text
         begin, start, picture = (text.special[name] for name in (_BEGIN, _START, _PICTURE))
         header = (start, *text.ids(f"{self._side}*{self._side}"), picture)
         return (begin, *text.ids(text.checked(prompt) + _GOOD), *header), (begin, *text.ids(_BAD), *header)
 
+    @override
     def pixels(self, codes: Tensor) -> Tensor:
-        """See `PictureModel.pixels`."""
         return cast(Tensor, self._vq.decode(codes.unflatten(1, (self._side, self._side))))
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Emu3:
+def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Emu3:
     """The model of a folder; see `table`."""
     config = native_config(source, Emu3Config, settings)
     state = source.tensors(_UNUSED)
@@ -82,15 +83,15 @@ def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.
     return Emu3(network.to(device), tokenizer, ids, _side(source, settings, config), card_of(source, TITLE))
 
 
-def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes; see `table`."""
+def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
+    """Return the memory requirement of the model in a folder."""
     config = native_config(source, Emu3Config, settings)
     side = _side(source, settings, config)
     exact = sum(source.count(_UNUSED, codec) for codec in _CODECS)
-    return Needs(source.count(_CODECS), exact, cached_numbers(config.text_config), side * (side + 1))
+    return MemoryRequirement(source.count(_CODECS), exact, cached_numbers(config.text_config), side * (side + 1))
 
 
-def _side(source: Source, settings: Mapping[str, Any], config: Any) -> int:
+def _side(source: CheckpointDir, settings: Mapping[str, Any], config: Any) -> int:
     """Codes to a side of the picture."""
     area = source.number({"image_area": _AREA, **settings}, "image_area")
     return round(math.sqrt(area)) >> (len(config.vq_config.channel_multiplier) - 1) or 1

@@ -1,9 +1,10 @@
-"""Harmon-0.5B and -1.5B (arXiv 2503.21979), the half that draws: the MAR of `mar.py` with a Qwen2 in its middle.
+"""Harmon-0.5B and -1.5B (arXiv 2503.21979), the image generator: the MAR of `mar.py` around a Qwen2.
 
-What MAR's encoder makes of the visible tokens is projected into the Qwen2 and read there behind the prompt, causally:
-visible tokens in raster order, then the places that held a class in MAR. What comes out is projected back and added,
-and MAR's decoder and head go on from it. What is not visible, and the padding of a shorter prompt, is masked out and
-not counted, which equals leaving it out. A folder is as on the hub: `llm.` is the Qwen2, `mar.` the MAR, `vae.` KL-16.
+The output of MAR's encoder for the visible tokens is projected into the Qwen2 and read there after the prompt,
+causally: visible tokens in raster order, then the positions that hold a class in MAR. The result is projected back and
+added, and MAR's decoder and head continue from it. Invisible tokens, and the padding of a shorter prompt, are masked
+out and not counted, which equals leaving them out. A folder is as on the hub: `llm.` is the Qwen2, `mar.` the MAR,
+`vae.` KL-16.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,13 +18,13 @@ from torch import Tensor, nn
 from transformers import Qwen2Config, Qwen2Model
 
 from engines.continuous.denoising import ContinuousTask
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints import build as assembling
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
 from engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
 from engines.models.checkpoints.images.image_model import TextPrompts
 from engines.models.checkpoints.images.mar import MAR, AnyOrder, MARSize, native_state, size_of
-from engines.models.memory import Needs
+from engines.models.memory import MemoryRequirement
 from engines.models.sessions.denoising import ContinuousSession
 from engines.models.tokenizer_files import QWEN_CHAT, read_tokenizer
 from engines.models.torch_model import hidden_states
@@ -44,7 +45,7 @@ def _projection(inner: int, outer: int, between: int) -> nn.Sequential:
 
 
 Prompts = tuple[Float[Tensor, "K P E"], Bool[Tensor, "K P"]]
-"""Embedded prompts of sequences times rows, padded behind their end, and where they have a token."""
+"""Embedded prompts of sequences times rows, padded at their end, and flags of their tokens."""
 
 
 class Harmon(nn.Module):
@@ -98,15 +99,15 @@ class HarmonModel(AnyOrder):
         super().__init__(network, autoencoder, card, device)
         self._harmon, self._prompts = network, TextPrompts(tokenizer, card.id, *_TURN)
         height, width = self.canvas().shape
-        self.tokens = f"KL-16, {height}x{width}, drawn to a text"
+        self.token_space = f"KL-16, {height}x{width}, drawn to a text"
 
     def make_task(self, prompt: str, config: Any) -> TextTask:
-        """See `engines.protocol.Model.make_task`; raises ValueError as `TextPrompts.checked` does."""
+        """Build the task; raises ValueError as `TextPrompts.checked` does."""
         checked = self._prompts.checked(prompt)
         return TextTask(self.canvas(), 0, self.device, width=self._width, gaps=True, text=checked)
 
-    def start(self, tasks: Sequence[TextTask], guided: bool) -> ContinuousSession:
-        """See `engines.protocol.Model.start`."""
+    def open_session(self, tasks: Sequence[TextTask], guided: bool) -> ContinuousSession:
+        """Open a session, one sequence per task."""
         requests = [text for task in tasks for text in (_REQUEST + task.text, _UNCONDITIONAL)[: 1 + guided]]
         with torch.inference_mode():
             ids = [self._prompts.ids(QWEN_CHAT[0] + text + QWEN_CHAT[1]) for text in requests]
@@ -115,8 +116,8 @@ class HarmonModel(AnyOrder):
             return self.session(lambda tokens, visible, row: self._harmon(tokens, visible, row, prompts), tasks, rows)
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> HarmonModel:
-    """The model of a folder, in float32 whatever is asked for; see `table`."""
+def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, _: torch.dtype) -> HarmonModel:
+    """Load the model of a folder, always in float32."""
     state = source.tensors(_UNBUILT)
     network = _network(source, settings, {n: part for n, part in state.items() if not n.startswith(_KL16)})
     autoencoder = read_kl16(source, network.mar.z_proj.in_features, assembling.part_of(state, _KL16))
@@ -124,15 +125,15 @@ def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtyp
     return HarmonModel(network, autoencoder, card, torch.device(device), read_tokenizer(source))
 
 
-def needs(source: Source, _: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes, all of it in float32; see `table`."""
-    return Needs(0, source.count(_UNBUILT))
+def needs(source: CheckpointDir, _: Mapping[str, Any]) -> MemoryRequirement:
+    """Return the memory requirement of the model in a folder, all of it in float32."""
+    return MemoryRequirement(0, source.count(_UNBUILT))
 
 
 def convert(request: Request) -> Converted:
     """harmon_1.5b-o.pth or another, with config.json and tokenizer.json of its copy on the hub, and MAR's kl16.ckpt."""
     source = request.file(
-        "Put config.json and tokenizer.json of hf download wusize/Harmon-1_5B, or of -0_5B, beside its .pth."
+        "Put config.json and tokenizer.json of hf download wusize/Harmon-1_5B, or of -0_5B, next to its .pth."
     )
     settings = source.read_json("config.json")
     state = read_pickle(source, ("state_dict", "model"))
@@ -144,7 +145,7 @@ def convert(request: Request) -> Converted:
     return Converted({"": whole}, settings, [tokenizer])
 
 
-def _network(source: Source, settings: Mapping[str, Any], state: assembling.State) -> Harmon:
+def _network(source: CheckpointDir, settings: Mapping[str, Any], state: assembling.State) -> Harmon:
     """The network of all tensors but those of KL-16; sizes of the MAR are those of its tensors."""
     mar, text = source.section(settings, "mar"), source.section(settings, "llm")
     source.check_fixed(text, {"model_type": "qwen2", "use_sliding_window": False}, TITLE)

@@ -1,4 +1,4 @@
-"""What published models that draw have in common: prompts, codes or latents, pictures of the canvas."""
+"""Common parts of published image models: prompts, codes or latents, pictures of the canvas."""
 
 import hashlib
 import math
@@ -12,11 +12,12 @@ from jaxtyping import Float, Int
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
+from typing_extensions import override
 
 from engines.continuous.denoising import ContinuousTask
-from engines.models.chat import refuse_empty, refuse_special
+from engines.models.chat import check_no_special_tokens, check_not_empty
 from engines.models.errors import ModelError
-from engines.models.image_rendering import Draws, Pictures
+from engines.models.image_rendering import ImageLimits, RendersImages
 from engines.models.memory import cached_numbers, check_cache
 from engines.models.sessions.image import PictureSession, PictureShape, Prompts
 from engines.models.torch_model import Networked, count_parameters, hidden_states
@@ -24,10 +25,10 @@ from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, ModelCard, Token
 
-_LIMITS: Final = Pictures(most=16, together=4, longest=512)
+_LIMITS: Final = ImageLimits(most=16, together=4, longest=512)
 """Decoders of published models take seconds a picture on a CPU."""
 CLASSES: Final = 1000
-"""Of ImageNet."""
+"""Number of ImageNet classes."""
 Ids = tuple[int, ...]
 
 
@@ -51,8 +52,8 @@ class TextPrompts:
 
     def checked(self, prompt: str) -> str:
         """A visitor's prompt; raises ValueError for one that is empty or holds a special token."""
-        refuse_empty(prompt, "say what to draw")
-        refuse_special(prompt, sorted(self._reserved), self.owner)
+        check_not_empty(prompt, "describe the picture")
+        check_no_special_tokens(prompt, sorted(self._reserved), self.owner)
         return prompt.strip()
 
 
@@ -66,7 +67,7 @@ class ClassTask(ContinuousTask):
 def class_of(prompt: str) -> int:
     """The class of ImageNet that a prompt names; raises ValueError for anything but the number of one."""
     if not prompt.isdecimal() or int(prompt) >= CLASSES:
-        raise ValueError(f"prompt: {prompt!r} is no class; give a number from 0 to {CLASSES - 1}.")
+        raise ValueError(f"prompt: {prompt!r} is not an ImageNet class; give a number from 0 to {CLASSES - 1}.")
     return int(prompt)
 
 
@@ -78,33 +79,33 @@ class PictureTask(Task):
     """Ids of the conditional prompt and of the unconditional one."""
 
 
-class PictureModel(Networked, Draws):
+class PictureModel(Networked, RendersImages):
     """A model of the family discrete-ar that draws pictures, and is guided by its prompt."""
 
     families: tuple[Family, ...] = ("discrete-ar",)
     limits = _LIMITS
     unit: ClassVar[bool] = False
-    """Whether codes lie on the unit sphere."""
+    """Whether codes are on the unit sphere."""
 
     def __init__(
         self, network: nn.Module, decoder: Any, book: Float[Tensor, "K D"], shape: PictureShape, card: ModelCard
     ) -> None:
-        """Wrap a network, whose native `decoder` has the KV cache, and which lies on the device of the codebook."""
+        """Wrap a network on the device of the codebook; its native `decoder` has the KV cache."""
         self.card, self.device, self.shape = card, book.device, shape
-        self._network, self._decoder, self.parameters = network, decoder, count_parameters(network)
+        self._network, self._decoder, self.num_parameters = network, decoder, count_parameters(network)
         self.embedding = F.normalize(book.double(), dim=-1) if self.unit else book.double()
-        """Where codes lie."""
+        """Embeddings of the codes."""
         stored = book.detach().cpu().to(torch.bfloat16).view(torch.int16).numpy().tobytes()
-        self.tokens = hashlib.sha256(str(tuple(book.shape)).encode() + stored).hexdigest()
+        self.token_space = hashlib.sha256(str(tuple(book.shape)).encode() + stored).hexdigest()
         """Names the codebook, whatever number format it was stored in."""
         self.blank = int((self.embedding - self.embedding.mean(0)).square().sum(-1).argmin())
-        """The code nearest to the mean of the codebook, which stands for open positions in pictures."""
+        """Code nearest to the mean of the codebook, drawn at open positions."""
         self.layers: int = len(decoder.layers)
         self._cached = cached_numbers(decoder.config)
 
     @property
     def dtype(self) -> torch.dtype:
-        """What the transformer computes in; pixels are made in float32."""
+        """Data type of the transformer's computations; pixels are computed in float32."""
         return cast(torch.dtype, self._decoder.dtype)
 
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
@@ -113,14 +114,17 @@ class PictureModel(Networked, Draws):
 
     @abstractmethod
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """Ids that stand before the picture, with the prompt and without it; ValueError for one that cannot be read."""
+        """Return the ids before the picture, with the prompt and without it.
+
+        Raises ValueError for an unreadable prompt.
+        """
 
     @abstractmethod
     def pixels(self, codes: Int[Tensor, "B N"]) -> Float[Tensor, "B 3 H W"]:
         """Codes in the order of the canvas to pictures in [-1, 1], which may be overstepped."""
 
     def make_task(self, prompt: str, config: GuidedSampling) -> PictureTask:
-        """See `engines.protocol.Model.make_task`."""
+        """Build the decoding task of a prompt."""
         shape, prompts = self.shape, self.prompts(prompt)
         room = shape.longest - shape.fed
         if shape.longest and room < 1:
@@ -130,15 +134,15 @@ class PictureModel(Networked, Draws):
             )
         if shape.longest and len(prompts[0]) > room:
             raise ValueError(
-                f"prompt: has {len(prompts[0])} tokens, and {self.card.id} has room for {room} beside its picture; "
+                f"prompt: has {len(prompts[0])} tokens, and {self.card.id} has room for {room} before its picture; "
                 "shorten it."
             )
         canvas = Canvas(kind="image", shape=(shape.rows, shape.columns))
         conditional, unconditional = (tuple(i + shape.codes for i in ids) for ids in prompts)
         return PictureTask(canvas, shape.codes, self.device, self.embedding, prompts=(conditional, unconditional))
 
-    def start(self, tasks: Sequence[PictureTask], guided: bool) -> PictureSession:
-        """See `engines.protocol.Model.start`; refused where there is no room for the KV cache."""
+    def open_session(self, tasks: Sequence[PictureTask], guided: bool) -> PictureSession:
+        """Open a session; raises ModelError if there is no memory for the KV cache."""
         prompts: list[Prompts] = [task.prompts[: 1 + guided] for task in tasks]
         rows, longest = sum(map(len, prompts)), max(len(row) for rows in prompts for row in rows)
         positions = rows * (longest + self.shape.fed)
@@ -146,12 +150,12 @@ class PictureModel(Networked, Draws):
         return PictureSession(self.logits, prompts, self.shape, self.layers, self.device)
 
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
-        """See `Draws.pixels_of`; open positions hold `blank`."""
+        """Draw canvases; open positions hold `blank`."""
         codes = [[t if isinstance(t, int) else self.blank for t in tokens] for tokens in canvases]
         return self.pixels(torch.tensor(codes, device=self.device))
 
 
-class OneVocabulary(PictureModel):
+class SharedVocabularyModel(PictureModel):
     """A model whose codes are tokens of the vocabulary that it writes in; its output layer keeps their rows alone."""
 
     def __init__(
@@ -162,14 +166,14 @@ class OneVocabulary(PictureModel):
         self._head, self._ids = network.lm_head, ids.to(book.device)
         self._head.weight = nn.Parameter(self._head.weight[self._ids], requires_grad=False)
 
+    @override
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
-        """See `PictureModel.logits`."""
         codes = self.shape.codes
         words = torch.where(ids < codes, self._ids[ids.clamp(max=codes - 1)], ids - codes)
         return cast(Tensor, self._head(hidden_states(self._decoder, positions, cache, mask, input_ids=words)))
 
 
-class LatentPictures(Networked, Draws):
+class LatentPictures(Networked, RendersImages):
     """A model of the family continuous-ar that draws latents of KL-16, or groups of them.
 
     All are held in float32: steps of denoising are narrow, down to a standard deviation of 0.006, and half precision
@@ -188,7 +192,7 @@ class LatentPictures(Networked, Draws):
         self.card, self.device, self._width = card, device, width
         self._sequence, self._side = sequence, math.isqrt(len(sequence))
         self._network, self._autoencoder = network.to(device).eval(), autoencoder.to(device).eval()
-        self.parameters = count_parameters(self._network, self._autoencoder)
+        self.num_parameters = count_parameters(self._network, self._autoencoder)
 
     def raster(self, tokens: Float[Tensor, "B N D"]) -> Float[Tensor, "B C h w"]:
         """Tokens in the order of generation, on the CPU, as the latents of pictures."""
@@ -201,7 +205,7 @@ class LatentPictures(Networked, Draws):
         return cast(Tensor, self._autoencoder.decode(self.raster(tokens).to(self.device) / self.scale).sample)
 
     def pixels_of(self, canvases: Sequence[Sequence[Token | None]]) -> Float[Tensor, "B 3 H W"]:
-        """See `Draws.pixels_of`; open positions hold the mean token."""
+        """Draw canvases; open positions hold the mean token."""
         blank = (0.0,) * self._width
         return self.pixels(
             torch.tensor([[t if isinstance(t, tuple) else blank for t in canvas] for canvas in canvases])

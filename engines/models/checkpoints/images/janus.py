@@ -11,11 +11,12 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 from transformers import JanusConfig, JanusForConditionalGeneration
+from typing_extensions import override
 
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import card_of, native_config, native_network
 from engines.models.checkpoints.images.image_model import Ids, PictureModel, TextPrompts
-from engines.models.memory import Needs, cached_numbers
+from engines.models.memory import MemoryRequirement, cached_numbers
 from engines.models.sessions.image import PictureShape
 from engines.models.tokenizer_files import read_tokenizer
 from engines.models.torch_model import hidden_states
@@ -52,15 +53,15 @@ class Janus(PictureModel):
         super().__init__(network, self._janus.language_model, book, shape, card)
         self._text = TextPrompts(tokenizer, card.id, _BEGIN, _PAD, _PICTURE)
 
+    @override
     def prompts(self, prompt: str) -> tuple[Ids, Ids]:
-        """See `PictureModel.prompts`."""
         text = self._text
         request = text.ids(f"<|User|>: {text.checked(prompt)}\n\n<|Assistant|>:")
         begin, pad, picture = (text.special[name] for name in (_BEGIN, _PAD, _PICTURE))
         return (begin, *request, picture), (begin, *(pad for _ in request), picture)
 
+    @override
     def logits(self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None) -> Tensor:
-        """See `PictureModel.logits`."""
         janus, codes = self._janus, self.shape.codes
         drawn = janus.generation_aligner(janus.generation_embeddings(ids.clamp(max=codes - 1)))
         read = janus.language_model.embed_tokens((ids - codes).clamp(min=0))
@@ -68,20 +69,20 @@ class Janus(PictureModel):
         states = hidden_states(janus.language_model, positions, cache, mask, inputs_embeds=inputs)
         return cast(Tensor, janus.generation_head(states))
 
+    @override
     def pixels(self, codes: Tensor) -> Tensor:
-        """See `PictureModel.pixels`."""
         return cast(Tensor, self._janus.vqmodel.decode(codes))
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Janus:
+def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Janus:
     """The model of a folder; see `table`."""
     config = native_config(source, JanusConfig, settings)
     network = native_network(source, JanusPictures, config, source.tensors(_OTHER_HALF), dtype)
     return Janus(network, read_tokenizer(source), card_of(source, TITLE), device)
 
 
-def needs(source: Source, settings: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes; see `table`."""
+def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
+    """Return the memory requirement of the model in a folder."""
     config = native_config(source, JanusConfig, settings)
     exact, side = source.count(prefix=_CODEC), config.vq_config.num_patches
-    return Needs(source.count((*_OTHER_HALF, _CODEC)), exact, cached_numbers(config.text_config), side**2)
+    return MemoryRequirement(source.count((*_OTHER_HALF, _CODEC)), exact, cached_numbers(config.text_config), side**2)

@@ -16,20 +16,20 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from engines.continuous.denoising import ContinuousTask
-from engines.models.checkpoint_files import Source
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import PIXELS, State, card_of, counted, load_state, on_meta, renamed
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
 from engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
 from engines.models.checkpoints.images.image_model import CLASSES, ClassTask, LatentPictures, class_of
 from engines.models.heads import DiffusionHead
-from engines.models.memory import Needs
+from engines.models.memory import MemoryRequirement
 from engines.models.sessions.bidirectional import StackedRows
 from engines.models.sessions.denoising import ContinuousSession, Head
 from traces.schema import Canvas, ModelCard
 
 TITLE: Final = "MAR"
 HEADS: Final = {768: 12, 1024: 16, 1280: 16}
-"""Of attention, by width: tensors do not tell."""
+"""Attention heads by width: tensors do not determine them."""
 _MOST: Final = 4096
 _EPSILON: Final = 1e-6
 _NAMES: Final = (
@@ -93,7 +93,7 @@ class MAR(nn.Module):
     def encode(
         self, tokens: Float[Tensor, "B N D"], visible: Bool[Tensor, "B N"], label: Float[Tensor, "B C"]
     ) -> Float[Tensor, "B M C"]:
-        """What the encoder makes of the label's places and of all positions; invisible ones mean nothing."""
+        """Return the encoder's output for the positions of the label and all others; invisible ones are undefined."""
         seen = F.pad(visible, (self.buffer, 0), value=True)
         x = torch.cat([label[:, None].expand(-1, self.buffer, -1), self.z_proj(tokens)], 1)
         x = self.z_proj_ln(x + self.encoder_pos_embed_learned)
@@ -102,7 +102,7 @@ class MAR(nn.Module):
         return cast(Tensor, self.encoder_norm(x))
 
     def decode(self, encoded: Float[Tensor, "B M C"], visible: Bool[Tensor, "B N"]) -> Float[Tensor, "B N C"]:
-        """Conditions of the head at every position, of what the encoder made of the visible ones."""
+        """Return the conditions of the head at every position, from the encoder's output for the visible ones."""
         seen = F.pad(visible, (self.buffer, 0), value=True)
         x = torch.where(seen[..., None], self.decoder_embed(encoded), self.mask_token) + self.decoder_pos_embed_learned
         for layer in self.decoder_blocks:
@@ -111,7 +111,7 @@ class MAR(nn.Module):
 
 
 class AnyOrder(LatentPictures):
-    """What is drawn token by token in one random order, which is the same for all runs and models."""
+    """Images drawn token by token in one random order, which is the same for all runs and models."""
 
     def __init__(self, network: nn.Module, autoencoder: Any, card: ModelCard, device: torch.device) -> None:
         """Wrap a MAR, or a network with one inside as `mar`; see `LatentPictures`."""
@@ -137,23 +137,23 @@ class AnyOrder(LatentPictures):
 class MARModel(AnyOrder):
     """A MAR as a model of the family continuous-ar."""
 
-    tokens = "KL-16"
+    token_space = "KL-16"
 
     def make_task(self, prompt: str, config: Any) -> ClassTask:
-        """See `engines.protocol.Model.make_task`; raises ValueError as `class_of` does."""
+        """Build the task; raises ValueError as `class_of` does."""
         label = class_of(prompt)
         return ClassTask(self.canvas(), 0, self.device, width=self._width, gaps=True, label=label)
 
-    def start(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
-        """See `engines.protocol.Model.start`."""
+    def open_session(self, tasks: Sequence[ClassTask], guided: bool) -> ContinuousSession:
+        """Open a session, one sequence per task."""
         with torch.inference_mode():
             labels = self._mar.class_emb(torch.tensor([task.label for task in tasks], device=self.device))
             both = torch.stack([labels, self._mar.fake_latent.expand_as(labels)][: 1 + guided], 1)  # [sequences, R, C]
             return self.session(self._mar, tasks, both)
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> MARModel:
-    """The model of a converted folder, in float32 whatever is asked for; see `table`."""
+def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, _: torch.dtype) -> MARModel:
+    """Load the model of a converted folder, always in float32."""
     size = MARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(MARSize)})
     if size.width % size.heads:
         raise source.incomplete(
@@ -165,9 +165,9 @@ def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtyp
     return MARModel(network, autoencoder, card, torch.device(device))
 
 
-def needs(source: Source, _: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes, all of it in float32; see `table`."""
-    return Needs(0, source.count() + source.inside(PIXELS).count(UNUSED))
+def needs(source: CheckpointDir, _: Mapping[str, Any]) -> MemoryRequirement:
+    """Return the memory requirement of the model in a folder, all of it in float32."""
+    return MemoryRequirement(0, source.count() + source.inside(PIXELS).count(UNUSED))
 
 
 def convert(request: Request) -> Converted:
@@ -184,7 +184,7 @@ def native_state(state: State) -> State:
     return {renamed(name, _NAMES): part for name, part in state.items()}
 
 
-def size_of(source: Source, state: State, heads: int | None) -> MARSize:
+def size_of(source: CheckpointDir, state: State, heads: int | None) -> MARSize:
     """The sizes that tensors have; without `heads` of attention, those of the published models."""
     try:
         count, width = state["diffusion_pos_embed_learned"].shape[1:]
@@ -197,6 +197,6 @@ def size_of(source: Source, state: State, heads: int | None) -> MARSize:
     heads = heads or HEADS.get(width)
     if heads is None or width % heads:
         raise source.incomplete(
-            f"its width is {width}, and no published MAR has it; say how many heads it has by --heads"
+            f"its width is {width}, and no published MAR has it; give its number of heads by --heads"
         )
     return MARSize(math.isqrt(count), token, width, depth, heads, buffer, head_width, head_depth)

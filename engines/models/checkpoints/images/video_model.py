@@ -1,7 +1,7 @@
-"""Continuing a clip: what models of video have in common, whatever their networks are.
+"""Continuation of clips: common parts of video models.
 
 A clip is codes, latent frame by latent frame. Those of its first frames are given, the others are the canvas. A prompt
-that reads `codes ...` holds the given ones, two bytes each, in base64: what a file of one's own is turned into.
+`codes ...` holds the given ones, two bytes each, in base64: the form of an uploaded file.
 """
 
 import base64
@@ -17,8 +17,8 @@ from jaxtyping import Float, Int, UInt8
 from PIL import Image
 from torch import Tensor
 
-from engines.models.chat import refuse_guidance
-from engines.models.image_rendering import Pictures, as_uri, frames, shrunk
+from engines.models.chat import check_guidance
+from engines.models.image_rendering import ImageLimits, as_uri, frames, shrunk
 from engines.models.sessions.causal import CausalSession
 from engines.models.torch_model import Networked, count_parameters
 from engines.models.video_files import read_clip
@@ -32,14 +32,14 @@ _CODES: Final = re.compile(r"codes\s+([A-Za-z0-9+/]+={0,2})")
 
 @dataclass(frozen=True, slots=True)
 class ClipShape:
-    """Of what size clips are, and how much of them is given."""
+    """Size of clips, and of their given part."""
 
     frames: int
     given_frames: int
     span: int
     """Frames to a latent frame; the first has one of its own."""
     rows: int
-    """Of codes in a latent frame."""
+    """Rows of codes in a latent frame."""
     columns: int
     cell: int
     codes: int
@@ -62,7 +62,7 @@ class ClipShape:
 
     @property
     def canvas(self) -> tuple[int, int, int]:
-        """What is decoded: latent frames, rows, columns."""
+        """Shape of the canvas: latent frames, rows, columns."""
         return self.latents - self.given // self.plane, self.rows, self.columns
 
 
@@ -90,24 +90,26 @@ class ClipModel(Networked, ABC):
 
     families: tuple[Family, ...] = ("discrete-ar",)
     embedding: Float[Tensor, "K D"]
-    blank: int
-    """The code that stands for open positions in pictures."""
-    tokens: str
-    """What its tokens mean: models with the same tokenizer can draft for each other."""
+    placeholder_code: int
+    """Code that is drawn at open positions."""
+    token_space: str
+    """Models with the same tokenizer can draft for each other."""
     layers: int
 
-    def __init__(self, network: Any, card: ModelCard, device: torch.device, shape: ClipShape, limits: Pictures) -> None:
-        self._network, self.parameters = network.to(device).eval(), count_parameters(network)
+    def __init__(
+        self, network: Any, card: ModelCard, device: torch.device, shape: ClipShape, limits: ImageLimits
+    ) -> None:
+        self._network, self.num_parameters = network.to(device).eval(), count_parameters(network)
         self.card, self.device, self.shape, self.limits = card, device, shape, limits
 
     def logits(
         self, ids: Tensor, positions: Tensor, cache: Any = None, mask: Tensor | None = None
     ) -> Float[Tensor, "B N K"]:
-        """What `engines.models.sessions.causal.CausalSession` calls its network as."""
+        """Run the network; the signature of networks in `engines.models.sessions.causal.CausalSession`."""
         return cast(Tensor, self._network(ids, positions, cache, mask))
 
     @abstractmethod
-    def given_by(self, prompt: str) -> tuple[int, ...]:
+    def parse_prompt(self, prompt: str) -> tuple[int, ...]:
         """The given codes that a prompt asks for; raises ConfigError for a prompt that names no clip."""
 
     @abstractmethod
@@ -119,24 +121,24 @@ class ClipModel(Networked, ABC):
         """Codes, whole latent frames of them from a clip's first on, to frames, on the CPU."""
 
     def make_task(self, prompt: str, config: Sampling) -> Task:
-        """See `engines.protocol.Model.make_task`; a prompt is never a path."""
-        refuse_guidance(config.guided, self.card.id, "clip")
-        given = self.given_by(prompt)
+        """Build the task; a prompt is never a path."""
+        check_guidance(config.uses_guidance, self.card.id, "clip")
+        given = self.parse_prompt(prompt)
         canvas = Canvas(kind="video", shape=self.shape.canvas)
-        return Task(canvas, self.shape.codes, self.device, self.embedding, given, drawing=ClipDrawing(self, given))
+        return Task(canvas, self.shape.codes, self.device, self.embedding, given, renderer=ClipDrawing(self, given))
 
-    def start(self, tasks: Sequence[Task], guided: bool) -> CausalSession:
-        """See `engines.protocol.Model.start`."""
-        prefixes = torch.tensor([[task.prompt] for task in tasks], device=self.device)
+    def open_session(self, tasks: Sequence[Task], guided: bool) -> CausalSession:
+        """Open a session, one sequence per task."""
+        prefixes = torch.tensor([[task.prompt_ids] for task in tasks], device=self.device)
         return CausalSession(self.logits, prefixes, tasks[0].length, self.layers)
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
-        """See `engines.protocol.Renderer.legend`; without a prompt, `blank` stands for what was given."""
-        return ClipDrawing(self, (self.blank,) * self.shape.given).legend(canvases, mentioned)
+    def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+        """Return the legend; without a prompt, `placeholder_code` replaces the given codes."""
+        return ClipDrawing(self, (self.placeholder_code,) * self.shape.given).make_legend(canvases, mentioned)
 
-    def output(self, tokens: Sequence[int | None]) -> Output:
-        """See `legend`."""
-        return ClipDrawing(self, (self.blank,) * self.shape.given).output(tokens)
+    def render_output(self, tokens: Sequence[int | None]) -> Output:
+        """Return the clip."""
+        return ClipDrawing(self, (self.placeholder_code,) * self.shape.given).render_output(tokens)
 
     def prompt_for(self, data: bytes) -> str:
         """The prompt that gives the first frames of a GIF or MP4; raises ConfigError as `read_clip` does."""
@@ -150,21 +152,21 @@ class ClipModel(Networked, ABC):
 
     def continued(self, prompt: str, tokens: Sequence[int] = ()) -> UInt8[Tensor, "F H W 3"]:
         """The frames that a prompt gives and their continuation by `tokens`, as they come out of their codes."""
-        return self.decode(torch.tensor([[*self.given_by(prompt), *tokens]]))[0]
+        return self.decode(torch.tensor([[*self.parse_prompt(prompt), *tokens]]))[0]
 
 
 @dataclass(frozen=True, slots=True)
 class ClipDrawing:
-    """Draws the canvas behind the codes that were given: a latent frame is decoded with those before it."""
+    """Draws the canvas after the given codes: a latent frame is decoded together with earlier ones."""
 
     model: ClipModel
     given: tuple[int, ...]
 
-    def legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
+    def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, drafts included: the last frame of every predicted latent frame, side by side."""
         return Legend(frames=frames(canvases, self._strips, self.model.limits))
 
-    def output(self, tokens: Sequence[int | None]) -> Output:
+    def render_output(self, tokens: Sequence[int | None]) -> Output:
         """All frames of the clip; the given ones as they come out of their codes."""
         clip = self._clips([tokens])[0].numpy()
         video = tuple(as_uri(shrunk(Image.fromarray(frame), self.model.limits), "PNG") for frame in clip)
@@ -172,7 +174,9 @@ class ClipDrawing:
 
     def _clips(self, canvases: Sequence[Sequence[int | None]]) -> UInt8[Tensor, "B F H W 3"]:
         """Open positions hold `blank`, and viewers mark them."""
-        codes = [[*self.given, *(self.model.blank if t is None else t for t in tokens)] for tokens in canvases]
+        codes = [
+            [*self.given, *(self.model.placeholder_code if t is None else t for t in tokens)] for tokens in canvases
+        ]
         return self.model.decode(torch.tensor(codes))
 
     def _strips(self, canvases: Sequence[Sequence[int | None]]) -> list[Image.Image]:

@@ -1,11 +1,11 @@
-"""xAR-B, -L and -H (arXiv 2502.20388): a class to a picture of 256x256 pixels, cell by cell, each by a flow.
+"""xAR-B, -L and -H (arXiv 2502.20388): class-conditional pictures of 256x256 pixels, cell by cell, by a flow each.
 
-The network is our own, with the published names and shapes. Two stacks of layers, an encoder and a decoder, are
-modulated by class and time. A cell sees itself and the cells before it, and those are clean, at time 0, whoever looks
-at them: their part of the KV cache is stored once, and drafts can be verified side by side.
+The network is implemented here, with the published names and shapes. Two stacks of layers, an encoder and a decoder,
+are modulated by class and time. A cell attends to itself and to earlier cells, which are clean, at time 0, for all
+later cells: their part of the KV cache is stored once, and drafts can be verified in parallel.
 
-The canvas is of the cells that the network was trained on, 2x2 of 8x8 tokens, or of single tokens: what the paper of
-CSpD calls k = 1 (arXiv 2411.11925, appendix D). Tokens go on in the order of the cells, row by row in each.
+The canvas consists of the cells that the network was trained on, 2x2 of 8x8 tokens, or of single tokens: k = 1 in the
+paper of CSpD (arXiv 2411.11925, appendix D). Tokens follow the order of the cells, row by row in each.
 """
 
 import math
@@ -17,19 +17,20 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from typing_extensions import override
 
 from engines.continuous.denoising import ContinuousSampling, Denoiser, Schedule
-from engines.continuous.flow import of_flow
-from engines.continuous.path_request import PathForward
-from engines.models.checkpoint_files import Source
+from engines.continuous.flow import as_flow_sampling
+from engines.continuous.path_request import PathRequest
+from engines.models.checkpoint_files import CheckpointDir
 from engines.models.checkpoints.build import PIXELS, State, card_of, counted, load_state, on_meta
 from engines.models.checkpoints.conversion import Converted, Request, read_pickle
 from engines.models.checkpoints.images.autoencoder import UNUSED, kl16_of, read_kl16
 from engines.models.checkpoints.images.image_model import CLASSES, ClassTask, LatentPictures, class_of
 from engines.models.heads import TimeEmbedding
-from engines.models.memory import Needs
+from engines.models.memory import MemoryRequirement
 from engines.models.sessions.denoising import ContinuousSession, Head
-from engines.protocol import Answer, Lap
+from engines.protocol import ForwardResult, StageCallback
 from engines.settings import ConfigError
 from traces.schema import Canvas, ModelCard
 
@@ -140,7 +141,7 @@ class XAR(nn.Module):
         self.register_buffer("mask", torch.zeros(1, 1, count, count))
 
     def modulation(self, label: Int[Tensor, " B"], timestep: int) -> Float[Tensor, "B 1 C"]:
-        """What layers are modulated by; label 1000 is that of no class."""
+        """Return the modulation of the layers; label 1000 is the unconditional one."""
         time = torch.full((1,), float(timestep), device=label.device)
         out: Tensor = self.class_emb(label) + self.time_embed(time)
         return out[:, None]
@@ -148,7 +149,7 @@ class XAR(nn.Module):
     def forward(
         self, x: Float[Tensor, "B L D"], modulation: Float[Tensor, "B _ C"], place: Int[Tensor, "B L"], attend: Attend
     ) -> Float[Tensor, "B L D"]:
-        """Velocities of tokens, clean or noisy, that lie at `place` in the order of generation; see `Attend`."""
+        """Return velocities of tokens, clean or noisy, at indices `place` in the order of generation; see `Attend`."""
         h = self.z_proj_ln(self.z_proj(x) + self.encoder_pos_embed_learned[0, place])
         for i, layer in enumerate(self.encoder_blocks):
             h = layer(h, modulation, place, (i, attend))
@@ -175,26 +176,28 @@ class CellSession:
         self._keys = [torch.zeros(shape, device=labels.device) for _ in range(layers)]
         self._values = [torch.zeros_like(keys) for keys in self._keys]
 
-    def cost(self, request: PathForward) -> tuple[int, int]:
+    def cost(self, request: PathRequest) -> tuple[int, int]:
         """Rows, and tokens fed over all of them, those of every denoising step included."""
-        clean = max(request.done + request.wanted - 1 - request.cached, 0)
-        return self.rows, self.rows * self._cell * (clean + request.noise.shape[1] * request.wanted)
+        clean = max(request.num_final + request.num_requested - 1 - request.num_cached, 0)
+        return self.rows, self.rows * self._cell * (clean + request.noise.shape[1] * request.num_requested)
 
-    def logits(self, requests: Mapping[int, PathForward]) -> Float[Tensor, "B R W 2"]:
+    def logits(self, requests: Mapping[int, PathRequest]) -> Float[Tensor, "B R W 2"]:
         """Store clean cells; see `engines.models.sessions.discrete.DiscreteSession.logits`."""
         conditions = []
-        self._before = self._cell * max(request.done + request.wanted - 1 for request in requests.values())
+        self._before = self._cell * max(request.num_final + request.num_requested - 1 for request in requests.values())
         for sequence, request in requests.items():
             self._store(sequence, request)
-            seen = torch.arange(request.done, request.done + request.wanted, device=self._labels.device)
+            seen = torch.arange(
+                request.num_final, request.num_final + request.num_requested, device=self._labels.device
+            )
             row = torch.arange(sequence * self.rows, (sequence + 1) * self.rows, device=seen.device)
             pairs = torch.cartesian_prod(row, seen).unflatten(0, (self.rows, -1))  # [R, W, 2]
             conditions.append(pairs.transpose(0, 1).float())
         return nn.utils.rnn.pad_sequence(conditions, batch_first=True).transpose(1, 2)
 
-    def _store(self, sequence: int, request: PathForward) -> None:
-        """Bring the clean cells before the last position asked for into a sequence's KV cache."""
-        start, stop = min(self._fed[sequence], request.cached), request.done + request.wanted - 1
+    def _store(self, sequence: int, request: PathRequest) -> None:
+        """Store the clean cells before the last requested position in the KV cache of a sequence."""
+        start, stop = min(self._fed[sequence], request.num_cached), request.num_final + request.num_requested - 1
         self._fed[sequence] = max(stop, start)
         if stop <= start:
             return
@@ -214,7 +217,7 @@ class CellSession:
         self._network(x, modulation, place.expand(self.rows, -1), attend)
 
     def conditioned_on(self, condition: Float[Tensor, "M 2"], schedule: Schedule) -> Denoiser:
-        """What denoises M cells, each in the row and behind the clean cells that its condition names."""
+        """Return the denoiser of M cells, each in the row and after the clean cells that its condition names."""
         row, seen = condition.long().unbind(1)
         before, size = self._before, self._cell
         place = seen[:, None] * size + torch.arange(size, device=row.device)
@@ -237,9 +240,11 @@ class CellSession:
 class FlowSession(ContinuousSession):
     """A session whose head is a flow."""
 
-    def answer(self, requests: Mapping[int, PathForward], sampling: ContinuousSampling, lap: Lap) -> dict[int, Answer]:
-        """See `engines.protocol.Session.answer`."""
-        return super().answer(requests, of_flow(sampling), lap)
+    @override
+    def forward(
+        self, requests: Mapping[int, PathRequest], sampling: ContinuousSampling, lap: StageCallback
+    ) -> dict[int, ForwardResult]:
+        return super().forward(requests, as_flow_sampling(sampling), lap)
 
 
 class XARModel(LatentPictures):
@@ -256,10 +261,10 @@ class XARModel(LatentPictures):
         width = self._drawn_side**2 * network.z_proj.in_features
         super().__init__(network, autoencoder, card, device, width, sequence)
         self._xar = network
-        self.tokens = f"KL-16, cells of {self._drawn_side}x{self._drawn_side}"
+        self.token_space = f"KL-16, cells of {self._drawn_side}x{self._drawn_side}"
 
     def make_task(self, prompt: str, config: Any) -> ClassTask:
-        """See `Model.make_task`; raises ValueError as `class_of` does, ConfigError for settings of diffusion heads."""
+        """Build the task; raises ValueError as `class_of` does, and ConfigError for settings of diffusion heads."""
         if isinstance(config, ContinuousSampling):
             for name, why in _HEADS_ALONE.items():
                 value, usual = getattr(config, name), getattr(_USUAL, name)
@@ -270,8 +275,8 @@ class XARModel(LatentPictures):
         canvas = Canvas(kind="image", shape=(count, count), order=order)
         return ClassTask(canvas, 0, self.device, width=self._width, begins_unguided=True, label=label)
 
-    def start(self, tasks: Sequence[ClassTask], guided: bool) -> FlowSession:
-        """See `engines.protocol.Model.start`."""
+    def open_session(self, tasks: Sequence[ClassTask], guided: bool) -> FlowSession:
+        """Open a session, one sequence per task."""
         own = torch.tensor([task.label for task in tasks], device=self.device)
         labels = torch.stack([own, torch.full_like(own, CLASSES)][: 1 + guided], 1)
         with torch.inference_mode():
@@ -279,8 +284,8 @@ class XARModel(LatentPictures):
         return FlowSession(rows, Head(rows.conditioned_on))
 
 
-def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtype) -> XARModel:
-    """The model of a converted folder, in float32 whatever is asked for; see `table`."""
+def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, _: torch.dtype) -> XARModel:
+    """Load the model of a converted folder, always in float32."""
     size = XARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(XARSize)})
     if size.width % (4 * size.heads):
         raise source.incomplete(
@@ -292,10 +297,10 @@ def load(source: Source, settings: Mapping[str, Any], device: str, _: torch.dtyp
     return XARModel(network, read_kl16(source, size.token), card, torch.device(device), cells)
 
 
-def needs(source: Source, _: Mapping[str, Any]) -> Needs:
-    """What the model of a folder takes, all of it in float32; see `table`."""
+def needs(source: CheckpointDir, _: Mapping[str, Any]) -> MemoryRequirement:
+    """Return the memory requirement of the model in a folder, all of it in float32."""
     tables = ("mask", *(f".rope.{name}" for name in ("freqs", "freqs_cos", "freqs_sin")))
-    return Needs(0, source.count(tables=tables) + source.inside(PIXELS).count(UNUSED))
+    return MemoryRequirement(0, source.count(tables=tables) + source.inside(PIXELS).count(UNUSED))
 
 
 def convert(request: Request) -> Converted:
@@ -308,7 +313,7 @@ def convert(request: Request) -> Converted:
     return Converted({"": state, PIXELS: kl16_of(request)}, {"model_type": "xar", **asdict(size), "cell": cell})
 
 
-def size_of(source: Source, state: State) -> XARSize:
+def size_of(source: CheckpointDir, state: State) -> XARSize:
     """The sizes that tensors have."""
     try:
         count, width = state["encoder_pos_embed_learned"].shape[1:]
@@ -321,12 +326,14 @@ def size_of(source: Source, state: State) -> XARSize:
     return XARSize(math.isqrt(count), token, width, depth, width // head)
 
 
-def _cells(source: Source, mask: Tensor, side: int, cell: int | None) -> tuple[int, int]:
+def _cells(source: CheckpointDir, mask: Tensor, side: int, cell: int | None) -> tuple[int, int]:
     """Tokens per side of the cells that a network was trained on, of which the first token sees its own, and drawn."""
     count = int((mask[0, 0, 0] == 0).sum())
     trained = math.isqrt(count)
     if not trained or trained**2 != count or side % trained:
-        raise source.incomplete(f"its mask lets the first token see {count} of {side * side}, which are no cell")
+        raise source.incomplete(
+            f"its mask lets the first token attend to {count} of {side * side}, which is not a cell"
+        )
     if cell not in (None, 1, trained):
         raise source.incomplete(f"it cannot draw cells of {cell}x{cell}; it was trained on {trained}x{trained}, or 1x1")
     return trained, cell or trained
