@@ -14,7 +14,7 @@ from typing import Final
 
 from analysis.groups import Group, gathered, records
 from benchmarks._report_format import Claim, Options, Row, finish, standard_error, within_noise_claim
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from visualizers import read_results
 
 FOLDER: Final = Path(__file__).parent / "results"

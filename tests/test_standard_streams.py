@@ -13,7 +13,7 @@ import pytest
 from support import handmade
 from support.results import row
 
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.diffusion_lm import graph_calibration as calibration
 from traces import dumps
 from traces.files import ROOT

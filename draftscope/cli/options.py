@@ -84,9 +84,7 @@ Model = Annotated[
         autocompletion=_complete_models,
     ),
 ]
-RequiredModel = Annotated[
-    str, Option(metavar="ID", help="As for draftscope run.", autocompletion=_complete_models)
-]
+RequiredModel = Annotated[str, Option(metavar="ID", help="As for draftscope run.", autocompletion=_complete_models)]
 DownloadedModel = Annotated[
     str, Argument(metavar="MODEL", help="A name of draftscope list.", autocompletion=_complete_downloads)
 ]

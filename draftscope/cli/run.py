@@ -13,7 +13,7 @@ from draftscope.cli import figure
 from draftscope.cli.errors import DONE, INTERRUPTED, INVALID
 from draftscope.cli.options import Devices, Dtype, Json, Method, Model, Settings, parse_assignments
 from draftscope.cli.streams import STANDARD, output_file, report_unwritable
-from engines.paths import FOLDERS_VARIABLE
+from engines.paths import MODELS_VARIABLE
 from engines.settings import ConfigError
 
 
@@ -23,7 +23,10 @@ def list_names(
     ] = None,
     as_json: Json = False,
 ) -> int:
-    """List methods with their settings, models with what they need, or figures."""
+    """List methods and models, or figures.
+
+    Methods are listed with their settings and presets, models with what they need.
+    """
     if what == "figures":
         return figure.list_figures(as_json=as_json)
     from engines.runtime.method_index import method_index
@@ -58,10 +61,10 @@ def _print_models(models: dict[str, Any], families: list[dict[str, Any]]) -> Non
     print("\nFamilies of published checkpoints; a checkpoint that is not listed is loaded by its folder or OWNER/NAME:")
     for row in families:
         print("  {name}: {state}; {licence}. {note}".format(**row))
-    if os.environ.get(FOLDERS_VARIABLE):
-        from engines.models.catalog import UNREADABLE
+    if os.environ.get(MODELS_VARIABLE):
+        from engines.models.catalog import registered_folders
 
-        for problem in UNREADABLE:
+        for problem in registered_folders():
             print(problem, file=sys.stderr)
 
 
@@ -95,14 +98,14 @@ def run(
         int | None, Option(metavar="K", help="Most likely tokens to record for each verdict.")
     ] = None,
 ) -> int:
-    """Decode once, write the trace, and print its summary in one line."""
+    """Decode once and write the trace."""
     from engines.models.catalog import terms_of
     from engines.runtime.driver import Run
-    from engines.runtime.run_request import Request
+    from engines.runtime.run_request import RunRequest
     from engines.testing.case import find
 
     _check_output(output)
-    request = Request(
+    request = RunRequest(
         find(method),
         model,
         sys.stdin.read().strip() if prompt == STANDARD else prompt,
@@ -117,7 +120,7 @@ def run(
         dtype=dtype,
         likely=record_top_k,
         local=True,
-    ).resolved()
+    ).resolve()
     if terms := terms_of(request.model):
         print(f"{request.model}: {terms}", file=sys.stderr)
     job = request.job()
@@ -126,11 +129,11 @@ def run(
 
 
 def _warn_of_large_drafter(job: Any) -> None:
-    if job.small is not None and job.small.parameters > job.model.parameters:
+    if job.drafter is not None and job.drafter.num_parameters > job.model.num_parameters:
         print(
-            f"--drafter: {job.small.card.id} has {job.small.parameters:,} parameters, {job.model.card.id} "
-            f"{job.model.parameters:,}. The output is the same, but a drafter that is larger than its target cannot "
-            "save time.",
+            f"--drafter: {job.drafter.card.id} has {job.drafter.num_parameters:,} parameters, {job.model.card.id} "
+            f"{job.model.num_parameters:,}. The output is the same, but a drafter that is larger than its target "
+            "cannot save time.",
             file=sys.stderr,
         )
 
@@ -167,7 +170,7 @@ def _check_output(path: str) -> None:
 
 
 def check(method: Method, settings: Settings = None) -> int:
-    """Test on tiny models whether a method keeps its promises; print one line per check."""
+    """Test on tiny models whether a method keeps its promises."""
     from engines.testing import conformance
     from engines.testing.case import claims, find, subject
 

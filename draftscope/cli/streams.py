@@ -12,11 +12,10 @@ from typing import Final
 from draftscope.cli.errors import INVALID, NOT_WRITTEN, OUT_OF_MEMORY, READER_GONE, CommandError
 from traces import limits
 from traces.errors import TraceError
+from traces.files import STANDARD
 from traces.io import loads, read
 from traces.schema import Trace
 
-STANDARD: Final = "-"
-"""Standard input, or output, in place of a file name."""
 _MAX_CHARACTERS: Final = 500
 """Length to which messages of libraries are cut."""
 
@@ -37,11 +36,6 @@ def read_trace(path: str) -> Trace:
         raise TraceError(field, error.problem, error.remedy, more=error.more) from None
     except OSError as error:
         raise TraceError(path, f"cannot be read ({error.strerror})", "check the path") from None
-
-
-def read_bytes(path: str | os.PathLike[str]) -> bytes:
-    """Return the content of a file, or of standard input for `-`; raises OSError."""
-    return sys.stdin.buffer.read() if os.fspath(path) == STANDARD else Path(path).read_bytes()
 
 
 @contextmanager

@@ -19,16 +19,16 @@ app = Typer(help="Check, show and convert traces.", rich_markup_mode=None)
 
 @app.command()
 def validate(traces: TraceFiles) -> int:
-    """Check traces: silent if all are valid, otherwise one line per error."""
+    """Check traces; print one line per error."""
     return _read_all(traces)
 
 
 @app.command()
 def show(traces: TraceFiles) -> int:
     """Print what ran, and the summary."""
-    from analysis.summary_text import at_a_glance
+    from analysis.summary_text import summary_text
 
-    return _read_all(traces, at_a_glance)
+    return _read_all(traces, summary_text)
 
 
 @app.command()
@@ -44,10 +44,10 @@ def schema() -> int:
 def perfetto(
     trace: Annotated[str, Argument(metavar="TRACE", help="A trace, .json or .json.gz; - is standard input.")],
 ) -> int:
-    """Print the passes and verdicts of a trace as JSON that ui.perfetto.dev opens."""
-    from traces.perfetto import events
+    """Convert a trace to JSON that ui.perfetto.dev opens."""
+    from traces.perfetto import to_perfetto
 
-    return _read_all([trace], lambda trace: json.dumps(events(trace)))
+    return _read_all([trace], lambda trace: json.dumps(to_perfetto(trace)))
 
 
 def _read_all(paths: Sequence[str], text: Callable[[Trace], str] | None = None) -> int:

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from analysis.prediction import rank_sequences
-from cli.streams import bytes_of
 from engines.diffusion_lm.block_sequence import TextTask
 from engines.diffusion_lm.draft_graphs import Graph
 from engines.paths import ASSETS
 from engines.settings import ConfigError
-from traces.files import write_atomic
+from traces.files import read_bytes, write_atomic
 from traces.schema import ModelCard, Step
 
 FOLDER: Final = ASSETS / "graphs"
@@ -31,7 +30,7 @@ Sequences = Mapping[tuple[int, ...], int]
 def prompts(path: Path, count: int) -> list[str]:
     """Return the last `count` prompts of a JSON list of texts or of objects with a `question`; ValueError for fewer."""
     try:
-        data: Any = json.loads(bytes_of(path))
+        data: Any = json.loads(read_bytes(path))
         texts = [one if isinstance(one, str) else str(one["question"]) for one in data]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ValueError(
