@@ -1,6 +1,6 @@
 """What the shipped sweeps say, setting by setting and pair by pair. Runs no model.
 
-Reads benchmarks/results/*.jsonl.gz, which `python -m benchmarks.sweep` wrote. Accuracies of a pair are compared problem
+Reads benchmarks/results/*.jsonl.gz, which `draftscope experiment run` wrote. Accuracies of a pair are compared problem
 by problem: both solved the same ones, so the standard error is that of the difference.
 """
 

@@ -24,7 +24,7 @@ def bench(
     ] = None,
     repeats: Annotated[int, Option(metavar="N", help="Times each prompt is timed with each method.")] = 1,
     limit: Annotated[int | None, Option(metavar="N", help="Use the first N prompts.")] = None,
-    seed: Annotated[int, Option(metavar="N")] = 0,
+    seed: Annotated[int, Option(metavar="N", help="Seed of all runs.")] = 0,
     settings: Settings = None,
     device: Devices = None,
     dtype: Dtype = None,

@@ -12,8 +12,8 @@ from typer import Option
 
 from draftscope.cli.errors import DONE, INVALID, NO_MODEL, CommandError
 from draftscope.cli.options import FigureName, Figures, TraceFiles, check_choice
-from draftscope.cli.streams import STANDARD, output_file, read_trace
-from traces.files import read_bytes, write_atomic
+from draftscope.cli.streams import output_file, read_trace
+from traces.files import STANDARD, read_bytes, write_atomic
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -39,14 +39,14 @@ def view(
     from visualizers.figure_page import section
     from visualizers.player_page import standalone
 
-    kind = _kind(output, ("html", *_IMAGES), hint="draftscope export writes .zip, draftscope animate .gif, .mp4, .webp")
-    runs = [read_trace(path) for path in traces]
+    suffix = Path(output).suffix.removeprefix(".").lower()
+    runs = [read_trace(path) for path in traces] if suffix in ("html", *_IMAGES) or output == STANDARD else []
     figures = supported(runs)
-    if kind != "html":
-        names = ", ".join(figure.name for figure in figures) or "none; draftscope list figures shows what they need"
-        raise CommandError(
-            f"-o {output}: .{kind} holds one figure; use draftscope figure NAME, with NAME one of {names}."
-        )
+    if suffix in _IMAGES:
+        names = ", ".join(figure.name for figure in figures) or "none"
+        problem = f"-o {output}: .{suffix} holds one figure"
+        raise CommandError(f"{problem}; use draftscope figure NAME, where the traces support {names}.")
+    kind = _kind(output, ("html",), hint="draftscope export writes .zip, draftscope animate .gif, .mp4 and .webp")
     page = standalone(runs, f"Draftscope: {'; '.join(labels(runs))}", after=section(figures, runs, step=step))
     with _writing(output, kind) as path:
         write_atomic(path, page.encode())
@@ -90,8 +90,8 @@ def figure(
         from visualizers.figures.sweep_results import SweepView
 
         check_choice("--speed", speed, SPEEDS)
-        text, drawn = _draw_results(name, results, SweepView(speed=speed, baseline=baseline, setting=setting))
-        size = {}
+        view = SweepView(speed=speed, baseline=baseline, setting=setting)
+        text, drawn, size = _draw_results(name, results, view)
     else:
         text, drawn, size = _draw_traces(name, [read_trace(path) for path in traces or ()], step)
     with _writing(output, kind) as path:
@@ -237,7 +237,7 @@ def _draw_traces(
     return figure, figure.draw(traces, step=step), {"width": figure.width(traces)}
 
 
-def _draw_results(name: str, path: str, view: Any) -> tuple["FigureText", "go.Figure"]:
+def _draw_results(name: str, path: str, view: Any) -> tuple["FigureText", "go.Figure", dict[str, int]]:
     """Draw a figure of results; errors in the file name its path."""
     from visualizers import SWEEP_FIGURES, TIMING_FIGURES, SweepError, read_results
 
@@ -251,8 +251,8 @@ def _draw_results(name: str, path: str, view: Any) -> tuple["FigureText", "go.Fi
         raise CommandError(f"{path}: cannot be read ({error.strerror}); check the path.", INVALID) from None
     try:
         if name in SWEEP_FIGURES:
-            return SWEEP_FIGURES[name], SWEEP_FIGURES[name].draw(results.rows, view)
-        return TIMING_FIGURES[name], TIMING_FIGURES[name].draw(results)
+            return SWEEP_FIGURES[name], SWEEP_FIGURES[name].draw(results.rows, view), {}
+        return TIMING_FIGURES[name], TIMING_FIGURES[name].draw(results), {}
     except SweepError as error:
         raise CommandError(f"figure {name}: {error}") from None
 

@@ -73,7 +73,7 @@ class CommandGroup(TyperGroup):
 def notice(words: Sequence[str]) -> None:
     """Print the current form of a command that was given in an old form."""
     print(
-        f"{NAME}: this form of the command goes with the next release; use: {shlex.join([NAME, *words])}",
+        f"{NAME}: this form ends with the next release; use: {shlex.join([NAME, *words])}",
         file=sys.stderr,
     )
 

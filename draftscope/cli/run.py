@@ -12,9 +12,10 @@ from typer import Argument, Option
 from draftscope.cli import figure
 from draftscope.cli.errors import DONE, INTERRUPTED, INVALID
 from draftscope.cli.options import Devices, Dtype, Json, Method, Model, Settings, parse_assignments
-from draftscope.cli.streams import STANDARD, output_file, report_unwritable
+from draftscope.cli.streams import output_file, report_unwritable
 from engines.paths import MODELS_VARIABLE
 from engines.settings import ConfigError
+from traces.files import STANDARD
 
 
 def list_names(

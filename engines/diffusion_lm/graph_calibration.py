@@ -1,6 +1,6 @@
 """Calibration of draft graphs: what was accepted on other prompts, for one model, transfer policy and block size.
 
-`python -m engines calibrate` decodes some prompts with the policy alone, and notes which ranks became final next with
+`draftscope model calibrate-graph` decodes some prompts with the policy alone, and notes which ranks became final next with
 the predicted tokens (analysis.prediction); docs/methods/psd.md describes how the graph is chosen.
 """
 
@@ -80,7 +80,7 @@ def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows:
     if task.card is None:
         raise ConfigError("graph: nothing can be calibrated for a model without a name; use dag or chain.")
     path = path_of(task.card.id, policy)
-    remedy = f"run python -m engines calibrate --model {task.card.id} --set policy={name} --set tau={tau:g} "
+    remedy = f"run draftscope model calibrate-graph --model {task.card.id} --set policy={name} --set tau={tau:g} "
     remedy += f"--set block={block}, or use dag or chain."
     if not path.is_file():
         chosen = name if name == "greedy" else f"{name} {tau:g}"

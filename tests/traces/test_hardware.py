@@ -232,7 +232,7 @@ def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
     for text, wrong in ((json.dumps(row | {"peak": 0}), "peak"), ("{}", "name"), ("no", "JSON")):
         file.write_text(text)
         assert main(["predict", str(RUN), "--device", str(file)]) == 2
-        assert f"has no sound {wrong}; write it with draftscope calibrate" in capsys.readouterr().err
+        assert f"has no sound {wrong}; write it with draftscope hardware calibrate" in capsys.readouterr().err
     assert main(["predict", str(RUN), "--device", str(tmp_path / "none.json")]) == 2
     said = capsys.readouterr().err
     assert "cannot be read (No such file or directory); choose another file" in said and said.count("\n") == 1
