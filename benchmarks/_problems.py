@@ -21,7 +21,7 @@ _MARK: Final = "####"
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 """A number as people write it: with a sign, commas between thousands and decimals, or without."""
 _STORIES: Final = 600
-"""As many as there are maths problems."""
+"""Number of stories, the same as of maths problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ProblemSet:
-    """Problems, and how their answers are judged."""
+    """Problems, and how their answers are graded."""
 
     problems: tuple[Problem, ...]
     solved: Callable[[str, str], bool]

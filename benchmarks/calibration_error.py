@@ -2,10 +2,10 @@
 
     python -m benchmarks.calibration_error [--json FILE] [--rounds R]
 
-`draftscope hardware calibrate` is fitted to ordinary decoding and SCD of pictures and texts, SCD of a clip, and speculative
-decoding with two drafts. The runs here are others: of four families, with prompts and settings or methods that it has
-not seen. A machine's speed drifts, so that each round calibrates anew and then times the runs in the same way. Best on
-one thread: times are the processor's then.
+`draftscope hardware calibrate` is fitted to the baseline and SCD on pictures and texts, SCD on a clip, and speculative
+decoding with two drafts. The runs here are others: of four families, with unseen prompts and settings or methods. A
+machine's speed drifts, so each round calibrates again and then times the runs in the same way. Best on one thread:
+times are then processor time.
 """
 
 import sys

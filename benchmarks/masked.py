@@ -22,7 +22,7 @@ PER_STEP: Final = (1, 2, 4, 8, 16, 32, 64)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Decode, judge and report."""
+    """Decode, grade and report."""
     chosen = Options("masked", __doc__, device=True, images=128, batch=32, sheet=Path).read(arguments)
     model: Any = load_model(MODEL, chosen.device)
     captions, rows, drawn = prompts(MODEL, chosen.images), list[Row](), {}

@@ -35,7 +35,7 @@ VERIFIERS: Final = {
     "2L": ("2L", True),
     "exact": ("exact", True),
 }
-"""Verifiers by label: their layout, and whether copies take the place of their token."""
+"""Verifiers by label: their layout, and whether copies have the position of their token."""
 EXACT: Final = "exact"
 
 

@@ -34,8 +34,8 @@ _UNIT: Final = Device(name="", memory=1, bandwidth=1, peak=1, source="", cache=L
 _ALONE: Final = Engine(name="", overhead=0, verification=0, source="", bandwidth_share=1, compute_share=1, several=1)
 
 Terms = tuple[float, ...]
-"""Of some passes: how many, their layers, those that judge drafts, bytes, flops, flops of attention, and layers of
-passes over several tokens. Or seconds for each of them."""
+"""Sums over passes: their number, layers, verifying passes, bytes, flops, attention flops, and layers of passes over
+several tokens. Or the seconds per unit of each."""
 _BYTES, _FLOPS = 3, 4
 
 
@@ -72,7 +72,7 @@ def calibrate(device: str | None = None) -> Device:
 
 
 def _work(job: Job) -> Terms:
-    """What the passes of a run have to do; decodes it once, which warms up."""
+    """Return the work of a run's passes; decodes it once, which also warms up."""
     drafter = job.load_drafter()
     target, draft = SHIPPED[job.model.card.id], SHIPPED[drafter.card.id] if drafter else None
     (sequence,) = decode([job], record=True)
@@ -96,7 +96,7 @@ def fastest(jobs: Sequence[Job]) -> list[float]:
 
 
 def _terms(size: NetworkSize, work: PassWork) -> Terms:
-    """Of one pass."""
+    """Return the terms of one pass."""
     cost, whole = (pass_cost(_UNIT, size, replace(_ALONE, attention=factor), work) for factor in (0, 1))
     attention = whole.compute - cost.compute
     return 1.0, float(size.layers), float(work.judges), cost.memory, cost.compute, attention, cost.overhead

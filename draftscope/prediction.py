@@ -1,4 +1,4 @@
-"""What a run would take on hardware that is not here: computed, not measured."""
+"""Computed time of a run on other hardware: computed, not measured."""
 
 import os
 from pathlib import Path
@@ -27,22 +27,22 @@ def predict(
     engine: str | Engine | None = None,
     batch: int = 1,
 ) -> Prediction:
-    """What the passes of a trace would take on other hardware, with networks of another size. Computed, not measured.
+    """Compute the passes of a trace on other hardware, with networks of another size. Computed, not measured.
 
     Args:
-        trace: Says which passes there were.
+        trace: Specifies the passes.
         device: A name of `traces.hardware.DEVICES`, such as "H100", a `Device`, or a .json file of `draftscope hardware
             calibrate`.
-        target: The network that verifies: a name of `traces.hardware.SIZES` or `SHIPPED`, a number of parameters, or a
-            `NetworkSize`; by default the trace's own models, which have to be among these.
-        draft: The network that drafts, likewise, for traces in which another model does.
+        target: Size of the target: a name of `SIZES` or `SHIPPED`, a number of parameters, or a `NetworkSize`; by
+            default the trace's own models, which must be among these.
+        draft: Size of the drafter in the same forms, for traces with another draft model.
         engine: "eager", "CUDA graphs", or an `Engine`; by default the one that the device was measured with, or
             "eager".
-        batch: Sequences that are decoded together.
+        batch: Sequences per pass.
 
     Raises:
-        HardwareError: for an unknown name, a file that is no device, a model that does not fit, or a trace without
-            query tokens.
+        HardwareError: If a name is unknown, a file is not a device, a model does not fit, or the trace has no query
+            tokens.
     """
     place = device if isinstance(device, Device) else read_device(device)
     if target is None:
@@ -68,7 +68,7 @@ def read_device(given: str | os.PathLike[str]) -> Device:
     except ValidationError as error:
         wrong = ".".join(map(str, error.errors()[0]["loc"])) or "JSON"
     if wrong:
-        remedy = "write it with: draftscope hardware calibrate -o FILE"
+        remedy = "write it with draftscope hardware calibrate -o FILE"
         raise HardwareError(f"device: {str(path)!r} has no valid {wrong}; {remedy}.")
     return device
 

@@ -114,7 +114,7 @@ class TestGrids:
             ({"problems": 10**4}, r"^problems: 10000 is not valid; give a whole number from 1 to \d"),
             ({"seeds": [1, 1]}, r"^seeds: \(1, 1\) is not valid; give a list of different"),
             ({"length": 7}, r"^configurations\[0\]\.config: length: 7 is not allowed; use a whole number from 8"),
-            ({"speed": 1}, r"^speed: is no field of this record; remove it"),
+            ({"speed": 1}, r"^speed: is not a field of this record; remove it"),
             ({"method": "scd"}, r"^configurations\[0\]\.method: 'scd' is not valid; name one of blockwise"),
             ({"preset": "fast"}, r"^configurations\[0\]\.config: preset: blockwise has no 'fast'; there are Fast"),
             ({"config": {"blok": "8"}}, r"^configurations\[0\]\.config: blok: no such setting; there are"),
@@ -234,7 +234,9 @@ class TestFiles:
                 wrong = line[:at] + bytes([line[at] ^ 1 << bit]) + line[at + 1 :]
                 with pytest.raises(SweepError):
                     read_line(wrong, "line 1")
-        with pytest.raises(SweepError, match=r"line 1\.crc: .* damaged; remove the line, and the sweep solves it anew"):
+        with pytest.raises(
+            SweepError, match=r"line 1\.crc: .* damaged; remove the line, and the sweep solves it again"
+        ):
             read_line(line.replace(b'"answer":"12"', b'"answer":"13"'), "line 1")
         old = read_line(line[:end] + b"}\n", "line 1")
         assert old == self.row("a", answer="12"), "rows of older files have no checksum"

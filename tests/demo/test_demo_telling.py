@@ -43,8 +43,8 @@ def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
 def test_acceptance_without_drafts_and_times_that_were_measured_once_say_so() -> None:
     """Of four example prompts three brought forth no draft, and the page said that PSD makes none."""
     undrafted = replace(handmade.ar(), method="psd")
-    assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was put to the test in this run")
-    assert facts(decode_toy_raster("ar"))["Acceptance"] == ("none judged", "ordinary decoding makes no drafts")
+    assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was verified in this run")
+    assert facts(decode_toy_raster("ar"))["Acceptance"] == ("none judged", "the baseline makes no drafts")
     base, made = decode_toy_raster("ar"), decode_toy_raster("scd")
     base = replace(base, summary=replace(base.summary, seconds=1.234))
     made = replace(made, summary=replace(made.summary, seconds=12.34))
@@ -156,7 +156,7 @@ def test_the_reasons_are_told_in_words() -> None:
         "a pass of the target looks at 3.0 tokens instead of 1.0 and costs 2.00 ordinary passes: 0.67 for each token."
     )
     assert said["Drafts"].startswith("2.0 passes of the drafter for every target pass, 0.30 of an ordinary pass")
-    assert said["Tokens"] == "3.00 for every target pass; 75% of judged drafts were accepted."
+    assert said["Tokens"] == "3.00 for every target pass; 75% of verified drafts were accepted."
     assert "takes an acceptance of about 86%" in said["To break even"]
     assert (
         said["What would help most"]
@@ -168,7 +168,7 @@ def test_the_reasons_are_told_in_words() -> None:
 
 def test_what_cannot_be_compared_is_said() -> None:
     assert explain_speed([]) == {}
-    assert "did not run beside it" in explain_speed([drafted()])[""]
+    assert "did not run as well" in explain_speed([drafted()])[""]
     part = make("ar", SIX, ordinary().steps[:3])
     assert break_even_analysis(drafted(), part) is None
     untimed = make("ar", SIX, [taking(0, one) for one in ordinary().steps])

@@ -194,5 +194,5 @@ def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monke
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]
     for one in [None, [], *({**asked, **part} for part in wrong)]:
-        with pytest.raises(ConfigError, match="what-if: names no coin"):
+        with pytest.raises(ConfigError, match="what-if: unknown uniform draw"):
             read_asked(one, page.site.visitors.root, [path.parent])

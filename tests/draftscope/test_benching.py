@@ -116,7 +116,7 @@ def test_which_one_opens_the_results(made: BenchResult, tmp_path: Path) -> None:
     }
     bad = which.open({**asked, which.upload: b'{"rows": []}'}, gr.Request())
     assert list(bad) == [which.problem] and bad[which.problem]["kind"] == "error"
-    with pytest.raises(SweepError, match="label 'ordinary'"):
+    with pytest.raises(SweepError, match="labelled 'ordinary'"):
         opened_tradeoffs(json.dumps([{**json.loads(data)["rows"][0], "label": "mine"}]).encode())
 
 
@@ -163,7 +163,7 @@ def test_a_turn_stands_behind_the_answers_of_ordinary_decoding(tmp_path: Path, m
         ('"a"\n', ["--gamma", "0"], "gammas: 0 is not allowed; use whole numbers from 1."),
         ('"a"\n', ["--set", "width=3"], "width: no such setting; there are temperature"),
         ('"a"\n', ["--target", "none-such"], "model: there is no 'none-such'"),
-        ('"a"\n', ["--target", "ck/nope"], "ck/nope: is no folder here and not in the hub's cache."),
+        ('"a"\n', ["--target", "ck/nope"], "ck/nope: is neither a folder nor in the hub's cache."),
         ('"a"\n', ["--target", "text-target"], "target: text-target is no causal language model; give one that"),
         ('"a"\n', ["--target", "toy-raster"], "target: toy-raster is no causal language model; give one that"),
     ],

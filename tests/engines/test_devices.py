@@ -111,7 +111,7 @@ def test_a_named_device_wins_over_the_variable_and_that_over_what_there_is(
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "CUDA", "cpu; rm", "meta", "cuda:0\n", "cpu,cuda:1"])
 def test_what_is_no_device_is_answered_with_what_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match=r"^device: .* is no device; use auto, cpu, cuda, cuda:N or mps\.$"):
+    with pytest.raises(ConfigError, match=r"^device: .* is not a device; use auto, cpu, cuda, cuda:N or mps\.$"):
         devices.resolve(name)
     monkeypatch.setenv(devices.VARIABLE, name)
     with pytest.raises(ConfigError, match=r"^DRAFTSCOPE_DEVICE: "):
@@ -131,8 +131,8 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        ("cuda:0,gpu", "'gpu' in 'cuda:0,gpu' is no device; use cpu, cuda:N or mps, each once"),
-        ("cpu,auto", "'auto' in 'cpu,auto' is no device"),
+        ("cuda:0,gpu", "'gpu' in 'cuda:0,gpu' is not a device; use cpu, cuda:N or mps, each once"),
+        ("cpu,auto", "'auto' in 'cpu,auto' is not a device"),
         ("cuda,cuda:0", "'cuda,cuda:0' names a device twice"),
         ("cpu,cuda:7", "'cuda:7' is not available here"),
     ],

@@ -288,7 +288,7 @@ def test_xar_draws_cells_or_tokens_and_takes_no_settings_of_diffusion_heads(home
     assert cells.make_task("1", None).canvas.shape == (2, 2) and single.token_space != cells.token_space
     with pytest.raises(ConfigError, match="sampler: 'ddim' is for diffusion heads"):
         cells.make_task("1", make_config(METHODS["cspd"].config, {"sampler": "ddim"}))
-    with pytest.raises(ValueError, match="'cat' is no class; give a number from 0 to 999"):
+    with pytest.raises(ValueError, match="'cat' is not an ImageNet class; give a number from 0 to 999"):
         cells.make_task("cat", None)
     settings = {"steps": 4, "gamma": 3, "prefill": 0.0, "drafter": "itself"}
     trace = finish(Job(METHODS["cspd"], cells, "1", make_config(METHODS["cspd"].config, settings)))

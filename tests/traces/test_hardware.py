@@ -104,7 +104,7 @@ def test_a_run_of_continuous_tokens_needs_a_head_and_its_steps_or_says_what_is_l
     assert whole.note == "" and whole.speed_up < 1
     assert other.note == "The steps of a diffusion head are left out, as Cosmos 4B has none."
     left_out = predict(silent, read_machine("H100", EAGER, "MAR-H", "MAR-B")).note
-    assert "does not say how many denoising steps" in left_out
+    assert "does not report the denoising steps" in left_out
     assert main(["predict", str(PATCHES), "--device", "H100", "--target", "Cosmos 4B", "--draft", "MAR-B"]) == 0
     assert other.note in capsys.readouterr().out
 
@@ -232,7 +232,7 @@ def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
     for text, wrong in ((json.dumps(row | {"peak": 0}), "peak"), ("{}", "name"), ("no", "JSON")):
         file.write_text(text)
         assert main(["predict", str(RUN), "--device", str(file)]) == 2
-        assert f"has no sound {wrong}; write it with draftscope hardware calibrate" in capsys.readouterr().err
+        assert f"has no valid {wrong}; write it with draftscope hardware calibrate" in capsys.readouterr().err
     assert main(["predict", str(RUN), "--device", str(tmp_path / "none.json")]) == 2
     said = capsys.readouterr().err
     assert "cannot be read (No such file or directory); choose another file" in said and said.count("\n") == 1
