@@ -119,7 +119,7 @@ def export(
     step: Step = None,
     theme: FileTheme = "light",
     preset: Annotated[
-        str, Option(metavar="NAME", help="Width of the figures: screen, column, page or slide.")
+        str, Option(metavar="NAME", help="Width of the figures: screen, column, columns or slide.")
     ] = "screen",
     no_traces: Annotated[bool, Option("--no-traces", help="Leave the traces out.")] = False,
 ) -> int:

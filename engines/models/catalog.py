@@ -275,7 +275,7 @@ def drafter_of(model_id: str, drafter: str = "small") -> str:
             "set drafter=small or drafter=itself."
         )
     raise ModelError(
-        f"drafter: no small model drafts for {model_id!r}; name one by draft (--draft-model), or set drafter=itself "
+        f"drafter: no small model drafts for {model_id!r}; name one by draft (--drafter), or set drafter=itself "
         "or, in speculative decoding, drafter=lookup."
     )
 

@@ -11,7 +11,7 @@ from support.passes import ended, run_passes
 from support.tiny_diffusion_lm import tiny_diffusion_lm
 
 from analysis.block_stats import decode_order
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.diffusion_lm import graph_calibration as calibration
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.block_sequence import TextTask
@@ -264,14 +264,12 @@ def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.Monk
     with pytest.raises(ValueError, match="none is calibrated for tiny, greedy and blocks of 8; run "):
         wanted.decoder()
     settings = [f"--set={text}" for text in ("policy=greedy", "block=8", "length=24", "temperature=0.35")]
-    assert (
-        main(["calibrate", "--model", "tiny", "--prompts", str(tmp_path / "prompts.json"), "--count", "3", *settings])
-        == 0
-    )
+    command = ["model", "calibrate-graph", "--model", "tiny", "--prompts", str(tmp_path / "prompts.json")]
+    assert main([*command, "--count", "3", *settings]) == 0
     trace = finish(wanted)
     assert counted(trace, alone("greedy", "full"))
     assert {len(step.graph or ()) for step in verifications(trace)} & {5}
-    assert main(["calibrate", "--model", "tiny", "--set", "depth=2"]) == 2
+    assert main(["model", "calibrate-graph", "--model", "tiny", "--set", "depth=2"]) == 2
 
 
 @pytest.mark.parametrize("method", ["psd", "lopa", "fdm-style"])
