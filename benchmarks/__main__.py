@@ -21,7 +21,7 @@ import torch
 
 from benchmarks._report_format import positive
 from benchmarks.report import SHOWN, tables
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 
 BRIEF: Final[Mapping[str, str]] = SHOWN["brief"]
 """Benchmark -> options of its brief form, the longest first."""

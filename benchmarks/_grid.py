@@ -19,7 +19,6 @@ from transformers.utils import logging
 from analysis.results import ResultRow, digest, row_of
 from benchmarks._problems import exam
 from benchmarks._timing import decode
-from cli.streams import bytes_of
 from engines.diffusion_lm.block_sequence import TextTask
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
@@ -29,6 +28,7 @@ from engines.runtime.environment import environment
 from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError, Value, config_values, make_config
 from traces.errors import Problem
+from traces.files import read_bytes
 from traces.schema import Step
 from traces.validation import ErrorTexts, adapter, record
 
@@ -95,7 +95,7 @@ def read_grid(path: Path) -> Grid:
         GridError: for the first thing that is wrong.
     """
     try:
-        data = json.loads(bytes_of(path))
+        data = json.loads(read_bytes(path))
     except OSError as error:
         raise GridError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except (ValueError, RecursionError) as error:

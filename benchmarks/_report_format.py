@@ -17,10 +17,9 @@ from typing import Any, Final, Literal
 
 import torch
 
-from cli.streams import STANDARD
 from engines.models.devices import add_option
 from engines.runtime.environment import environment
-from traces.files import write_atomic
+from traces.files import STANDARD, write_atomic
 
 Row = Mapping[str, Any]
 

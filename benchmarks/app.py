@@ -17,9 +17,9 @@ from typing import Any, Final
 from gradio_client import Client
 
 from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
-from cli.streams import exit_code_for_pipe
 from demo.jobs.recordings import pairs, recordings
-from engines.__main__ import main as command_line
+from draftscope.cli.main import main as command_line
+from draftscope.cli.streams import exit_code_for_pipe
 from tests.support.app_process import served
 from visualizers.export_zip.words import command
 
@@ -204,7 +204,7 @@ def racing(page: Any, address: str, kind: str) -> Claim:
         for _ in range(1 + SWEEPS):
             live.append(run_once(page))
             start = time.monotonic()
-            assert not any(command_line(words[3:]) for words in commands)
+            assert not any(command_line(words[1:]) for words in commands)
             alone.append(time.monotonic() - start)
     took, usual = spread(live[1:]), spread(alone[1:])
     return at_most(

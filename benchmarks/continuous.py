@@ -22,7 +22,7 @@ from analysis.break_even import acceptance_for, tokens_of
 from benchmarks._image_quality import as_asked, features, frechet, reference
 from benchmarks._report_format import Options, Row, finish, spread
 from benchmarks._timing import processor_seconds, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.methods import METHODS, baseline
 from engines.models.bundled.catalog import PATCHES
 from engines.models.catalog import MODELS, load_model

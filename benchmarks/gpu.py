@@ -24,7 +24,7 @@ from transformers import JanusConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCau
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
 from benchmarks._report_format import Claim, Options, Row, finish
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.checkpoints.images.cosmos import CosmosVideo, PlaceRotary
 from engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
 from engines.models.checkpoints.images.janus import Janus, JanusPictures

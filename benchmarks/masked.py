@@ -13,7 +13,7 @@ import torch
 from benchmarks._image_quality import as_asked, features, frechet, frechet_error, quality_scores, reference, sheet
 from benchmarks._report_format import Options, Row, finish
 from benchmarks._timing import jobs, processor_seconds, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import sample_tokens
 

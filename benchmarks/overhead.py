@@ -20,7 +20,7 @@ from benchmarks._report_format import Claim, Options, Row, at_least, at_most, fi
 from benchmarks._timing import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY, PAYS, POLICY
 from benchmarks.text import job as text_job
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import load_model
 from engines.runtime import driver
 from engines.runtime.driver import Job

@@ -17,7 +17,7 @@ from benchmarks._image_quality import as_asked, features, frechet, quality_score
 from benchmarks._report_format import Claim, Options, Row, at_least, finish, within_noise_claim
 from benchmarks._timing import jobs, prompts
 from benchmarks.quality import LEAST_AS_ASKED_PERCENT
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.bundled.catalog import PATCHES
 from engines.models.catalog import load_model
 from engines.runtime.driver import sample_tokens

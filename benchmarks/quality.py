@@ -29,7 +29,7 @@ from benchmarks._report_format import (
     within_noise_claim,
 )
 from benchmarks._timing import NAMES, decode, jobs, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.ar.probs_request import ProbsRequest
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
 from engines.models.bundled.manifest import entry_of

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from analysis.results import commit_in_words
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from traces.files import ROOT
 
 Record = Mapping[str, Any]

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from benchmarks._report_format import Claim, Options, Row, finish
 from benchmarks._timing import decode
 from benchmarks.overhead import claim, cost, ratios, time_alternating
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
 from engines.models.download import download_dir
 from engines.models.sessions.causal import SlotCache

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from analysis.acceptance import acceptance_by_draft_position
 from benchmarks._report_format import Claim, Options, Row, finish, spread
 from benchmarks._timing import Decoded, decode
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.models.catalog import has_eagle, load_model
 from engines.runtime.driver import Job

@@ -24,10 +24,13 @@ from benchmarks._grid import Chunk, Grid, GridError, key, read_grid, solve, try_
 from benchmarks._problems import held_out
 from benchmarks._report_format import positive
 from benchmarks._rows import Rows
-from cli.streams import FULL, STANDARD, exit_code_for_pipe, output_file
+from draftscope.cli.aliases import run as run_alias
+from draftscope.cli.errors import NOT_WRITTEN
+from draftscope.cli.streams import output_file
 from engines.models.devices import add_option
 from engines.models.errors import ModelError
 from engines.runtime.environment import environment
+from traces.files import STANDARD
 
 DONE, USAGE, NO_MODEL, INTERRUPTED = 0, 2, 3, 130
 REPORT_SECONDS: Final = 30
@@ -72,7 +75,7 @@ def _sweep(grid: Grid, rows: Rows, options: argparse.Namespace) -> int:
     except OSError as error:
         kept = f"{len(rows.rows)} rows are kept; the same command resumes"
         print(f"-o: {rows.path} cannot be written ({error.strerror}); make room: {kept}", file=sys.stderr)
-        return FULL
+        return NOT_WRITTEN
     finally:
         rows.release()
     _summarise(rows, grid, sys.stderr if str(options.output) == STANDARD else sys.stdout)
@@ -143,7 +146,7 @@ def _summarise(rows: Rows, grid: Grid, file: TextIO) -> None:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.sweep", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="draftscope experiment run", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("grid", type=Path, metavar="GRID", help="JSON; benchmarks/grids has some; - is standard input")
     parser.add_argument(
@@ -163,4 +166,4 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(exit_code_for_pipe(main))
+    sys.exit(run_alias("benchmarks.sweep"))

@@ -22,7 +22,7 @@ from torch.nn.functional import pad
 from benchmarks._image_quality import Reference, features, frechet, jackknife
 from benchmarks._report_format import Claim, Options, Row, at_least, finish, standard_error, within_noise_claim
 from benchmarks._timing import NAMES, decode, job, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.bundled.video import GIVEN, GIVEN_FRAMES, LENGTH, load
 from engines.models.catalog import load_model
 from engines.protocol import Model

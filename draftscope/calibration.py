@@ -1,28 +1,21 @@
-"""Measure this machine in about ten seconds, for draftscope predict: runs of models that ship are timed."""
+"""Measure this machine in about ten seconds, for draftscope hardware predict: runs of models that ship are timed."""
 
-import argparse
-import json
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
 
-from engines.models.errors import ModelError
 from engines.models.fast_decoder import LARGE
 from engines.models.memory import free_bytes
 from engines.runtime.driver import Job, decode
 from engines.runtime.environment import environment
 from engines.runtime.run_request import RunRequest
-from traces.files import write_atomic
 from traces.hardware import SHIPPED, Device, Engine, HardwareError, NetworkSize, PassWork, pass_cost, pass_works
 
-USAGE, NO_MODEL = 2, 3
 _RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("ar", "studio-image-draft", {}),
     ("scd", "studio-image-draft", {"window": 16}),
@@ -141,24 +134,3 @@ def table(device: Device) -> str:
         f"{1e3 * (engine.overhead + engine.several):.3f} ms over several tokens\n"
         f"a verification adds {1e3 * engine.verification:.3f} ms"
     )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """`draftscope calibrate`: measure this machine, print its row, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="draftscope calibrate", description=__doc__)
-    parser.add_argument("--device", help="as for draftscope run")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.json", help="write the JSON that --device takes")
-    given = parser.parse_args(arguments)
-    try:
-        if given.output and not (given.output.suffix == ".json" and given.output.parent.is_dir()):
-            raise HardwareError(f"-o: {str(given.output)!r} must end in .json, in a folder that exists.")
-        device = calibrate(given.device)
-        text = json.dumps(asdict(device), indent=1) + "\n"
-        print(text if given.json else table(device), end="" if given.json else "\n")
-        if given.output:
-            write_atomic(given.output, text.encode())
-    except (ValueError, ModelError, OSError) as error:
-        print(f"draftscope calibrate: {error}", file=sys.stderr)
-        return NO_MODEL if isinstance(error, ModelError) else USAGE
-    return 0

@@ -178,7 +178,7 @@ def _swept(folder: Path) -> Iterator[Tradeoff]:
             groups = gathered(read_results((folder / f"{name}.jsonl.gz").read_bytes()).rows)
         except (OSError, SweepError):
             continue
-        yield from _compared(groups, f"python -m benchmarks.sweep benchmarks/grids/{name}.json")
+        yield from _compared(groups, f"draftscope experiment run benchmarks/grids/{name}.json")
 
 
 def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:

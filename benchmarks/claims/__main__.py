@@ -14,7 +14,7 @@ from typing import Any, Final
 from benchmarks._report_format import Options, finish
 from benchmarks.claims import papers
 from benchmarks.claims.claim import Conclusion, Effect, against
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 
 SEEDS: Final = 64
 _FILE: Final = Path(__file__).with_name("conclusions.toml")

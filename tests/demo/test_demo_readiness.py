@@ -32,7 +32,7 @@ def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch
     assert status == 503
     assert problems == [
         "visitors' files: cannot be written (No such file or directory); make room",
-        "scd.json.gz: is missing or not a valid trace; record it again with: python -m demo record scd.json.gz",
+        "scd.json.gz: is missing or not a valid trace; record it again with: draftscope dev record scd.json.gz",
     ]
     models = tmp_path / "assets" / "models"
     monkeypatch.setattr(server, "ASSETS", tmp_path / "assets")

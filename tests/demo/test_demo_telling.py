@@ -17,7 +17,6 @@ from support.toy_raster_runs import decode_toy_raster
 from analysis.break_even import acceptance_for, break_even_analysis
 from analysis.explain import explain_speed, run_metrics
 from analysis.shipped_results import measured
-from demo.__main__ import main
 from demo.app import build
 from demo.components.context import Site, Update
 from demo.components.method_docs import method_text
@@ -25,7 +24,7 @@ from demo.components.run_buttons import StartStop
 from demo.jobs.recordings import FOLDER, listed, record, recordings
 from demo.pages.watch import EXAMPLES
 from demo.server.sessions import CurrentTraces, Visitors
-from engines.__main__ import main as engines_main
+from draftscope.cli.main import main
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
@@ -195,13 +194,13 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
 def test_the_command_repeats_the_run_and_nothing_in_a_trace_breaks_out_of_it(tmp_path: Path) -> None:
     trace = decode_toy_raster("scd", seed=7, window=16, coupling="gumbel")
     words = shlex.split(command(trace))
-    assert words[:3] == ["python", "-m", "engines"]
+    assert words[:2] == ["draftscope", "run"]
     target = tmp_path / "again.json.gz"
-    assert engines_main([*words[3:-1], str(target)]) == 0
+    assert main([*words[1:-1], str(target)]) == 0
     assert read(target).output == trace.output
     trace = replace(decode_toy_raster("ar"), prompt="a; rm -rf '~'", method="ar; rm -rf ~")
     words = shlex.split(command(replace(trace, model=replace(trace.model, id="$(reboot)"))), posix=True)
-    assert words[4:7] == ["ar; rm -rf ~", "--model", "$(reboot)"] and words[-1] == "ar; rm -rf ~.json.gz"
+    assert words[2:5] == ["ar; rm -rf ~", "--model", "$(reboot)"] and words[-1] == "ar; rm -rf ~.json.gz"
     assert "a; rm -rf '~'" in words
 
 
@@ -236,14 +235,13 @@ def test_the_list_names_and_orders_recordings(tmp_path: Path) -> None:
 def test_a_recording_is_made_anew_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("demo.__main__.FOLDER", tmp_path)
+    monkeypatch.setattr("demo.jobs.recordings.FOLDER", tmp_path)
     entries = [{"file": f"{name}.json.gz", "method": "ar", "model": "toy-raster"} for name in ("one", "two")]
     (tmp_path / "gallery.json").write_text(json.dumps(entries))
-    assert main(["record", "two.json.gz"]) == 0
+    assert main(["dev", "record", "two.json.gz"]) == 0
     assert [path.name for path in tmp_path.glob("*.gz")] == ["two.json.gz"]
-    with pytest.raises(SystemExit, match="2"):
-        main(["record", "none-such.json.gz"])
-    assert "file: 'none-such.json.gz' is not in gallery.json; use one.json.gz, " in capsys.readouterr().err
+    assert main(["dev", "record", "none-such.json.gz"]) == 2
+    assert "FILE: 'none-such.json.gz' is not in gallery.json; use one.json.gz, " in capsys.readouterr().err
 
 
 @pytest.mark.slow

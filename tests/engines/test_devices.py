@@ -13,7 +13,7 @@ from support.tiny_text_checkpoints import job, write
 from torch.utils._pytree import tree_leaves
 
 from benchmarks import continuous
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.methods import METHODS
 from engines.models import catalog, devices, loading, memory
 from engines.models.catalog import MODELS, default_model, load_model
@@ -281,9 +281,9 @@ def test_the_command_line_holds_weights_as_asked_and_says_what_they_take(
     (folder / "model.safetensors").unlink()  # config.json alone tells
     for free, fits in ((10**9, "fits"), (10**4, "does not fit")):
         monkeypatch.setattr(estimate, "free_on", lambda _, free=free: free)
-        assert main(["expect", "--model", str(folder), "--device", "cpu", "--sequences", "600"]) == 0
+        assert main(["model", "memory", "--model", str(folder), "--device", "cpu", "--batch", "600"]) == 0
         line = capsys.readouterr().out
         assert line.startswith(f"{folder}: {needs.parameters:,} parameters, 0.0 GB of weights in float32 on cpu, ")
         assert "for 600 sequences of 64 positions" in line and line.endswith(f"({fits})\n")
-    assert main(["expect", "--model", str(folder), "--sequences", "0"]) == 2
-    assert main(["expect", "--model", "nobody/nothing", "--device", "cpu"]) == 3
+    assert main(["model", "memory", "--model", str(folder), "--batch", "0"]) == 2
+    assert main(["model", "memory", "--model", "nobody/nothing", "--device", "cpu"]) == 3

@@ -29,7 +29,7 @@ from support.tiny_text_checkpoints import (
 )
 from tokenizers import Tokenizer
 
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.diffusion_lm.block_sequence import TextTask
 from engines.methods import METHODS
 from engines.models import catalog, loading
@@ -259,7 +259,7 @@ def test_only_the_command_line_takes_folders(tmp_path: Path, hub: Path, capsys: 
         open_model(str(tmp_path / "none"))
     target = tmp_path / "t.json"
     command = ["run", "speculative", "--model", str(folders["qwen3"]), "--prompt", PROMPT, "--set", "length=8"]
-    command += ["-o", str(target), "--draft-model"]
+    command += ["-o", str(target), "--drafter"]
     assert main([*command, str(folders["qwen2"])]) == 0, "another family of the same tokenizer drafts"
     trace = read(target)
     assert (trace.model.title, trace.draft_model and trace.draft_model.id) == ("qwen3: qwen3", "qwen2")

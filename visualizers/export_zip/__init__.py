@@ -132,4 +132,4 @@ def _again(runs: Sequence[str], figures: Sequence[str], step: int | None, option
     parts += [] if options.width == "screen" else ["--preset", options.width]
     parts += [] if options.traces else ["--no-traces"]
     parts += [] if options.theme == "light" else ["--theme", options.theme]
-    return " ".join(["python -m visualizers", *map(quote, parts), "-o", quote(name)])
+    return " ".join(["draftscope export", *map(quote, parts), "-o", quote(name)])

@@ -20,7 +20,7 @@ _WORD: Final = 24
 
 def command(trace: Trace, output: str = "") -> str:
     """Return the command line that repeats a run, into a file named after the method unless another is named."""
-    parts = ["python -m engines run", quote(trace.method), "--model", quote(trace.model.id)]
+    parts = ["draftscope run", quote(trace.method), "--model", quote(trace.model.id)]
     if trace.prompt:
         parts += ["--prompt", quote(trace.prompt)]
     if trace.seed is not None:
