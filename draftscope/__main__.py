@@ -28,7 +28,7 @@ _COMMANDS: Final[dict[str, tuple[str, list[str]]]] = {
     **{name: ("engines.__main__", [name]) for name in ("run", "list", "fetch", "check")},
     "view": ("visualizers.__main__", []),
     **{name: ("traces.__main__", [name]) for name in ("validate", "perfetto")},
-    "bench": ("draftscope.benching", []),
+    "bench": ("draftscope.experiments.bench_command", []),
     "predict": ("draftscope.prediction", []),
     "calibrate": ("draftscope.calibration", []),
     "sweep": ("benchmarks.sweep", []),

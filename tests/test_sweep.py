@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks._grid import Chunk, GridError, expand, key, solve
+from benchmarks._problems import given, held_out, is_correct
+from benchmarks._rows import Rows
 from support.results import row
 from support.tiny_diffusion_lm import tiny_diffusion_lm
 
 from analysis.groups import gathered
 from analysis.results import ResultRow, SweepError, read_line, read_results, read_rows, to_line
 from benchmarks import _grid, sweep
-from benchmarks._grid import Chunk, GridError, expand, key, solve
-from benchmarks._problems import given, held_out, is_correct
-from benchmarks._rows import Rows
 from engines.methods import METHODS
 from engines.models.diffusion_lm import DiffusionLM
 from engines.protocol import Model

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 import torch
+from demo.jobs.experiments import EXPERIMENTS, conduct
 from pydantic_core import to_json
 from support.toy_raster_runs import MODEL, decode_toy_raster, job
 
 from demo.components.export import with_progress
 from demo.components.viewer import send
 from demo.jobs import live_run as decoding
-from demo.jobs.experiments import EXPERIMENTS, conduct
 from demo.jobs.live_run import LiveRuns
 from demo.server.event_stream import EventStream, answer
 from demo.server.limits import EXPERIMENT_RUNS

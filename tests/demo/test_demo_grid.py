@@ -6,16 +6,16 @@ from pathlib import Path
 
 import gradio as gr
 import pytest
+from demo.components.grid import _heads, preview
+from demo.jobs.grid import Row, columns_of, fill, planned, rows_of
+from demo.jobs.series import Progress
 from support import handmade
 from support.page_handlers import Parts
 from support.toy_raster_runs import decode_toy_raster
 from support.toy_videos import film
 
 from demo.components import grid as grid_panel
-from demo.components.grid import _heads, preview
-from demo.jobs.grid import Row, columns_of, fill, planned, rows_of
 from demo.jobs.run_selection import RunSelection, SelectableRun, entries_of, entry_of
-from demo.jobs.series import Progress
 from engines.settings import ConfigError
 from traces.schema import Trace
 

@@ -9,6 +9,9 @@ from statistics import fmean, stdev
 
 import gradio as gr
 import pytest
+from demo.components.repeat import repeat, repeated, rows_of, whole_seeds
+from demo.components.variation_buttons import MOST, CurrentRuns, variations
+from demo.jobs.series import duration
 from support import handmade
 from support.page_handlers import Parts
 from support.toy_raster_runs import MODEL, decode_toy_raster
@@ -16,14 +19,11 @@ from support.toy_raster_runs import MODEL, decode_toy_raster
 from analysis.groups import gathered
 from analysis.results import SweepError, read_results
 from analysis.seeds import estimate, paired_by_seed, target_forwards
-from demo.components.repeat import repeat, repeated, rows_of, whole_seeds
-from demo.components.variation_buttons import MOST, CurrentRuns, variations
 from demo.jobs.beside import comparison_table
 from demo.jobs.links import request_from_trace
 from demo.jobs.live_run import LiveRuns
 from demo.jobs.recordings import Recording
 from demo.jobs.run_selection import RunSelection, entry_of
-from demo.jobs.series import duration
 from demo.server.limits import Deadline
 from demo.server.sessions import CurrentTraces
 from engines.methods import METHODS

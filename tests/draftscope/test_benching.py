@@ -6,6 +6,7 @@ from typing import Any
 
 import gradio as gr
 import pytest
+from draftscope.benching import BenchResult, read_prompts
 from support.tiny_llama import Letters, greedy, llama, noisy
 from support.tiny_text_checkpoints import write
 
@@ -15,7 +16,6 @@ from demo.components.context import Site
 from demo.pages.choose import ChoosePage
 from demo.server.sessions import CurrentTraces, Visitors
 from draftscope.__main__ import main
-from draftscope.benching import BenchResult, read_prompts
 from draftscope.recommendations import opened_tradeoffs
 from engines.runtime.run_request import RunRequest
 from visualizers import SweepError

@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from benchmarks._rows import Rows
 from hypothesis import given
 from hypothesis import strategies as st
 from robustness.strategies import (
@@ -26,7 +27,6 @@ from robustness.strategies import (
 )
 
 from analysis.results import SweepError, read_results
-from benchmarks._rows import Rows
 from demo.components.settings_form import read_config
 from demo.jobs.links import parse_link, run_link
 from engines.methods import METHODS
