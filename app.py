@@ -24,7 +24,7 @@ from demo.jobs.recordings import invalid_recordings, recordings
 from demo.serve import serve
 from demo.server.limits import ON_SPACE
 from demo.server.sessions import Visitors
-from engines.__main__ import main as engines
+from draftscope.cli.main import main as run_command
 from engines.models.errors import ModelError
 from engines.settings import ConfigError
 
@@ -35,7 +35,7 @@ try:
     demo = build(visitors, recorded, gone)
     if __name__ == "__main__":
         if os.environ.get(ON_SPACE):  # where no make did; the app works without it
-            engines(["fetch", "smollm2"])
+            run_command(["model", "download", "smollm2"])
         serve(demo, visitors, gone=gone)
 except (ConfigError, ModelError, ServerError) as error:  # such as a device that is not there, or a port that is taken
     sys.stderr.write(f"{error}\n")

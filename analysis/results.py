@@ -143,7 +143,7 @@ def row_of(steps: Sequence[Step], **about: Any) -> ResultRow:
 
 
 def read_results(data: bytes) -> Results:
-    """Read results as `python -m benchmarks.sweep` writes them, or as JSON; see `read_rows`. Both may be gzipped.
+    """Read results as `draftscope experiment run` writes them, or as JSON; see `read_rows`. Both may be gzipped.
 
     A last line that was cut off is left out: the sweep may be under way. Raises SweepError for what cannot be read.
     """

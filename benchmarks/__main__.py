@@ -1,9 +1,9 @@
 """All benchmarks, one command and one table each.
 
-Without `--full` each measures as little as still tells a ratio, in under twenty minutes on two cores, into build/bench.
-`--full` measures what docs/measured.md and README show, for hours. Several go side by side, a thread each, as they
-count processor time; those that watch the clock, or start processes, follow one by one. Every result is one file of
-FOLDER beside the log of its command, and FOLDER/measured.md has the tables of all.
+Without `--full` each benchmark measures just enough for a ratio, in under twenty minutes on two cores, into
+build/bench. `--full` measures what docs/measured.md and README show, for hours. Several run in parallel, one thread
+each, because they measure processor time; those that measure wall-clock time or start processes run one by one. Every
+result is a file in FOLDER, with the log of its command, and FOLDER/measured.md has all tables.
 """
 
 import argparse
@@ -21,7 +21,7 @@ import torch
 
 from benchmarks._report_format import positive
 from benchmarks.report import SHOWN, tables
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 
 BRIEF: Final[Mapping[str, str]] = SHOWN["brief"]
 """Benchmark -> options of its brief form, the longest first."""
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     chosen = options.parse_args(arguments)
     if unknown := [name for name in chosen.name if name not in BRIEF]:
-        options.error(f"name: {unknown[0]!r} is no benchmark; use {', '.join(BRIEF)}.")
+        options.error(f"name: {unknown[0]!r} is not a benchmark; use {', '.join(BRIEF)}.")
     names = chosen.name or [name for name in BRIEF if name != "gpu" or torch.cuda.is_available()]
     chosen.output.mkdir(parents=True, exist_ok=True)
     since, failed = time.monotonic(), []

@@ -100,7 +100,7 @@ class Reference:
     mean: Float[Tensor, " F"]
     covariance: Float[Tensor, "F F"]
     floors: Mapping[int, float] = field(default_factory=dict)
-    """How far so many real pictures lie from them by chance alone."""
+    """Distance between as many real pictures, by chance alone."""
 
 
 @functools.cache

@@ -68,7 +68,7 @@ def text(model: Any, prompt: str, config: Any) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What is verified, and how distributions are cut."""
+    """Case of verification: drafts, and the truncation of distributions."""
 
     coupling: str
     vocabulary: int
@@ -93,7 +93,7 @@ class FixedLogits(DiscreteSession):
         self.calls = 0
 
     def logits(self, requests: Mapping[int, Any]) -> Tensor:
-        """See `DiscreteSession.logits`; two sets of logits that are alike take turns."""
+        """Return one of two similar sets of logits, alternately."""
         (request,) = requests.values()
         self.calls += 1
         table = self.moved if self.calls % 2 else self.table
@@ -121,7 +121,10 @@ def verified(case: Case, session: FixedLogits, passes: int) -> float:
 
 @torch.inference_mode()
 def reference_verification(case: Case, session: FixedLogits, passes: int) -> float:
-    """The same of the plain form: one softmax, one look at each draft, one redraw of every position, in float32."""
+    """Return the time of the plain form.
+
+    One softmax, one check per draft, one sample for every position, in float32.
+    """
     q = session.table[: case.window].softmax(-1)
     x = q.argmax(-1)
     begun = time.process_time()

@@ -1,6 +1,6 @@
-"""What every benchmark shares: its options, its claims with their targets, and the JSON it writes.
+"""Shared by all benchmarks: options, claims with their targets, and the JSON output.
 
-A result file holds `title`, `command`, `created`, `environment`, `claims` (what README's table shows) and `rows` (every
+A result file holds `title`, `command`, `created`, `environment`, `claims` (shown in README's table) and `rows` (every
 measured figure, flat, with its `method`; the app shows them on the page of the method).
 """
 
@@ -17,29 +17,28 @@ from typing import Any, Final, Literal
 
 import torch
 
-from cli.streams import STANDARD
 from engines.models.devices import add_option
 from engines.runtime.environment import environment
-from traces.files import write_atomic
+from traces.files import STANDARD, write_atomic
 
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """One measured figure beside its target."""
+    """One measured figure with its target."""
 
     name: str
     measured: float | None
-    """None where it could not be measured here; `reason` then says why."""
+    """None if it could not be measured here; `reason` explains why."""
     unit: str = ""
     bound: Literal["at most", "at least"] = "at least"
     target: float | None = None
     """None for a figure that is reported without a target."""
     reason: str = ""
-    """Where the figure comes from: spread, number of runs, what dominates it."""
+    """Details of the figure: spread, number of runs, dominant cost."""
     numbers: Mapping[str, Any] = field(default_factory=dict)
-    """Figures behind it, by name, for programs."""
+    """Underlying numbers, by name, for programs."""
 
     @property
     def met(self) -> bool | None:
@@ -74,7 +73,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def standard_error(values: Sequence[float]) -> float:
-    """Of the mean; 0 for a single value."""
+    """Return the standard error of the mean; 0 for a single value."""
     return statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
 
 
@@ -114,16 +113,16 @@ _HELP: Final = {
     "length": "tokens of an answer at most",
     "runs": "five times as many follow, for the memory they leave",
 }
-"""What options of several benchmarks mean."""
+"""Help of options shared by several benchmarks."""
 
 
 class Options(argparse.ArgumentParser):
     """The command line of a benchmark: its own options, and --json."""
 
     def __init__(self, name: str, doc: str | None, *, device: bool = False, **own: Any) -> None:
-        """Add `--device` where it is wanted, and an option for each default: a count, several values, a flag or a type.
+        """Add `--device` if requested, and an option for each default: a count, several values, a flag or a type.
 
-        Whole numbers count something. A type stands for an option without a default.
+        Integers are counts. A type adds an option without a default.
         """
         super().__init__(
             prog=f"python -m benchmarks.{name}", description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -148,7 +147,7 @@ class Options(argparse.ArgumentParser):
 
 
 def _kind(default: Any) -> dict[str, Any]:
-    """What argparse has to know of an option with this default."""
+    """Return the arguments of argparse for an option with this default."""
     if default is False:
         return {"action": "store_true"}
     if isinstance(default, type):

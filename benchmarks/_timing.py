@@ -1,4 +1,4 @@
-"""What the benchmarks that decode share: prompts, jobs, a stopwatch around the driver, and runs in pairs."""
+"""Shared by benchmarks that decode: prompts, jobs, a stopwatch around the driver, and paired runs."""
 
 import itertools
 import random
@@ -160,7 +160,7 @@ def speed(pairs: Sequence[Pair]) -> Row:
 
 
 def in_lockstep(jobs: Sequence[Job], repeats: int, label: str) -> Row:
-    """What share bare passes have of the time of lockstep, and how much faster it is than one at a time."""
+    """Return the share of bare passes in the time of batched decoding, and its speed-up over single runs."""
     singles, batches = [decode([one]) for one in jobs], [decode(jobs) for _ in range(repeats)]
     alone, batch = sum(run.seconds for run in singles), batches[-1]
     return {

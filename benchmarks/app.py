@@ -17,9 +17,9 @@ from typing import Any, Final
 from gradio_client import Client
 
 from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
-from cli.streams import exit_code_for_pipe
 from demo.jobs.recordings import pairs, recordings
-from engines.__main__ import main as command_line
+from draftscope.cli.main import main as command_line
+from draftscope.cli.streams import exit_code_for_pipe
 from tests.support.app_process import served
 from visualizers.export_zip.words import command
 
@@ -118,7 +118,7 @@ def decoded(address: str, runs: int) -> Row:
 
 
 def resident_megabytes(process: subprocess.Popen[bytes]) -> float | None:
-    """Memory that a process holds, where /proc says so."""
+    """Return the resident memory of a process, from /proc; None without it."""
     try:
         status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
     except OSError:
@@ -128,7 +128,10 @@ def resident_megabytes(process: subprocess.Popen[bytes]) -> float | None:
 
 
 def memory(runs: int, idle: float | None, held: float | None, later: float | None) -> list[Claim]:
-    """What the app holds after some runs, and what more runs leave behind; a system without /proc does not say."""
+    """Return claims on the app's memory after some runs, and its growth with more runs.
+
+    Without /proc they are empty.
+    """
     if idle is None or held is None or later is None:
         return []
     return [
@@ -190,7 +193,7 @@ def clicking(page: Any, address: str) -> Claim:
 
 
 def racing(page: Any, address: str, kind: str) -> Claim:
-    """Decode a recorded pair anew, in turns on the page and by its command lines; first once, to load the models."""
+    """Decode a recorded pair, alternately on the page and by its command lines, after a warm-up run."""
     (traces,) = (pair.recording.traces for pair in pairs(recordings()) if pair.kind == kind)
     page.goto(address)
     page.get_by_role("button", name=kind, exact=True).click()
@@ -201,11 +204,11 @@ def racing(page: Any, address: str, kind: str) -> Claim:
         for _ in range(1 + SWEEPS):
             live.append(run_once(page))
             start = time.monotonic()
-            assert not any(command_line(words[3:]) for words in commands)
+            assert not any(command_line(words[1:]) for words in commands)
             alone.append(time.monotonic() - start)
     took, usual = spread(live[1:]), spread(alone[1:])
     return at_most(
-        f"Seconds of a race on the page until it is over and kept, over those of the same command lines: {kind}",
+        f"Seconds of a race on the page until it is finished and stored, over those of the same command lines: {kind}",
         took.median / usual.median,
         TIMES_THE_COMMAND_LINE,
         reason=f"{took.median:.2f} s, {took}; {usual.median:.2f} s, {usual}",
@@ -213,7 +216,7 @@ def racing(page: Any, address: str, kind: str) -> Claim:
 
 
 def run_once(page: Any) -> float:
-    """Press Run and wait until the run is over; the seconds that it took."""
+    """Press Run, wait until the run has finished, and return the seconds."""
     page.wait_for_function("!document.querySelector('#run').disabled")
     start = time.monotonic()
     page.evaluate("document.querySelector('#run').click()")

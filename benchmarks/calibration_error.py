@@ -2,10 +2,10 @@
 
     python -m benchmarks.calibration_error [--json FILE] [--rounds R]
 
-`draftscope calibrate` is fitted to ordinary decoding and SCD of pictures and texts, SCD of a clip, and speculative
-decoding with two drafts. The runs here are others: of four families, with prompts and settings or methods that it has
-not seen. A machine's speed drifts, so that each round calibrates anew and then times the runs in the same way. Best on
-one thread: times are the processor's then.
+`draftscope hardware calibrate` is fitted to the baseline and SCD on pictures and texts, SCD on a clip, and speculative
+decoding with two drafts. The runs here are others: of four families, with unseen prompts and settings or methods. A
+machine's speed drifts, so each round calibrates again and then times the runs in the same way. Best on one thread:
+times are then processor time.
 """
 
 import sys
@@ -16,8 +16,8 @@ import numpy as np
 import torch
 
 from benchmarks._report_format import Claim, Options, Row, at_most, finish
-from cli.streams import exit_code_for_pipe
 from draftscope.calibration import calibrate, fastest
+from draftscope.cli.streams import exit_code_for_pipe
 from draftscope.experiments.problems import held_out
 from draftscope.prediction import predict
 from engines.models.devices import resolve
@@ -76,7 +76,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     off, rounds = (np.abs([row[name] for row in rows]) for name in ("off_percent", "off_percent_by_round"))
     each = ", ".join(f"{one:.1f}" for one in rounds.mean(axis=0))
     reason = f"{sum(off <= MOST_OFF_PERCENT)} of {len(off)} runs are within it, {off.mean():.1f} % off on average; "
-    name = "Times computed after draftscope calibrate: off the measured ones, at worst"
+    name = "Times computed after draftscope hardware calibrate: off the measured ones, at worst"
     return [at_most(name, float(off.max()), MOST_OFF_PERCENT, "%", f"{reason}round by round {each} %")]
 
 

@@ -1,6 +1,6 @@
-"""What the shipped sweeps say, setting by setting and pair by pair. Runs no model.
+"""Results of the shipped sweeps, setting by setting and pair by pair. Runs no model.
 
-Reads benchmarks/results/*.jsonl.gz, which `python -m benchmarks.sweep` wrote. Accuracies of a pair are compared problem
+Reads benchmarks/results/*.jsonl.gz, written by `draftscope experiment run`. Accuracies of a pair are compared problem
 by problem: both solved the same ones, so the standard error is that of the difference.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 
 from analysis.groups import Group, gathered, records
 from benchmarks._report_format import Claim, Options, Row, finish, standard_error, within_noise_claim
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from visualizers import read_results
 
 FOLDER: Final = Path(__file__).parent / "results"
@@ -34,7 +34,7 @@ class Pair:
 
     @property
     def task(self) -> str:
-        """What is solved, where it is not the grade-school maths."""
+        """Return the task, if it is not the grade-school maths."""
         return "Tally: " if self.sweep == "tally" else ""
 
 

@@ -1,8 +1,8 @@
-"""Continuous speculative decoding against ordinary decoding: acceptance, calls, wall-clock time and quality.
+"""Continuous speculative decoding against the baseline: acceptance, passes, wall-clock time and quality.
 
-Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths. Runs take turns
-with ordinary ones of the same batch; calls and acceptance come from recorded runs with the same seeds, which take the
-same decisions. One batch is timed, or `--pictures` single pictures, as drafts for some are accepted more often.
+Every drafter and verdict is measured up to four drafts, and the first of both at all draft lengths. Runs alternate with
+baseline runs of the same batch; passes and acceptance come from recorded runs with the same seeds, which make the same
+decisions. One batch is timed, or `--pictures` single pictures, because drafts for some are accepted more often.
 
 Quality of the closed-form field is the spread of what its cells leave to chance over the exact spread. Quality of
 pictures is the share that shows what was requested, and a Fréchet-like distance from real ones
@@ -22,7 +22,7 @@ from analysis.break_even import acceptance_for, tokens_of
 from benchmarks._image_quality import as_asked, features, frechet, reference
 from benchmarks._report_format import Options, Row, finish, spread
 from benchmarks._timing import processor_seconds, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.methods import METHODS, baseline
 from engines.models.bundled.catalog import PATCHES
 from engines.models.catalog import MODELS, load_model

@@ -1,7 +1,7 @@
-"""Speculative decoding with a draft model: time and passes against ordinary decoding, on pictures and on text.
+"""Speculative decoding with a draft model: time and passes against the baseline, on pictures and on text.
 
-Runs are timed in pairs and recorded apart. Beside the ratio stands what Leviathan et al. predict (arXiv 2211.17192,
-Theorem 3.8) from the measured acceptance and the cost of a drafter's pass over a target's.
+Runs are timed in pairs and recorded separately. The ratio is compared with the prediction of Leviathan et al. (arXiv
+2211.17192, Theorem 3.8) from the measured acceptance and the cost of a draft pass over a target pass.
 """
 
 import statistics
@@ -14,7 +14,7 @@ from benchmarks import _timing as _runs
 from benchmarks._accuracy import accuracy
 from benchmarks._report_format import Options, Row, finish
 from benchmarks._timing import Pair, decode, job, paired, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from draftscope.experiments.problems import held_out
 from engines.models.catalog import drafter_of, load_model
 from engines.protocol import Model

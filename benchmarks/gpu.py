@@ -1,10 +1,10 @@
-"""What a pass of published models costs at their real sizes, on this machine, with random weights.
+"""Cost of a pass of published models at their real sizes, on this machine, with random weights.
 
-A model is built where it runs, by its published config.json; nothing is fetched, and nothing is said about quality or
-acceptance. Ordinary decoding and a window, or a block, are timed pass by pass, and so is `generate` of transformers on
-the same decoder, if there is one, greedily and for as many tokens. A family that does not fit is left out with the
-reason. On a GPU the decoder alone is also replayed as a CUDA graph, without a KV cache: what is left without launches.
-`--tiny` runs small networks of the same form, so that all of it can be tried on a CPU.
+A model is built on its device from its published config.json; nothing is downloaded, and quality and acceptance are not
+measured. The baseline and a window, or a block, are timed pass by pass, and so is `generate` of transformers on the
+same decoder, if there is one, greedily and for as many tokens. A family that does not fit is left out with the reason.
+On a GPU the decoder alone is also replayed as a CUDA graph, without a KV cache, which shows the cost without launches.
+`--tiny` runs small networks of the same form, so that everything can be tried on a CPU.
 """
 
 import gc
@@ -24,7 +24,7 @@ from transformers import JanusConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCau
 from transformers.models.janus.configuration_janus import JanusVQVAEConfig
 
 from benchmarks._report_format import Claim, Options, Row, finish
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.checkpoints.images.cosmos import CosmosVideo, PlaceRotary
 from engines.models.checkpoints.images.cosmos_tokenizer import CosmosTokenizer, TokenizerSize
 from engines.models.checkpoints.images.janus import Janus, JanusPictures
@@ -92,7 +92,7 @@ def _card(name: str) -> ModelCard:
 
 
 def _words(count: int, *special: str) -> Tokenizer:
-    """A tokenizer of so many tokens, which knows one letter a token."""
+    """Return a tokenizer of `count` tokens, one letter each."""
     names = [_UNKNOWN, *special, *(f"t{i}" for i in range(count - 1 - len(special)))]
     made = Tokenizer(WordLevel({name: i for i, name in enumerate(names)}, unk_token=_UNKNOWN))
     made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
@@ -209,7 +209,7 @@ METHODS_OF: Final[dict[str, tuple[tuple[str, dict[str, Any]], ...]]] = {
     ),
     "continuous-ar": (("continuous", {"steps": 100}), ("cspd", {"steps": 100, "drafter": "itself"})),
 }
-"""What is timed on models of a family, ordinary decoding first."""
+"""Runs that are timed on models of a family, the baseline first."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -293,7 +293,7 @@ def generating(built: Built, passes: int) -> float:
 
 
 def replayed(causal: Any, tokens: int, device: torch.device, passes: int) -> float:
-    """Seconds of a pass over so many tokens that is launched as one CUDA graph."""
+    """Return the seconds of a pass over `tokens` tokens that is launched as one CUDA graph."""
     words, graph, clock = torch.zeros(1, tokens, dtype=torch.long, device=device), torch.cuda.CUDAGraph(), Host()
     with torch.inference_mode():
         side = torch.cuda.Stream(device)  # where torch wants what is captured to have run before

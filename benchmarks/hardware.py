@@ -1,8 +1,8 @@
-"""The pass model of `traces.hardware` compared with times that papers report (arXiv 2510.24211, 2411.11925).
+"""The pass model of `analysis.hardware` compared with times that papers report (arXiv 2510.24211, 2411.11925).
 
-For every table the engine's overhead is fitted to ordinary decoding alone; every other row is computed from its number
-of passes. Passes that benchmarks.gpu timed on an H100 stand beside computed ones. Runs no model. Prints the tables of
-docs/hardware.md. `patches` is what the patch models that ship would gain on an H100.
+For every table the engine's overhead is fitted to the baseline alone; every other row is computed from its number of
+passes. Passes timed on an H100 by benchmarks.gpu are compared with computed ones. Runs no model. Prints the tables of
+docs/hardware.md. `patches` computes the gain of the bundled patch models on an H100.
 """
 
 import json
@@ -28,7 +28,7 @@ class Table:
     size: str
     device: str
     rows: int
-    """Of a pass: 2 with classifier-free guidance."""
+    """Rows of a pass: 2 with classifier-free guidance."""
     tokens: int
     verification: float
     """Seconds a verifying pass adds."""
@@ -96,7 +96,7 @@ CSPD_BATCHES: Final = (1, 8, 128, 256)
 _ORDINARY: Final = 72.0
 """Seconds of ordinary decoding, a picture at a time: those of its Table 8 times the speed-ups of Table 1, 71 to 73."""
 _TOKENS, _ALONE = 256, 13
-"""Of a picture, and those of them, 5 %, that the target decodes before drafts are made."""
+"""Tokens of a picture, and how many of them, 5 %, the target decodes before drafts are made."""
 _MAR_STEPS: Final = SIZES["MAR-H"].denoising_steps
 _FED: Final = 256
 """Tokens of a MAR's pass over a row, on average: 64 places of the class and the final tokens in the encoder, whose
@@ -120,7 +120,10 @@ def cspd(gamma: int, batch: int) -> float:
 
 
 def _mar(name: str, engine: Engine, batch: int, drafts: int = 0) -> float:
-    """Seconds of a pass that judges so many drafts, or none: with guidance, so that there are two rows a picture."""
+    """Return the seconds of a pass that verifies `drafts` drafts.
+
+    With guidance, so that there are two rows per picture.
+    """
     rows, judges = 2 * batch, drafts > 0
     noisy = _MAR_STEPS * max(drafts, 1) * rows
     work = PassWork(query_tokens=_FED * rows, rows=rows, judges=judges, head_passes=_MAR_STEPS, noisy_tokens=noisy)
@@ -143,7 +146,7 @@ def _rows(name: str) -> list[dict[str, Any]]:
 
 
 TIMED: Final = (("eager", 1), ("eager", 32), ("CUDA graphs", 1), ("CUDA graphs", 32))
-"""Engines, and the tokens of a pass; two for ordinary decoding of SDAR, which has a mask beside its token."""
+"""Engines, and tokens per pass; two for the baseline of SDAR, which has a mask for its token."""
 
 
 def timed() -> dict[str, dict[tuple[str, int], tuple[float, float]]]:
@@ -174,7 +177,7 @@ def timed_markdown() -> str:
 
 
 def patch_rows() -> list[dict[str, Any]]:
-    """What benchmarks.continuous counted, eight pictures a row."""
+    """Return rows computed from the counts of benchmarks.continuous, eight pictures each."""
     return [row for row in _rows("continuous") if row["batch"] == 8]
 
 

@@ -13,7 +13,7 @@ import torch
 from benchmarks._image_quality import as_asked, features, frechet, frechet_error, quality_scores, reference, sheet
 from benchmarks._report_format import Options, Row, finish
 from benchmarks._timing import jobs, processor_seconds, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import sample_tokens
 
@@ -22,7 +22,7 @@ PER_STEP: Final = (1, 2, 4, 8, 16, 32, 64)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Decode, judge and report."""
+    """Decode, grade and report."""
     chosen = Options("masked", __doc__, device=True, images=128, batch=32, sheet=Path).read(arguments)
     model: Any = load_model(MODEL, chosen.device)
     captions, rows, drawn = prompts(MODEL, chosen.images), list[Row](), {}

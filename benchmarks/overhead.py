@@ -1,8 +1,8 @@
-"""Overhead of the engine over hand-written code: ratios of processor time, taken in turns in one process.
+"""Overhead of the engine over hand-written code: ratios of processor time, measured alternately in one process.
 
-It compares ordinary decoding with a loop over the same network with a cache, SCD outside the network with the plain
-form of released samplers at vocabularies of real models, runs with and without recording, and what decoding in lockstep
-gains. Only one thread of a CPU is measured: processor time hardly depends on other load, and on a GPU it means nothing.
+Compared are: the baseline with a loop over the same network with a cache; SCD outside the network with the plain form
+of released samplers at vocabularies of real models; runs with and without recording; and batched decoding with single
+runs. Only one thread of a CPU is measured: processor time hardly depends on other load, and on a GPU it is meaningless.
 """
 
 import statistics
@@ -19,7 +19,7 @@ from benchmarks._report_format import Claim, Options, Row, at_least, at_most, fi
 from benchmarks._timing import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY, PAYS, POLICY
 from benchmarks.text import job as text_job
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from draftscope.experiments.problems import held_out, problems_of
 from engines.models.catalog import load_model
 from engines.runtime import driver
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def time_alternating(one: Callable[[], object], other: Callable[[], object], repeats: int) -> list[Pair]:
-    """Seconds of the one and of the other, which take turns at going first."""
+    """Return the seconds of two functions, which alternate in running first."""
 
     def clocked(do: Callable[[], object]) -> float:
         begun = time.process_time()
@@ -95,7 +95,7 @@ def against_loops(count: int, repeats: int) -> list[Claim]:
 
 
 def outside_network(count: int) -> list[Claim]:
-    """What a pass spends outside the network on a studio model, at every window."""
+    """Return claims on the time a pass spends outside the network of a studio model, at every window."""
     model, claims = load_model("studio-image"), []
     for window, most in MOST_OUTSIDE_PERCENT.items():
         runs = [decode([one]) for one in jobs("maximal", model, prompts("studio-image", count), window=window)]
@@ -143,7 +143,7 @@ def worst_cases(rows: Sequence[Row]) -> list[Claim]:
 
 
 def recording(count: int) -> list[Claim]:
-    """What recording adds to a run, and what making its steps takes then: pictures, a text, continuous tokens."""
+    """Return claims on the cost of recording, and of building steps: pictures, a text, continuous tokens."""
     image, words, patch = (load_model(name) for name in ("studio-image", "text-target", "patch-target"))
     prompt = prompts("studio-image", 1)[0]
     cases = {f"pictures, L = {n}": job("maximal", image, prompt, 0, window=n) for n in RECORDED} | {
@@ -171,7 +171,7 @@ def making(one: Job) -> float:
 
 
 def in_lockstep(repeats: int) -> list[Row]:
-    """See `_runs.in_lockstep`, for a method of every kind."""
+    """Return the rows of `_timing.in_lockstep`, for a method of every kind."""
     image, clips, patch, words = map(load_model, ("studio-image", "studio-video", "patch-target", "tally-target"))
     captions, problems = prompts("studio-image", LOCKSTEP), problems_of("tally-target")[:LOCKSTEP]
     cases = {
@@ -188,7 +188,7 @@ def in_lockstep(repeats: int) -> list[Row]:
 
 
 def cost(pairs: Sequence[Pair], passes: float, share: float, beside: str) -> str:
-    """What something adds to a pass, and how long a pass has to be for that to be at most this share of it.
+    """Return what something adds to a pass, and the pass time at which that is at most `share`.
 
     A share may be large only because the model is small. `pairs` are seconds of whole runs with and without it.
     """
@@ -196,7 +196,7 @@ def cost(pairs: Sequence[Pair], passes: float, share: float, beside: str) -> str
     added = 1e3 * statistics.median(whole - less for whole, less in pairs) / passes
     words = f"{added:.2f} ms a pass beside {without:.2f} of {beside}"
     least = added / share
-    return words if least <= without else f"{words}; within the target beside {least:.1f} or more"
+    return words if least <= without else f"{words}; within the target for passes of {least:.1f} or more"
 
 
 def claim(

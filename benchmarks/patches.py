@@ -1,7 +1,7 @@
-"""How good the pictures of the patch models are, decoded the ordinary way and by each kind of CSpD.
+"""Quality of the pictures of the patch models, decoded by the baseline and by each kind of CSpD.
 
-Without guidance, or with the scales that are asked for; all decoders get the same prompts. The marks are those of
-benchmarks.continuous, and beside a distance stands that of as many real pictures, by chance.
+Without guidance, or with the given scales; all decoders get the same prompts. The scores are those of
+benchmarks.continuous, and each distance is shown with that of as many real pictures, by chance.
 """
 
 import sys
@@ -17,7 +17,7 @@ from benchmarks._image_quality import as_asked, features, frechet, quality_score
 from benchmarks._report_format import Claim, Options, Row, at_least, finish, within_noise_claim
 from benchmarks._timing import jobs, prompts
 from benchmarks.quality import LEAST_AS_ASKED_PERCENT
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.bundled.catalog import PATCHES
 from engines.models.catalog import load_model
 from engines.runtime.driver import sample_tokens
@@ -48,7 +48,7 @@ EXACT: Final = ("CSpD whole paths", "CSpD exact")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Decode, judge and report."""
+    """Decode, grade and report."""
     options = Options("patches", __doc__, device=True, images=128, batch=32, guidance=GUIDANCE, sheet=Path)
     chosen = options.read(arguments)
     captions, rows, drawn = prompts(TARGET, chosen.images), list[Row](), dict[str, Tensor]()
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def pictures(captions: Sequence[str], guidance: float, batch: int, device: str) -> dict[str, Tensor]:
-    """What every decoder makes of the prompts; a mixture has no guidance."""
+    """Return the pictures of every decoder for the prompts; a mixture has no guidance."""
     drawn: dict[str, Tensor] = {}
     for name, decoder in DECODERS.items():
         if name == "mixture" and guidance != 1:

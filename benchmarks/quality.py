@@ -29,7 +29,7 @@ from benchmarks._report_format import (
     within_noise_claim,
 )
 from benchmarks._timing import NAMES, decode, jobs, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.ar.probs_request import ProbsRequest
 from engines.models.bundled.image import FOLDER, ID, StudioImage, load
 from engines.models.bundled.manifest import entry_of
@@ -46,7 +46,7 @@ BATCH: Final = 32
 
 
 class Pictures(NamedTuple):
-    """What a decoder made of the prompts, and its marks."""
+    """Pictures of a decoder for the prompts, and their scores."""
 
     pixels: Float[Tensor, "N 3 S S"]
     right: Bool[Tensor, "N 2"]
@@ -56,7 +56,7 @@ class Pictures(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Decode, judge and report."""
+    """Decode, grade and report."""
     chosen = Options("quality", __doc__, device=True, images=192, sheet=Path).read(arguments)
     model = load(device=chosen.device)
     captions, pictures = prompts(ID, chosen.images), dict[str, Pictures]()

@@ -1,10 +1,9 @@
-"""Write what was measured into README.md, docs/measured.md, docs/reproduction.md and docs/training.md.
+"""Write measurements into README.md, docs/measured.md, docs/reproduction.md and docs/training.md.
 
 README's table has a line for each method. docs/measured.md has for each result in benchmarks/results the most important
-columns of its rows, and its claims: the figure, its target, whether it is met and where it comes from.
-docs/reproduction.md has the verdicts on the papers' conclusions, docs/training.md a line for each model in
-assets/models/MANIFEST.json. All are written between markers; report.toml says which columns and lines they have, and
-neither has a figure of its own.
+columns of its rows, and its claims: the figure, its target, whether it is met and its details. docs/reproduction.md has
+the verdicts on the papers' conclusions, docs/training.md a line for each model in assets/models/MANIFEST.json. All are
+written between markers; report.toml defines their columns and lines, and neither contains a figure of its own.
 """
 
 import argparse
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from analysis.results import commit_in_words
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from traces.files import ROOT
 
 Record = Mapping[str, Any]
@@ -43,7 +42,7 @@ class Headline:
     result: str
     """Name of the benchmark whose result holds the row."""
     row: Record
-    """What the row says of itself; of several that say it, the fastest counts."""
+    """Fields of the row; of several that match, the fastest is used."""
     exact: str = "yes, proved"
 
 
@@ -71,7 +70,7 @@ def main() -> int:
 
 
 def read(path: Path) -> Record:
-    """A result; where a row counts passes of both models, it says how many of the drafter's one of the target takes."""
+    """Read a result; if a row counts passes of both models, the drafter's passes per target pass are added."""
     result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     for row in result["rows"]:
         for drafts, passes in (("draft_passes", "target_passes"), ("draft_calls", "target_calls")):
@@ -142,7 +141,7 @@ def _first(row: Record, fields: Sequence[str]) -> float:
 
 
 def verdicts(result: Record) -> str:
-    """What was found of each published conclusion."""
+    """Return the findings on each published conclusion."""
     head = ["where", "conclusion", "effects here, positive as reported", "verdict"]
     found = [row for row in result["rows"] if row["verdict"] != "needs weights"]
     rows = ([f"{row['paper']}, {row['place']}", row["says"], row["found"], f"**{row['verdict']}**"] for row in found)
@@ -150,7 +149,7 @@ def verdicts(result: Record) -> str:
 
 
 def models_table(manifest: Record) -> str:
-    """What the manifest says of every model."""
+    """Return the table of all models in the manifest."""
     rows = []
     for name, entry in manifest.items():
         run = entry["trained"]

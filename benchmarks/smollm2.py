@@ -1,10 +1,10 @@
-"""What smollm2 takes here: passes over few tokens, and ordinary decoding.
+"""Cost of smollm2 on this machine: passes over few tokens, and the baseline.
 
     python -m benchmarks.smollm2 [--json FILE] [--rounds N]
 
-Passes are over tokens behind 150 cached ones, by transformers' own class and by the form that decodes here, in turns.
-Ordinary decoding stands beside a loop written by hand over the same network and beside `generate`. It is processor time
-of one thread, in float32.
+Passes are over tokens after 150 cached ones, by transformers' own class and by the form that decodes here, alternately.
+The baseline is compared with a hand-written loop over the same network and with `generate`. Times are processor time of
+one thread, in float32.
 """
 
 import statistics
@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, DynamicCache
 from benchmarks._report_format import Claim, Options, Row, finish
 from benchmarks._timing import decode
 from benchmarks.overhead import claim, cost, ratios, time_alternating
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
 from engines.models.download import download_dir
 from engines.models.sessions.causal import SlotCache
@@ -83,7 +83,7 @@ def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
 
 
 def ordinary(own: Any, plain: Any, rounds: int) -> list[Claim]:
-    """Ordinary decoding beside a loop over the network, and beside `generate` of transformers."""
+    """Return claims on the baseline compared with a loop over the network, and with `generate` of transformers."""
     pairs, times = list[tuple[float, float]](), list[float]()
     count = 0
     for prompt in PROMPTS:
@@ -121,7 +121,7 @@ def by_hand(network: Any, prompt: Sequence[int], ends: Sequence[int]) -> list[in
 
 
 def generated(network: Any, prompt: Sequence[int]) -> Any:
-    """The same by `generate`."""
+    """Decode with `generate`."""
     ids = torch.tensor([prompt])
     return network.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=LENGTH, do_sample=False)
 

@@ -1,10 +1,10 @@
-"""Drafts for smollm2 by each of its drafters, on 40 prompts of five kinds, beside ordinary decoding.
+"""Drafts for smollm2 by each of its drafters, on 40 prompts of five kinds, compared with the baseline.
 
     python -m benchmarks.smollm2_drafts [--json FILE] [--prompts N] [--length N]
 
-Greedy, and drawn at temperature 1. All ways of decoding a prompt take turns at going first; a ratio is of tokens per
-second of processor time, one thread in float32, over ordinary decoding of the same prompt. Acceptance by place is that
-of the longest drafts, recorded apart. Jacobi decoding (method scd) stands beside them.
+Greedy, and sampled at temperature 1. All decoders of a prompt alternate in running first; a ratio is of tokens per
+second of processor time, one thread in float32, over the baseline on the same prompt. Acceptance by draft position is
+that of the longest drafts, recorded separately. Jacobi decoding (method scd) is included.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from analysis.acceptance import acceptance_by_draft_position
 from benchmarks._report_format import Claim, Options, Row, finish, spread
 from benchmarks._timing import Decoded, decode
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.methods.speculative import EAGLE_DRAFTERS
 from engines.models.catalog import has_eagle, load_model
 from engines.runtime.driver import Job
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def read(count: int) -> list[Prompt]:
-    """The first prompts, kinds by turns."""
+    """Return the first prompts, alternating between kinds."""
     lines = map(json.loads, PROMPTS.read_text(encoding="utf-8").splitlines())
     by_kind: dict[str, list[Prompt]] = defaultdict(list)
     for line in lines:
@@ -139,7 +139,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
                     name=f"Drafts for smollm2, {name}, {what}: times as fast as ordinary decoding",
                     measured=float(best[f"faster_{what}"]),
                     target=least if name == "greedy" else None,
-                    reason=f"{how}; processor time of one thread, in turns; {best['prompts']} prompts",
+                    reason=f"{how}; processor time of one thread, measured alternately; {best['prompts']} prompts",
                 )
             )
     return made

@@ -11,7 +11,7 @@ from typing import Final
 from benchmarks import _timing as _runs
 from benchmarks._report_format import Claim, Options, Row, at_most, finish, standard_error
 from benchmarks._timing import NAMES, SAME, Pair, decode, job, paired, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job

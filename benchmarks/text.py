@@ -9,7 +9,7 @@ from benchmarks import _timing as _runs
 from benchmarks._accuracy import accuracy
 from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
 from benchmarks._timing import Pair, decode, paired
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from draftscope.experiments.problems import Problem, problems_of
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model

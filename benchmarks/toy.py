@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from benchmarks._report_format import Claim, Options, at_most, finish, standard_error
 from benchmarks._timing import NAMES, job
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch
 from traces.schema import Trace

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from benchmarks._report_format import Claim, Options, Row, finish, standard_error
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from draftscope.experiments.problems import held_out
 from engines.diffusion_lm.block_sequence import BlockSequence as Text
 from engines.diffusion_lm.block_sequence import PassLayout, TextTask
@@ -35,7 +35,7 @@ VERIFIERS: Final = {
     "2L": ("2L", True),
     "exact": ("exact", True),
 }
-"""Verifiers by label: their layout, and whether copies take the place of their token."""
+"""Verifiers by label: their layout, and whether copies have the position of their token."""
 EXACT: Final = "exact"
 
 

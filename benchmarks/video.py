@@ -1,10 +1,10 @@
-"""How many forward passes and how much time a clip takes by SJD, MC-SJD and GS-SJD, by window, and what comes out.
+"""Forward passes, time and output of clips decoded by SJD, MC-SJD and GS-SJD, by window.
 
-All decoders continue the same held-out clips. Pictures of the studio image model are decoded under the same settings
-beside them, for their passes and times alone. Sets of clips are compared by the Fréchet distance of two features: what
-the studio image model's classifier sees in every predicted frame, and how that changes from the frame before. This is
-no FVD, which has a network of its own. Standard errors of distances come from leaving out one clip at a time. Times
-are processor seconds of one thread, decoders taking turns.
+All decoders continue the same held-out clips. Pictures of the studio image model are decoded with the same settings,
+for their passes and times alone. Sets of clips are compared by the Fréchet distance of two features: the output of the
+studio image model's classifier for every predicted frame, and its change from the previous frame. This is not FVD,
+which has a network of its own. Standard errors of distances come from leaving out one clip at a time. Times are
+processor seconds of one thread, with decoders alternating.
 """
 
 import statistics
@@ -22,7 +22,7 @@ from torch.nn.functional import pad
 from benchmarks._image_quality import Reference, features, frechet, jackknife
 from benchmarks._report_format import Claim, Options, Row, at_least, finish, standard_error, within_noise_claim
 from benchmarks._timing import NAMES, decode, job, prompts
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.bundled.video import GIVEN, GIVEN_FRAMES, LENGTH, load
 from engines.models.catalog import load_model
 from engines.protocol import Model
@@ -50,7 +50,7 @@ Cell = tuple[str, int]
 
 
 class Sequences(NamedTuple):
-    """What a decoder made of the clips."""
+    """Clips of a decoder."""
 
     passes: tuple[int, ...]
     """Forward passes of each clip."""
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def every_window(model: Model, prompts: Sequence[str], batch: int) -> dict[Cell, Sequences]:
-    """What ordinary decoding and every coupling at every window make of the prompts."""
+    """Return the clips of the baseline and of every coupling at every window."""
     made = {}
     for cell in CHOICES:
         made[cell] = decode_all(jobs(model, cell, prompts), batch)

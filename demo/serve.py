@@ -166,7 +166,7 @@ def readyz(folder: Path, gone: Sequence[str]) -> JSONResponse:
     except OSError as error:
         problems.append(f"visitors' files: cannot be written ({error.strerror}); make room")
     problems += [
-        f"{name}: is missing or not a valid trace; record it again with: python -m demo record {name}" for name in gone
+        f"{name}: is missing or not a valid trace; record it again with: draftscope dev record {name}" for name in gone
     ]
     content = {"status": "not ready" if problems else "ready", "problems": problems}
     return JSONResponse(content, 503 if problems else 200)

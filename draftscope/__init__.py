@@ -67,10 +67,10 @@ _WITH_ENGINES: Final = {
 
 
 def read(path: str | os.PathLike[str]) -> Trace:
-    """The trace in a file, .json or .json.gz.
+    """Read a trace from a file, .json or .json.gz.
 
     Raises:
-        TraceError: If it is not a trace, or not a sound one.
+        TraceError: If the file is not a valid trace.
         OSError: If the file cannot be read.
     """
     return displayable(_traces.read(path))

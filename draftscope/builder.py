@@ -17,28 +17,28 @@ _HEAD: Final = frozenset({"variant", "draft_model", "config", "seed", "created",
 
 
 class TraceBuilder:
-    """Collects the steps of a run and makes a trace of them.
+    """Collects the steps of a run and builds its trace.
 
-    A step says which tokens became what (`step`), or only how many (`count`).
+    A step lists which tokens got which outcome (`step`), or only their numbers (`count`).
     """
 
     def __init__(
         self, method: str, model: str | ModelCard, *, prompt: str = "", canvas: Canvas | None = None, **head: Any
     ) -> None:
-        """Begin a trace.
+        """Start a trace.
 
         Args:
-            method: What decodes, in a word or two.
-            model: Id or card of the model that judges.
-            prompt: What was asked.
-            canvas: How positions lie; a text as long as its positions by default.
+            method: Name of the decoding method, in a word or two.
+            model: Id or card of the target.
+            prompt: Prompt of the run.
+            canvas: Arrangement of positions; by default a text as long as its positions.
             head: Further fields of a trace: draft_model, config, seed, created, environment, note, extensions, variant.
 
         Raises:
-            TypeError: For a field that a trace does not have.
+            TypeError: If a trace has no such field.
         """
         if wrong := head.keys() - _HEAD:
-            raise TypeError(f"{min(wrong)}: is no field of a trace's head; there are {', '.join(sorted(_HEAD))}")
+            raise TypeError(f"{min(wrong)}: is not a field of a trace's head; use {', '.join(sorted(_HEAD))}")
         self._steps: list[Step] = []
         self._canvas = canvas
         draft = head.get("draft_model")
@@ -69,15 +69,16 @@ class TraceBuilder:
         """Add a forward pass.
 
         Args:
-            position: Positions that it changes, from 0 in the order of decoding.
-            fate: What became of each; names as in docs/trace.md.
-            token: What each holds now; empty where ids are unknown.
-            call: Who ran and what it cost: role, mode, query_tokens, milliseconds; a target's verification by default.
-            columns: Further columns of a step, one value a position: draft, p, q, accept_prob, coin, top; and numbers,
-                signals, mask and the like.
+            position: Positions that it changes, from 0 in decoding order.
+            fate: Outcome at each position; names as in docs/trace.md.
+            token: Token of each position after the pass; empty if ids are unknown.
+            call: Model and cost: role, mode, query_tokens, milliseconds; by default a verification by the target.
+            columns: Further columns of a step, one value per position: draft, p, q, accept_prob, coin, top; and
+                numbers,
+                signals, mask and others.
 
         Raises:
-            ValueError: For a fate that there is not.
+            ValueError: If a fate is unknown.
         """
         columns = {name: tuple(column) if isinstance(column, list) else column for name, column in columns.items()}
         columns |= {"position": tuple(position), "fate": tuple(map(Fate, fate)), "token": tuple(token)}
@@ -94,9 +95,9 @@ class TraceBuilder:
         """Add a forward pass of which only numbers are known.
 
         Args:
-            accepted: Drafts that passed.
-            drafted: Drafts that were judged.
-            tokens: Tokens that became final, the model's own included; those accepted by default.
+            accepted: Drafts accepted.
+            drafted: Drafts verified.
+            tokens: Tokens that became final, the target's own included; by default the accepted ones.
             call: As for `step`.
         """
         signals = {"accepted": accepted, "window": drafted, "committed": tokens}

@@ -1,28 +1,21 @@
-"""Measure this machine in about ten seconds, for draftscope predict: runs of models that ship are timed."""
+"""Measure this machine in about ten seconds, for draftscope hardware predict: runs of models that ship are timed."""
 
-import argparse
-import json
-import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import combinations
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
 
-from engines.models.errors import ModelError
 from engines.models.fast_decoder import LARGE
 from engines.models.memory import free_bytes
 from engines.runtime.driver import Job, decode
 from engines.runtime.environment import environment
 from engines.runtime.run_request import RunRequest
-from traces.files import write_atomic
 from traces.hardware import SHIPPED, Device, Engine, HardwareError, NetworkSize, PassWork, pass_cost, pass_works
 
-USAGE, NO_MODEL = 2, 3
 _RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("ar", "studio-image-draft", {}),
     ("scd", "studio-image-draft", {"window": 16}),
@@ -41,8 +34,8 @@ _UNIT: Final = Device(name="", memory=1, bandwidth=1, peak=1, source="", cache=L
 _ALONE: Final = Engine(name="", overhead=0, verification=0, source="", bandwidth_share=1, compute_share=1, several=1)
 
 Terms = tuple[float, ...]
-"""Of some passes: how many, their layers, those that judge drafts, bytes, flops, flops of attention, and layers of
-passes over several tokens. Or seconds for each of them."""
+"""Sums over passes: their number, layers, verifying passes, bytes, flops, attention flops, and layers of passes over
+several tokens. Or the seconds per unit of each."""
 _BYTES, _FLOPS = 3, 4
 
 
@@ -79,7 +72,7 @@ def calibrate(device: str | None = None) -> Device:
 
 
 def _work(job: Job) -> Terms:
-    """What the passes of a run have to do; decodes it once, which warms up."""
+    """Return the work of a run's passes; decodes it once, which also warms up."""
     drafter = job.load_drafter()
     target, draft = SHIPPED[job.model.card.id], SHIPPED[drafter.card.id] if drafter else None
     (sequence,) = decode([job], record=True)
@@ -103,7 +96,7 @@ def fastest(jobs: Sequence[Job]) -> list[float]:
 
 
 def _terms(size: NetworkSize, work: PassWork) -> Terms:
-    """Of one pass."""
+    """Return the terms of one pass."""
     cost, whole = (pass_cost(_UNIT, size, replace(_ALONE, attention=factor), work) for factor in (0, 1))
     attention = whole.compute - cost.compute
     return 1.0, float(size.layers), float(work.judges), cost.memory, cost.compute, attention, cost.overhead
@@ -141,24 +134,3 @@ def table(device: Device) -> str:
         f"{1e3 * (engine.overhead + engine.several):.3f} ms over several tokens\n"
         f"a verification adds {1e3 * engine.verification:.3f} ms"
     )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """`draftscope calibrate`: measure this machine, print its row, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="draftscope calibrate", description=__doc__)
-    parser.add_argument("--device", help="as for draftscope run")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.json", help="write the JSON that --device takes")
-    given = parser.parse_args(arguments)
-    try:
-        if given.output and not (given.output.suffix == ".json" and given.output.parent.is_dir()):
-            raise HardwareError(f"-o: {str(given.output)!r} must end in .json, in a folder that exists.")
-        device = calibrate(given.device)
-        text = json.dumps(asdict(device), indent=1) + "\n"
-        print(text if given.json else table(device), end="" if given.json else "\n")
-        if given.output:
-            write_atomic(given.output, text.encode())
-    except (ValueError, ModelError, OSError) as error:
-        print(f"draftscope calibrate: {error}", file=sys.stderr)
-        return NO_MODEL if isinstance(error, ModelError) else USAGE
-    return 0

@@ -1,21 +1,14 @@
-"""What a run would take on hardware that is not here: computed, not measured."""
+"""Computed time of a run on other hardware: computed, not measured."""
 
-import argparse
-import json
 import os
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from traces import Trace, TraceError, hardware, read
+from traces import Trace, hardware
 from traces.hardware import (
     DEVICES,
-    ENGINES,
-    SHIPPED,
-    SIZES,
     Device,
     Engine,
     HardwareError,
@@ -23,8 +16,6 @@ from traces.hardware import (
     Prediction,
     named,
 )
-
-USAGE: Final = 2
 
 
 def predict(
@@ -36,22 +27,22 @@ def predict(
     engine: str | Engine | None = None,
     batch: int = 1,
 ) -> Prediction:
-    """What the passes of a trace would take on other hardware, with networks of another size. Computed, not measured.
+    """Compute the passes of a trace on other hardware, with networks of another size. Computed, not measured.
 
     Args:
-        trace: Says which passes there were.
-        device: A name of `traces.hardware.DEVICES`, such as "H100", a `Device`, or a file of `draftscope calibrate`,
-            which ends in .json.
-        target: The network that verifies: a name of `traces.hardware.SIZES` or `SHIPPED`, a number of parameters, or a
-            `NetworkSize`; by default the trace's own models, which have to be among these.
-        draft: The network that drafts, likewise, for traces in which another model does.
+        trace: Specifies the passes.
+        device: A name of `traces.hardware.DEVICES`, such as "H100", a `Device`, or a .json file of `draftscope hardware
+            calibrate`.
+        target: Size of the target: a name of `SIZES` or `SHIPPED`, a number of parameters, or a `NetworkSize`; by
+            default the trace's own models, which must be among these.
+        draft: Size of the drafter in the same forms, for traces with another draft model.
         engine: "eager", "CUDA graphs", or an `Engine`; by default the one that the device was measured with, or
             "eager".
-        batch: Sequences that are decoded together.
+        batch: Sequences per pass.
 
     Raises:
-        HardwareError: for an unknown name, a file that is no device, a model that does not fit, or a trace without
-            query tokens.
+        HardwareError: If a name is unknown, a file is not a device, a model does not fit, or the trace has no query
+            tokens.
     """
     place = device if isinstance(device, Device) else read_device(device)
     if target is None:
@@ -61,7 +52,11 @@ def predict(
 
 
 def read_device(given: str | os.PathLike[str]) -> Device:
-    """A device by name, or from a .json file of `draftscope calibrate`; raises HardwareError for another file."""
+    """Return a device by name, or from a .json file of `draftscope hardware calibrate`.
+
+    Raises:
+        HardwareError: The name is unknown, or the file cannot be read or is invalid.
+    """
     path = Path(given)
     if path.suffix.lower() != ".json":
         return named("device", DEVICES, str(given))
@@ -73,7 +68,8 @@ def read_device(given: str | os.PathLike[str]) -> Device:
     except ValidationError as error:
         wrong = ".".join(map(str, error.errors()[0]["loc"])) or "JSON"
     if wrong:
-        raise HardwareError(f"device: {str(path)!r} has no sound {wrong}; write it with draftscope calibrate -o FILE.")
+        remedy = "write it with draftscope hardware calibrate -o FILE"
+        raise HardwareError(f"device: {str(path)!r} has no valid {wrong}; {remedy}.")
     return device
 
 
@@ -90,29 +86,8 @@ def summary(prediction: Prediction) -> dict[str, Any]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """`draftscope predict`: print what a trace would take elsewhere, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="draftscope predict", description=__doc__)
-    parser.add_argument("trace")
-    parser.add_argument("--device", required=True, help=f"a file that calibrate wrote, or one of {', '.join(DEVICES)}")
-    sizes = f"parameters, such as 7e9, or one of {', '.join([*SIZES, *SHIPPED])}; default: the trace's own"
-    parser.add_argument("--target", help=sizes)
-    parser.add_argument("--draft", help="size of the drafter, likewise")
-    parser.add_argument("--engine", help=f"one of {', '.join(ENGINES)}; default: the file's own, or eager")
-    parser.add_argument("--batch", type=int, default=1, help="sequences decoded together")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    given = parser.parse_args(arguments)
-    try:
-        trace = read(given.trace)
-        computed = predict(trace, given.device, given.target, draft=given.draft, engine=given.engine, batch=given.batch)
-    except (HardwareError, TraceError, OSError) as error:
-        print(f"draftscope predict: {error}", file=sys.stderr)
-        return USAGE
-    print(json.dumps(summary(computed), indent=2) if given.json else _table(computed))
-    return 0
-
-
-def _table(computed: Prediction) -> str:
+def table(computed: Prediction) -> str:
+    """Return the prediction as text, one line per quantity."""
     bounds = ", ".join(f"{name} {count}" for name, count in summary(computed)["bounds"].items() if count)
     return (
         f"computed, not measured, in batches of {computed.batch}\n"

@@ -1,7 +1,7 @@
-"""Speed against quality of every method: what shipped results say, what papers report, and which method to take.
+"""Speed against quality of all methods: shipped results, results of papers, and the recommended method.
 
-Measured numbers come from the files that `make measured` and the sweeps write; one that is not there adds nothing.
-Reported numbers stand in reported.json beside this module, each with its table.
+Measured numbers come from the files that `make measured` and the sweeps write; missing files are skipped. Numbers from
+papers are in reported.json, each with its table.
 """
 
 import json
@@ -43,7 +43,10 @@ def measured_tradeoffs(folder: Path = FOLDER) -> tuple[Tradeoff, ...]:
 
 @cache
 def reported_tradeoffs() -> tuple[Tradeoff, ...]:
-    """What papers report, with their models and machines: ratios as printed, or of two latencies or rates that are."""
+    """Return the results of papers, with their models and machines.
+
+    Ratios as printed, or computed from two printed values.
+    """
     entries = json.loads(REPORTED.read_text(encoding="utf-8"))
     ratios = [entry.pop("ratio", None) or (entry.pop("speed"), 1) for entry in entries]
     settings = [tuple(entry.pop("settings", {}).items()) for entry in entries]
@@ -54,7 +57,7 @@ def reported_tradeoffs() -> tuple[Tradeoff, ...]:
 
 
 def reported_near(plan: SpeedupModel) -> tuple[Tradeoff, ...]:
-    """What papers report of drafts that no network makes, with the target, the device and the batch of a plan."""
+    """Return the results of papers for drafts without a network, near the setup of a speed-up model."""
     return tuple(
         one
         for one in reported_tradeoffs()
@@ -73,7 +76,7 @@ class _Result:
         self.hardware = str(result["environment"].get("device", ""))
 
     def of(self, row: Row, method: str, settings: Mapping[str, object], **about: Any) -> Tradeoff:
-        """What a row says of a method under settings."""
+        """Return the tradeoff of a row for a method with settings."""
         speed = {"speed_low": "faster_low_quartile", "speed": "faster_median", "speed_high": "faster_high_quartile"}
         spread = {name: row[column] for name, column in speed.items() if column in row}
         where = {"source": self.source, "hardware": self.hardware, "exact": _is_exact(method, settings)}
@@ -96,7 +99,7 @@ def _coupled(folder: Path) -> Iterator[Tradeoff]:
 
 
 def _videos(folder: Path) -> Iterator[Tradeoff]:
-    """SCD on clips; that likeness is unchanged was measured as distances, which are no percentage points."""
+    """Yield SCD on clips; unchanged quality was measured as distances, which are not percentage points."""
     result = _Result(folder, "video")
     for row in result.rows:
         if row.get("kind") != "video" or row["decoder"] not in _COUPLINGS:
@@ -156,7 +159,7 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
     graded = {row["decoder"]: row for row in patches if row.get("guidance", 1) == 1}  # as what was timed
     beside = _pictures_beside(graded.get("CSpD whole paths"), graded.get("target"))
     for row in result.rows:
-        tokens = row["tokens_per_verification"] * (row["target_calls"] - 1)  # the first call judges nothing
+        tokens = row["tokens_per_verification"] * (row["target_calls"] - 1)  # the first pass verifies nothing
         network = row["share_draft"] * row["seconds"] / row["draft_calls"]
         drafting = Drafting(
             ordinary_passes=tokens, draft_passes=row["draft_calls"], cost=network / (row["seconds_ordinary"] / tokens)
@@ -169,32 +172,30 @@ def _continuous(folder: Path) -> Iterator[Tradeoff]:
 
 
 def _swept(folder: Path) -> Iterator[Tradeoff]:
-    """Texts: sweeps of many problems with known answers, problem beside problem."""
+    """Yield texts: sweeps of many problems with known answers, compared problem by problem."""
     for name in SWEEPS:
         try:
             groups = gathered(read_results((folder / f"{name}.jsonl.gz").read_bytes()).rows)
         except (OSError, SweepError):
             continue
-        yield from _compared(groups, f"python -m benchmarks.sweep benchmarks/grids/{name}.json")
+        yield from _compared(groups, f"draftscope experiment run benchmarks/grids/{name}.json")
 
 
 def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:
-    """What a file of `draftscope bench`, or of a sweep, says of methods beside the row `ordinary`.
+    """Return the tradeoffs in a file of `draftscope bench` or of a sweep, compared with the row `ordinary`.
 
     Raises:
-        SweepError: for what is no such file, or compares nothing.
+        SweepError: If the file is invalid or compares nothing.
     """
     found = _compared(gathered(read_results(data).rows, judged=False), "an opened file")
     kept = tuple(one for one in found if one.height is not None)
     if not kept:
-        raise SweepError(
-            "rows: no exact or graded method stands beside the label 'ordinary'; give a file of draftscope bench"
-        )
+        raise SweepError("rows: there is no row labelled 'ordinary' to compare with; give a file of draftscope bench")
     return kept
 
 
 def _compared(groups: Sequence[Group], source: str) -> Iterator[Tradeoff]:
-    """Settings beside ordinary decoding of the same mode: drawn answers differ from the likeliest anyway."""
+    """Yield settings compared with the baseline of the same mode: sampled answers differ from greedy ones anyway."""
     usual = {group.config.get("mode"): group for group in groups if group.label.endswith("ordinary")}
     for group in groups:
         base = usual.get(group.config.get("mode"))
@@ -248,11 +249,11 @@ def _is_exact(method: str, settings: Mapping[str, object]) -> bool:
 
 
 KINDS: Final = {"picture": "pictures", "video": "videos", "text": "text", "continuous": "continuous tokens"}
-"""What is decoded, as a sentence says it."""
+"""Names of the kinds of output in sentences."""
 
 
 def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -> str:
-    """What to use for one kind: the fastest measured that loses no more than allowed, or that nothing pays."""
+    """Return the recommendation for one kind of output: the fastest method within the loss, or that none pays."""
     name = KINDS.get(kind, kind)
     those = [one for one in among if one.kind == kind]
     if not those:
@@ -273,7 +274,7 @@ def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -
 
 
 def speed_in_words(one: Tradeoff) -> str:
-    """Times as fast, with its quartiles; a prediction says so."""
+    """Return the speed-up with its quartiles in words; a prediction is called one."""
     spread = ""
     if one.speed_low is not None and one.speed_high is not None:
         spread = f" ({_times(one.speed_low)} to {_times(one.speed_high)})"
@@ -281,7 +282,7 @@ def speed_in_words(one: Tradeoff) -> str:
 
 
 def quality_in_words(one: Tradeoff) -> str:
-    """What happens to quality, honest about what is not known."""
+    """Return the change in quality in words, including what is unknown."""
     if one.change is None:
         return "quality not measured, and nothing lost by construction"
     error = "" if one.error is None else f" ± {one.error:.1f}"

@@ -1,4 +1,4 @@
-"""Runs a method on a model of the project, or on one that is handed over."""
+"""Running a method on a model of the catalogue or on a model object."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -15,7 +15,7 @@ from engines.settings import ConfigError
 from engines.settings import settings as settings_of
 
 _FIELDS: Final = ("draft", "ids", "tokenizer", "chat", "messages", "system", "device", "preset", "likely")
-"""Of a `RunRequest`, that stand among the settings of a method."""
+"""Fields of a `RunRequest` that are passed together with the settings of a method."""
 
 
 def run(
@@ -32,22 +32,25 @@ def run(
     Args:
         method: A name of `ds.methods()`, a `Method` of your own, or its function `decode(task, config, chance)`.
         config: Settings as an instance of the method's Config, instead of `settings`.
-        model: An id of `ds.models()`, a checkpoint's folder, or a model that follows `engines.protocol.Model`; the
-            method's studio model by default.
-        prompt: What to decode; the model's example by default.
+        model: An id of `ds.models()`, a checkpoint's folder, or an object that follows `engines.protocol.Model`; by
+            default
+            the method's studio model.
+        prompt: Prompt; by default the model's example.
         seed: From 0 to 2147483647; the same seed gives the same tokens.
-        settings: Settings of the method, and where they apply: `preset`, a name for several of them; `device`, such as
-            "cuda:1", for models by id, by default what DRAFTSCOPE_DEVICE says or the best there is; `target`, in place
-            of `model`, a causal language model of transformers, with `tokenizer`, to read `prompt` with, or `ids`, its
-            prompt (or what a tokenizer returns: `**tokenizer(text)`); `messages`, in place of `prompt`, and `system`,
-            turns for the chat template of the tokenizer, which any prompt is put in unless `chat` is False; `draft`,
-            the model that drafts, of either kind; `likely`, how many tokens to record of each distribution behind a
-            verdict: by default 8 on models that ship, none elsewhere; `on_step`, called with the `Step` of every
-            forward pass; `progress=True`, a bar on standard error.
+        settings: Settings of the method, and where they apply: `preset`, a named group of settings; `device`, such as
+            "cuda:1", for models by id, by default DRAFTSCOPE_DEVICE or the best available; `target`, instead of
+            `model`, a
+            causal language model of transformers, with `tokenizer` to read `prompt`, or `ids`, its prompt (or the
+            result
+            of a tokenizer: `**tokenizer(text)`); `messages`, instead of `prompt`, and `system`, turns for the chat
+            template of the tokenizer, which is applied to all prompts unless `chat` is False; `draft`, the drafter, in
+            the forms of `model` or `target`; `likely`, the number of tokens to record of the distributions of each
+            verdict: by default 8 for models of the catalogue, 0 for others; `on_step`, called with the `Step` of every
+            forward pass; `progress=True`, a progress bar on standard error.
 
     Raises:
-        ValueError: For a method, model, setting or prompt that cannot be; the message says what can.
-        ModelError: For a model that cannot be had.
+        ValueError: If a method, model, setting or prompt is invalid; the message has the remedy.
+        ModelError: If a model is unavailable.
     """
     if "input_ids" in settings:  # as a tokenizer of transformers returns them
         settings["ids"] = settings.pop("input_ids")
@@ -57,7 +60,7 @@ def run(
     on_step, progress = settings.pop("on_step", None), settings.pop("progress", False)
     target = settings.pop("target", None)
     if target is not None and model is not None:
-        raise ConfigError("target: stands beside model; give one of them.")
+        raise ConfigError("target: target and model are aliases; give only one.")
     model = model if target is None else target
     request = RunRequest(method, model, prompt, config, seed, settings=settings, local=True, **given)
     running = Run(request.job())
@@ -66,12 +69,12 @@ def run(
 
 
 def methods() -> dict[str, str]:
-    """What methods there are: name and what it does, in a line."""
+    """Return all methods: name and one-line description."""
     return {name: f"{method.title}: {method.summary}" for name, method in METHODS.items()}
 
 
 def models() -> dict[str, str]:
-    """What models there are: id and what it needs to be loaded."""
+    """Return all models: id and requirements."""
     registered_folders()
     return {info.id: f"{info.title}; needs {info.needs}" for info in MODELS.values()}
 

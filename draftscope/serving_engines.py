@@ -1,9 +1,9 @@
-"""Coarse traces from what vLLM, SGLang and llama.cpp tell of speculative decoding: how many drafts passed.
+"""Count-only traces from the speculative-decoding counters of vLLM, SGLang and llama.cpp.
 
 The names of fields are those of vLLM 0.11 (V1 engine: `RequestOutput`, and the counters `vllm:spec_decode_*` that
 `llm.get_metrics()` lists), of SGLang 0.5 (`meta_info` of a response), and of llama.cpp's server (`timings` of a
-response). Objects and dicts both do, and no engine is imported. None tells ids of rejected drafts, p, q or uniform
-numbers, and llama.cpp alone the time of a pass.
+response). Objects and dicts are accepted, and no engine is imported. None reports ids of rejected drafts, p, q or
+uniform numbers, and only llama.cpp reports the time of a pass.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,9 @@ from draftscope.builder import TraceBuilder
 from draftscope.trace import Trace
 
 _NOTE: Final = "Counts from {engine}: no ids of rejected drafts, probabilities, uniform numbers or times."
-_TAKEN: Final = " Every pass is taken to have judged {drafts} drafts; a shorter draft counts as rejected at its end."
+_TAKEN: Final = (
+    " Every pass is assumed to have verified {drafts} drafts; a shorter draft counts as rejected at its end."
+)
 _SORTED: Final = " The order of the passes is not known, so they are sorted from most accepted to least."
 _CUT: Final = " The last pass may have brought more than the length of the text let it keep."
 
@@ -44,20 +46,20 @@ def from_vllm(
     cumulative: bool = False,
     **head: Any,
 ) -> Trace:
-    """The coarse trace of a request to vLLM, or of everything that an engine decoded.
+    """Return the count-only trace of a request to vLLM, or of everything that an engine decoded.
 
     Args:
-        source: The outputs of one request in the order in which its stream brought them (`RequestOutput`), which give
-            ids and the order of passes; or the list that `llm.get_metrics()` returns, which gives counts alone.
+        source: The outputs of one request in the order of its stream (`RequestOutput`), which have ids and the order of
+            passes; or the list that `llm.get_metrics()` returns, which has only counts.
         model: Id of the target.
         speculative_tokens: `num_speculative_tokens` of the engine.
-        before: An earlier list of `get_metrics()`, whose counts are taken off.
-        cumulative: Whether each output repeats the ids before it (`RequestOutputKind.CUMULATIVE`, vLLM's default) or
-            brings new ones alone (`DELTA`).
+        before: An earlier list of `get_metrics()`, whose counts are subtracted.
+        cumulative: Whether each output repeats earlier ids (`RequestOutputKind.CUMULATIVE`, vLLM's default) or has only
+            new ones (`DELTA`).
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: For outputs of which passes cannot be told, with what to ask vLLM for.
+        ValueError: If the passes cannot be recovered from the outputs; the message says what to request from vLLM.
     """
     _at_least_one("speculative_tokens", speculative_tokens)
     if not source:
@@ -88,20 +90,22 @@ def from_vllm(
 def from_sglang(
     source: Mapping[str, Any] | Sequence[Any], model: str, *, speculative_tokens: int | None = None, **head: Any
 ) -> Trace:
-    """The coarse trace of a request to SGLang.
+    """Return the count-only trace of a request to SGLang.
 
     Args:
-        source: The response of `/generate` or `Engine.generate`, whose `meta_info` says how many passes accepted how
-            many drafts; or the responses of its stream in order (`stream=True`, with `stream_interval` 1), which give
-            the order of passes, and ids where they have `output_ids`.
+        source: The response of `/generate` or `Engine.generate`, whose `meta_info` has the histogram of accepted
+            drafts; or
+            the responses of its stream in order (`stream=True`, with `stream_interval` 1), which have the order of
+            passes,
+            and ids if they have `output_ids`.
         model: Id of the target.
-        speculative_tokens: Drafts in a row that a pass judges: `speculative_num_steps`, which is one less than
-            `speculative_num_draft_tokens` where `speculative_eagle_topk` is 1. By default what the response says was
-            proposed per pass.
+        speculative_tokens: Consecutive drafts that a pass verifies: `speculative_num_steps`, which is one less than
+            `speculative_num_draft_tokens` if `speculative_eagle_topk` is 1. By default the number proposed per pass
+            according to the response.
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: For responses of which passes cannot be told, with what to ask SGLang for.
+        ValueError: If the passes cannot be recovered from the responses; the message says what to request from SGLang.
     """
     chunks = [source] if isinstance(source, Mapping) or hasattr(source, "meta_info") else list(source)
     metas = [_get(chunk, "meta_info") for chunk in chunks]
@@ -137,16 +141,16 @@ def from_sglang(
 
 
 def from_llama_cpp(source: Sequence[Any], model: str, **head: Any) -> Trace:
-    """The coarse trace of a request to llama.cpp's server.
+    """Return the count-only trace of a request to llama.cpp's server.
 
     Args:
-        source: The chunks of the stream of `/completion`, or of `/v1/chat/completions`, in order, asked for with
-            `"stream": true, "timings_per_token": true`; ids where `"return_tokens": true` was asked for, too.
+        source: The chunks of the stream of `/completion`, or of `/v1/chat/completions`, in order, requested with
+            `"stream": true, "timings_per_token": true`; ids if `"return_tokens": true` was requested as well.
         model: Id of the target.
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: For chunks of which passes cannot be told, with what to ask the server for.
+        ValueError: If the passes cannot be recovered from the chunks; the message says what to request from the server.
     """
     remedy = 'give the chunks of a request with "stream": true and "timings_per_token": true.'
     counted = [timings for chunk in source if (timings := _get(chunk, "timings")) is not None]
@@ -190,7 +194,7 @@ def _from_counters(
                     places[place] += sign * int(value)
     survived = [totals[_DRAFTS], *places, 0]
     if totals[_DRAFTS] <= 0 or any(one < two for one, two in pairwise(survived)):
-        problem = f"counts {totals[_DRAFTS]} drafts of which {places} passed at each place"
+        problem = f"counts {totals[_DRAFTS]} drafts of which {places} were accepted at each position"
         raise ValueError(f"source: {problem}; give get_metrics() of an engine that speculates, after some requests.")
     extensions = {"vllm": {name.removeprefix("vllm:"): count for name, count in totals.items()}}
     builder = _builder("vLLM", model, {"extensions": extensions, **head}, drafts, _SORTED)
@@ -208,7 +212,7 @@ def _stream(builder: TraceBuilder, brought: Sequence[int], drafts: int, prompt: 
     passes = [count for count in brought if count]
     for index, count in enumerate(passes):
         if not 0 < count <= (drafts + 1 if index else 1):
-            most = f"at most {drafts + 1}" if index else "one behind the prompt"
+            most = f"at most {drafts + 1}" if index else "one after the prompt"
             raise ValueError(f"source: {count} tokens came at once where a pass brings {most}; ask for {remedy}.")
         if index:
             builder.count(count - 1, drafts, count)
@@ -244,4 +248,4 @@ def _first(thing: Any, names: Sequence[str]) -> Any:
 
 def _at_least_one(field: str, value: int) -> None:
     if value < 1:
-        raise ValueError(f"{field}: {value} is below 1; give the drafts that a pass judges.")
+        raise ValueError(f"{field}: {value} is below 1; give the number of drafts that a pass verifies.")

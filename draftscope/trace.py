@@ -73,7 +73,7 @@ def displayable(trace: traces.Trace) -> Trace:
 
 
 def _rows(index: int, step: traces.Step, words: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    """What a step recorded of every position, by name."""
+    """Yield what a step recorded at every position, by name."""
     recorded = {name: column for name in _COLUMNS if (column := getattr(step, name)) is not None} | dict(step.numbers)
     for entry, (position, fate) in enumerate(zip(step.position, step.fate, strict=True)):
         token = step.token[entry] if step.token else None

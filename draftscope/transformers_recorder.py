@@ -1,8 +1,8 @@
-"""Records what transformers' `generate` does, from outside: hooks on the forward passes of target and drafter.
+"""Recorder of transformers' `generate`, by hooks on the forward passes of target and drafter.
 
-A pass of the target feeds the last final token and the drafts behind it; how many of them passed shows in the cache,
-from which generate cuts the rejected ones. Before the first pass the prompt and its drafts are told apart by the number
-of logits that generate asks for.
+A pass of the target feeds the last final token and the drafts after it; how many of them were accepted follows from the
+cache, from which generate removes the rejected ones. Before the first pass the prompt and its drafts are distinguished
+by the number of logits that generate requests.
 """
 
 import threading
@@ -29,7 +29,7 @@ _NOTE: Final = (
     "generate applied."
 )
 _LOST: Final = (
-    " The last token was drawn behind the last pass and is unknown: trace(output) takes what generate returned."
+    " The last token was sampled after the last pass and is unknown: trace(output) takes what generate returned."
 )
 
 Best: TypeAlias = tuple[tuple[int, float], ...]
@@ -41,7 +41,7 @@ class DraftPass:
 
     fed: int
     logits: Tensor | None
-    """Of the token behind those fed [V]."""
+    """Logits of the token after the fed ones [V]."""
     prepare: float
     """Milliseconds since the pass before."""
     forward: float
@@ -58,13 +58,13 @@ class TargetPass:
     start: int
     """Tokens that the cache held before."""
     kept: int | None
-    """Logits that were asked for: one more than there are drafts. None where the model cannot leave any out."""
+    """Number of requested logits: one more than there are drafts. None if the model always returns all."""
     drafts: tuple[DraftPass, ...]
     p: tuple[float, ...]
     """Probability of every fed token but the first, as far as logits were kept, by the logits before it."""
     q: tuple[float, ...]
     best: tuple[Best, ...]
-    """Likeliest tokens behind each of the last tokens fed, one more than there are drafts."""
+    """Most likely tokens after each of the last fed tokens, one more than there are drafts."""
     draft_best: tuple[Best, ...]
     prepare: float
     forward: float
@@ -74,7 +74,7 @@ class TargetPass:
         cls, fed: Sequence[Sequence[int]], start: int, kept: int | None, logits: Tensor, drafts: Sequence[DraftPass],
         spent: tuple[float, float],
     ) -> "TargetPass":  # fmt: skip
-        """What is kept of a pass: a few numbers of its logits."""
+        """Return what is kept of a pass: a few numbers of its logits."""
         row = tuple(fed[0]) if fed else ()
         rows = logits[0].detach()
         # Without a number all positions have logits; those of the prompt are of no use.
@@ -82,7 +82,7 @@ class TargetPass:
         probs = rows.float().softmax(-1)
         ids = torch.tensor(row[len(row) - len(rows) + 1 :], device=probs.device, dtype=torch.long)
         drawn = [each.logits.float().softmax(-1) for each in drafts if each.logits is not None]
-        # An assistant of another vocabulary drafts tokens of its own, which are not those that are judged.
+        # An assistant with another vocabulary drafts tokens of its own, which are not those that are verified.
         paired = len(drawn) == len(ids) == len(drafts) and all(len(prob) == probs.shape[-1] for prob in drawn)
         q = [float(prob[token]) for prob, token in zip(drawn, ids.tolist(), strict=True)] if paired else []
         return cls(
@@ -107,12 +107,12 @@ class Generation:
     passes: list[TargetPass] = field(default_factory=list)
     complete: bool = True
     exit: int | None = None
-    """Layers behind which the target left off to draft; None where something else drafts."""
+    """Number of layers after which the target exits to draft; None for another drafter."""
     cache: Any = None
     _length: int = 0
 
     def close(self, *, complete: bool) -> None:
-        """No pass will follow; what the cache holds now says how many drafts of the last one passed."""
+        """End the generation; the cache now shows how many drafts of the last pass were accepted."""
         self._length = self.cache.get_seq_length() if self.cache is not None else 0
         self.cache, self.complete = None, complete
 
@@ -162,7 +162,7 @@ class Generation:
         return one.start + len(one.fed)
 
     def _tokens(self, first: int, finals: Sequence[int], output: Sequence[int] | None) -> tuple[list[int], bool]:
-        """Ids of the final tokens behind the prompt, and whether the very last one is known."""
+        """Return the ids of the final tokens after the prompt, and whether the very last one is known."""
         if output is not None:
             if len(output) < finals[-1]:
                 raise ValueError(
@@ -196,13 +196,13 @@ def _add(builder: TraceBuilder, one: TargetPass, before: int, behind: int, token
         if one.draft_best:
             top = (one.draft_best[index],)
             builder.step([before + index], [Fate.DRAFTED], [drafts[index]], call=call, top=top)
-        else:  # The drafter has another vocabulary, or its drafts were not judged.
+        else:  # The drafter has another vocabulary, or its drafts were not verified.
             builder.step([], [], call=call)
     gained = behind - before
     accepted = max(0, min(gained - 1, len(drafts)))
     own = [tokens[before + accepted]] if gained > accepted else []
     if own and accepted < len(drafts) and own[0] == drafts[accepted]:
-        accepted, own = accepted + 1, []  # The draft ended the text, and nothing was drawn behind it.
+        accepted, own = accepted + 1, []  # The draft ended the text, and nothing was sampled after it.
     fates = [Fate.ACCEPTED] * accepted
     after = Fate.RESAMPLED if accepted < len(drafts) else Fate.BONUS if drafts else Fate.SAMPLED
     fates += [after] * len(own)
@@ -225,11 +225,11 @@ def _add(builder: TraceBuilder, one: TargetPass, before: int, behind: int, token
 
 
 class GenerateRecorder:
-    """A context in which every `generate` of a model is recorded; `trace()` gives the record behind it.
+    """Context manager that records every `generate` of a model; `trace()` returns the record afterwards.
 
-    The drafter is the assistant_model of generate, None for prompt lookup, early exit and ordinary decoding. Nothing is
-    replaced: outputs are those that generate gives without it. In early exit the target drafts itself, with fewer
-    layers than it has otherwise; by that its passes are told apart.
+    The drafter is the assistant_model of generate, None for prompt lookup, early exit and the baseline. Nothing is
+    replaced: outputs equal those without the recorder. In early exit the target drafts with fewer layers than usual, by
+    which its passes are distinguished.
     """
 
     def __init__(self, target: Any, draft: Any = None, tokenizer: Any = None) -> None:
@@ -280,24 +280,26 @@ class GenerateRecorder:
         self._drafts.clear()
 
     def trace(self, output: Any = None, *, call: int | None = None) -> Trace:
-        """The trace of a generate that was recorded.
+        """Return the trace of a recorded generate.
 
         Args:
-            output: What generate returned. It has the very last token, which no pass is fed; without it that token is
-                taken to be the likeliest one where all earlier ones were, and is left out otherwise.
-            call: Which generate, from 0, where there were several.
+            output: Return value of generate. It has the very last token, which no pass is fed; without it that token is
+                assumed to be the most likely one if all earlier ones were, and is left out otherwise.
+            call: Index of the generate call, if there were several.
 
         Raises:
-            ValueError: Where there is none, there are several, or they cannot be told from their passes.
+            ValueError: If there is none, there are several, or they cannot be distinguished by their passes.
         """
         if self._handles:
-            raise ValueError("trace: the context is still open; ask behind it.")
+            raise ValueError("trace: the context is still open; call it after the with block.")
         if not self._runs:
             raise ValueError("trace: no pass of the target was recorded; call target.generate(...) inside the context.")
         if call is None and len(self._runs) > 1:
             raise ValueError(f"call: {len(self._runs)} generate calls were recorded; choose one from 0 on.")
         if not -len(self._runs) <= (call or 0) < len(self._runs):
-            raise ValueError(f"call: {call} is none of {len(self._runs)} generate calls that were recorded.")
+            raise ValueError(
+                f"call: {call} is out of range of the {len(self._runs)} generate calls that were recorded."
+            )
         drafter = None if self._draft is None else CausalLM(self._draft, "draft", self._tokenizer)
         judge = CausalLM(self._target, "target", self._tokenizer)
         return self._runs[call or 0].trace(judge, drafter, _row(output))
@@ -333,14 +335,14 @@ class GenerateRecorder:
         self._handles.append(network.register_forward_hook(after, with_kwargs=True))
 
     def _role(self, role: str) -> str:
-        """What the target does now: `generate` lowers its number of layers for as long as it drafts."""
+        """Return the current role of the target: `generate` lowers its number of layers while it drafts."""
         if role == "target" and self._draft is None and (layers := _layers(self._target)) < self._layers:
             self._exit = layers
             return "draft"
         return role
 
     def _passed(self, role: str, ids: Any, kwargs: dict[str, Any], out: Any, spent: tuple[float, float]) -> None:
-        """Take a pass that is over."""
+        """Process a finished pass."""
         fed = ids.tolist() if isinstance(ids, Tensor) else []
         if role == "draft":
             last = out.logits[0, -1].detach() if len(fed) == 1 else None

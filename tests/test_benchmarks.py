@@ -408,7 +408,7 @@ def test_one_that_fails_is_named_and_the_others_go_on(
     with pytest.raises(SystemExit) as ended:
         bench.main(["speeds", "-o", str(tmp_path)])
     assert ended.value.code == 2
-    assert "name: 'speeds' is no benchmark; use continuous," in capsys.readouterr().err
+    assert "name: 'speeds' is not a benchmark; use continuous," in capsys.readouterr().err
 
 
 @pytest.mark.slow

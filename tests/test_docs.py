@@ -2,13 +2,12 @@
 
 import ast
 import re
-import runpy
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
 
+from draftscope.cli.main import main
 from traces import read
 from traces.files import ROOT
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
@@ -72,21 +71,17 @@ def test_every_figure_is_in_the_list_of_figures() -> None:
     assert not {name for name in names if f"`{name}`" not in listed}
 
 
-@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
-def test_the_options_in_the_readme_exist(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    code = "".join(code for _, code in BLOCK.findall(readme))
-    commands = [line.partition("#")[0].split()[2:] for line in code.splitlines() if line.startswith("python -m ")]
-    assert commands
-    for module, *rest in commands:
-        told = rest[:1] if module in ("engines", "traces") else []
-        monkeypatch.setattr(sys, "argv", [module, *told, "--help"])
-        with pytest.raises(SystemExit) as left:
-            runpy.run_module(module, run_name="__main__", alter_sys=True)
-        said = capsys.readouterr().out
-        assert not left.value.code and said, module
-        for option in (word for word in rest if word.startswith("-")):
-            assert option in said, f"python -m {module}: has no {option}"
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_the_commands_and_options_of_a_page_exist(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = "".join(code for _, code in BLOCK.findall(path.read_text(encoding="utf-8"))).replace("\\\n", " ")
+    lines = [line.partition("#")[0].split()[1:] for line in code.splitlines() if line.startswith("draftscope ")]
+    assert lines or path.name not in ("README.md", "python.md", "figures.md", "models.md")
+    for words in lines:
+        command = words[: 2 if words[0] in ("trace", "model", "hardware", "experiment", "dev") else 1]
+        assert main([*command, "--help"]) == 0, words
+        text = capsys.readouterr().out
+        options = [word.strip("[]") for word in words if word.strip("[").startswith("-") and len(word) > 1]
+        assert [option for option in options if option not in text.split() and f"{option}," not in text] == [], words
 
 
 @pytest.mark.slow
@@ -99,12 +94,12 @@ def test_the_figures_of_the_papers_are_drawn_from_what_ships() -> None:
     drawn = [shlex.split(command)[1:] for command in commands if command.startswith("V ")]
     assert len(drawn) > 25
     for words in drawn:
-        named = words[words.index("--figure") + 1] if "--figure" in words else ""
+        named = words[0]
         traces = [ROOT / "assets" / "traces" / word.removeprefix("T/") for word in words if word.startswith("T/")]
-        if traces and named:
+        if traces:
             assert FIGURES[named].supports([read(trace) for trace in traces]) is None, words
         for word in words:
             assert not word.startswith("benchmarks/") or (ROOT / word).is_file(), word
-        assert named in {"", *FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES}, words
+        assert named in {*FIGURES, *SWEEP_FIGURES, *TIMING_FIGURES}, words
     for grid in re.findall(r"benchmarks/grids/\w[\w-]*\.json", page):
         assert (ROOT / grid).is_file()

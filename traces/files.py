@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,8 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 """Folder of the checkout; where the packages are installed without it, the folder that holds them."""
+STANDARD: Final = "-"
+"""File name of standard input or output."""
 
 
 @contextmanager
@@ -35,6 +38,11 @@ def write_atomic(path: Path, data: bytes) -> None:
     """Write a file, whole or not at all."""
     with atomic_path(path) as part:
         part.write_bytes(data)
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes:
+    """Return the content of a file, or of standard input for `-`; raises OSError."""
+    return sys.stdin.buffer.read() if os.fspath(path) == STANDARD else Path(path).read_bytes()
 
 
 def gunzip(data: bytes, most: int) -> bytes:

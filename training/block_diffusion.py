@@ -91,14 +91,14 @@ class Noise:
     """Makes batches of one kind."""
 
     def __init__(self, kind: Recipe, tokenizer: Tokenizer, window: int | None = None) -> None:
-        """Noise `window` tokens behind the last whole `BLOCK` of the prompt, by default all there are in a row."""
+        """Noise `window` tokens after the last whole `BLOCK` of the prompt, by default all in a row."""
         self.kind, self.window = kind, window
         self.mask_id, self.end = token_id(tokenizer, MASK), token_id(tokenizer, END)
         self.digits = torch.tensor([token_id(tokenizer, str(i)) for i in range(10)])
         self.vocabulary = tokenizer.get_vocab_size()
 
     def __call__(self, rows: Tensor, lengths: Tensor, generator: torch.Generator) -> Noised:
-        """Noise rows [B, L] whose prompts have `lengths` [B] tokens; all that is noised lies within a row."""
+        """Noise rows [B, L] whose prompts have `lengths` [B] tokens; the noised part is within a row."""
         kind, (count, length) = self.kind, rows.shape
         window = length if kind.full else self.window or length
         first = torch.zeros_like(lengths) if kind.full else lengths // BLOCK * BLOCK  # where the noised part begins
@@ -150,9 +150,9 @@ class Noise:
     def _full(
         self, rows: Tensor, lengths: Tensor, place: Tensor, rate: Tensor, size: Tensor, generator: torch.Generator
     ) -> Noised:
-        """One noised row under full attention.
+        """Noise rows under full attention.
 
-        Half the rows look as in block-wise decoding: a finished part, one block under way, and masks behind it.
+        Half the rows look as in block-wise decoding: a final part, one block in progress, and masks after it.
         """
         count, length = rows.shape
         anywhere = torch.rand(count, 1, generator=generator) < 0.5
@@ -197,7 +197,7 @@ def train(
 def answers(
     model: Qwen3ForCausalLM, kind: Recipe, tokenizer: Tokenizer, prompts: Sequence[str], settings: Mapping[str, object]
 ) -> list[str]:
-    """What a model writes behind prompts, decoded block by block in the given settings."""
+    """Return what a model writes after prompts, decoded block by block in the given settings."""
     mask = token_id(tokenizer, MASK)
     traits = Traits(mask, (token_id(tokenizer, END),), kind.shift, kind.full)
     judged = DiffusionLM(model, tokenizer, traits, ModelCard(id="in training"), device())

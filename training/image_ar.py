@@ -27,7 +27,7 @@ PRESETS = {
 
 @torch.no_grad()
 def encoded(tokenizer: Tokenizer, count: int, *seed: int) -> tuple[Tensor, Tensor]:
-    """Codes [N, 144] and labels [N, 2] of the pictures that `training.scenes_data.build` makes of these arguments."""
+    """Return codes [N, 144] and labels [N, 2] of the pictures that `training.scenes_data.build` draws."""
     images, labels = build(count, *seed)
     batch = as_images(torch.from_numpy(images)).contiguous(memory_format=torch.channels_last)
     with torch.autocast(device().type, torch.bfloat16):

@@ -2,7 +2,7 @@
 
     python -m training.image_classifier [--preset cpu|gpu] [--minutes M]
 
-Half of the pictures have passed through the tokenizer, so that it judges pictures and not compression.
+Half of the pictures have passed through the tokenizer, so that the classifier grades pictures and not compression.
 """
 
 import torch

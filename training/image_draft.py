@@ -1,9 +1,9 @@
-"""Train the small drafter of the studio image model on what the target itself draws (as DistillSpec, arXiv 2310.08461).
+"""Train the small drafter of the studio image model on samples of the target (as DistillSpec, arXiv 2310.08461).
 
     python -m training.image_draft [--preset cpu|gpu] [--minutes M]
 
-The sequences are drawn first, with the logits they were drawn from, and kept in the cache folder, 300 kB each; an
-interrupted run goes on behind the last whole batch.
+The sequences are sampled first, with their logits, and stored in the cache folder, 300 kB each; an interrupted run
+continues after the last complete batch.
 """
 
 import math
@@ -27,7 +27,7 @@ PRESETS: Final = {
     "gpu": Preset(steps=20_000, batch=48, lr=3e-3),
 }
 VARIATION_WEIGHT: Final = 3.0
-"""Of the total variation, the share of drafts that is refused, beside a divergence of 1."""
+"""Weight of the total variation, the share of drafts that is rejected, relative to a divergence of weight 1."""
 ROWS: Final = 128
 SPLITS: Final = {"train": 48, "held": 4, "held-silent": 4}
 """Batches of sequences: to learn from, with some conditions dropped; held-out, with all conditions and with none."""

@@ -2,7 +2,7 @@
 
     python -m training.patch tokenizer|target|draft|mixture|masked [--preset cpu|gpu] [--minutes M]
 
-in this order; docs/training.md says what each starts and learns from, and by which objective.
+in this order; docs/training.md describes their initialisation, data and objectives.
 """
 
 import math
@@ -44,9 +44,9 @@ ALIGNED: Final = 400
 """Steps that the projection of tokens learns alone."""
 HELD_OUT: Final = 1_000
 REPEATS: Final = 4
-"""Noise levels drawn for every token of a batch: the head is cheap beside the backbone."""
+"""Noise levels sampled for every token of a batch: the head is cheap compared with the backbone."""
 ERROR_WEIGHT: Final = 0.1
-"""Of the likelihood of the errors of the noise estimate, which sets the variances of the steps."""
+"""Weight of the likelihood of the errors of the noise estimate, which sets the variances of the steps."""
 FROM_DATA: Final = 0.6
 """Share of the budget in which a mixture learns from data; then it learns from paths that its target draws."""
 SAMPLING: Final = ContinuousSampling(last=dict(PATCHES)["last"])
@@ -138,9 +138,9 @@ def estimate(model: PatchNetwork, noisy: Tensor, t: Tensor, condition: Tensor) -
 def estimated(
     model: PatchNetwork, token: Tensor, labels: Tensor, generator: torch.Generator, teacher: PatchNetwork | None
 ) -> tuple[tuple[Tensor, Tensor], Tensor, Tensor]:
-    """What a head makes of noisy tokens of whole pictures, and what it should: see `diffusion_loss`.
+    """Return a head's outputs for noisy tokens of whole pictures, and their targets: see `diffusion_loss`.
 
-    A teacher, which is causal, stands in for the data: equal noise estimates and equal errors to expect are equal
+    A teacher, which is causal, replaces the data: equal noise estimates and equal expected errors are equal
     distributions.
     """
     learnt, condition = conditions(model, token, labels, generator)
@@ -231,7 +231,7 @@ def align(model: PatchNetwork, codes: Transformer, tokenizer: PatchTokenizer, se
 def train_transformer(
     run: Run, model: PatchNetwork, tokenizer: PatchTokenizer, seed: int, teacher: PatchNetwork | None
 ) -> None:
-    """Train on tokens drawn anew around their means each time."""
+    """Train on tokens that are sampled again around their means in every step."""
     AttentionInterface.register("float32", float32_attention)
     for network in (model, teacher):
         if network is not None:

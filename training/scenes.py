@@ -46,7 +46,7 @@ class _Picture:
         self.image.paste(Image.composite(*tones, shade), (0, round(start * _DRAWN)))
 
     def sky(self, sun: float, clouds: tuple[int, int], *colours: tuple[Colour, Colour]) -> None:
-        """One of these pairs of colours down to the horizon, the sun with this chance, so many clouds."""
+        """Draw one of these pairs of colours down to the horizon, the sun with this probability, and clouds."""
         self.gradient(*self.pick(*colours), end=0.65)
         if self.rng.random() < sun:
             self.discs(self.between(0.1, 0.9), self.between(0.1, 0.26), 0.085, *SUN)

@@ -20,10 +20,10 @@ STEP: Final = PATCH
 """Places are multiples of this many pixels."""
 SIZES: Final[dict[Place, tuple[int, int]]] = {"land": (56, 72), "air": (48, 56), "sea": (56, 72)}
 FEET: Final = (80, 88)
-"""Where a thing on the ground or in the water ends."""
+"""Lower end of a thing on the ground or in the water."""
 LOWEST_FLIGHT: Final = 64
 BACKGROUNDS: Final = 4_096
-"""Of each ground of each scene; they are kept in memory, 1.4 GB in all."""
+"""Backgrounds of each ground of each scene; they are kept in memory, 1.4 GB in all."""
 TRAIN, TEST = 0, 1
 
 

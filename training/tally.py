@@ -1,10 +1,10 @@
-"""Train the studio language models that keep a tally, a task that `engines.models.bundled.tally` explains.
+"""Train the studio language models on Tally, a task described in `engines.models.bundled.tally`.
 
     python -m training.tally tokenizer
     python -m training.tally target|draft|full [--preset cpu|gpu] [--minutes M]
 
 The first writes assets/models/tally-tokenizer.json. `draft` is an eighth of the size. `full` is of the LLaDA kind: it
-starts from `draft` and has to unlearn one mask. Stories are drawn anew for every step, and none that is held out.
+starts from `draft` and has to unlearn one mask. Stories are sampled again for every step, never held-out ones.
 """
 
 from dataclasses import replace
@@ -38,7 +38,7 @@ PRESETS: Final = {
 }
 MEASURED: Final = 200
 MEASURED_FULL: Final = 48
-"""Of a bidirectional model, which computes the whole row anew for every token."""
+"""Stories for a bidirectional model, which computes the whole row for every token."""
 LENGTH: Final = LINE * MOST_EVENTS + 16
 """Room for the longest answer and its end."""
 
@@ -74,7 +74,7 @@ def batch(step: int, size: int, seed: int) -> tuple[Tensor, Tensor]:
     stories = [draw(dice, events) for _ in range(size)]
     prompts = [made.encode(f"{story.prompt}\n").ids for story in stories]
     answers = [made.encode(story.tell(dice)).ids for story in stories]
-    # Filled up to whole blocks: one is learnt up to its end, whatever the last one holds behind the answer.
+    # Padded to whole blocks: one is learnt up to its end, whatever the last one holds after the answer.
     length = -(-(len(prompts[0]) + LINE * events + 1) // BLOCK) * BLOCK
     rows = [[*a, *b] + [end] * (length - len(a) - len(b)) for a, b in zip(prompts, answers, strict=True)]
     return torch.tensor(rows), torch.tensor([len(prompt) for prompt in prompts])
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def measure(model: Qwen3ForCausalLM, kind: Recipe) -> dict[str, Any]:
-    """Share of held-out stories that are told right: one token a pass, and several."""
+    """Return the share of held-out stories that are told correctly: with one token per pass, and with several."""
     stories = held_out_stories(MEASURED_FULL if kind.full else MEASURED)
 
     def right(block: str, **settings: object) -> float:

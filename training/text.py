@@ -105,12 +105,15 @@ def train_tokenizer(texts: Iterator[str]) -> Tokenizer:
 
 
 def prompt_of(problem: Problem) -> str:
-    """What the model is given."""
+    """Return the model's input."""
     return problem.question + "\n"
 
 
 def fits(prompt: int, solution: int) -> bool:
-    """Whether so many tokens fit: what follows the last whole BLOCK of the prompt may have WINDOW, the end included."""
+    """Return whether a problem fits.
+
+    What follows the last whole BLOCK of the prompt may have WINDOW tokens, end included.
+    """
     return prompt + solution + 1 <= min(LENGTH, prompt // BLOCK * BLOCK + WINDOW)
 
 

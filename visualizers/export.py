@@ -20,7 +20,7 @@ FORMATS: Final = ("pdf", "svg", "png")
 PNG_SCALE: Final = 2
 """Pixels per unit of length, for sharp pictures on dense screens."""
 _START_SECONDS: Final = 60
-"""Kaleido would wait without end for a browser that says nothing."""
+"""Kaleido would wait forever for a browser that does not answer."""
 _REMEDY: Final = (
     "install Chrome or Chromium (for instance apt-get install chromium) or name it in the environment variable "
     "BROWSER_PATH; .html needs none"
@@ -43,7 +43,7 @@ class ImageJob(NamedTuple):
     width: int = WIDTH
     """Pixels that it is laid out for."""
     scale: float = 1.0
-    """What all its lengths are multiplied by: letters and lines, too."""
+    """Factor of all lengths, including letters and lines."""
 
 
 def write_image(figure: go.Figure, path: Path, *, width: int = WIDTH) -> None:

@@ -1,4 +1,4 @@
-"""What a figure is, and how the runs in it are named and grouped."""
+"""Interface of figures, and how the runs in them are named and grouped."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ MOST: Final = {
     "one group": (1, "group of runs"),
     "runs": (12, "runs"),
 }
-"""What there may not be too many of in a figure, how many may be drawn, and the same in words."""
+"""Limits of a figure: what is counted, the maximum, and its name."""
 MOST_FRAMES: Final = 16
 """Latent frames of a video that have panels, names or lines of their own."""
 SUBTITLE: Final = 108
@@ -38,7 +38,7 @@ WIDTH: Final = 960
 
 
 class FigureError(ValueError):
-    """A figure was asked for that these traces do not support, or a step that they do not have."""
+    """A figure was requested that these traces do not support, or a step that they do not have."""
 
 
 def _undrawn(*_: Any) -> go.Figure:
@@ -50,10 +50,10 @@ class FigureText:
     """The words of a figure, and what draws it: the function that it decorates."""
 
     name: str
-    """What the command line calls it."""
+    """Name on the command line."""
     title: str
     caption: str
-    """What it shows, and how that is computed."""
+    """What it shows, and how it is computed."""
     paper: str = ""
     """The published figure or table it answers to."""
     drawing: Callable[..., go.Figure] = _undrawn
@@ -70,9 +70,9 @@ class Figure(FigureText):
     accepts: Callable[[Trace], bool]
     """Whether a trace can be drawn; the others are left out."""
     requirement: str
-    """The same in words."""
+    """What it needs, in words."""
     limit: Literal["panels", "groups", "one group", "runs"] | None = None
-    """What there may not be too many of, see `MOST`."""
+    """Kind of limit, see `MOST`."""
     refuses: Callable[[Traces], str | None] = lambda _: None
     """A further reason why the traces cannot be drawn."""
     takes_step: bool = False
@@ -155,7 +155,7 @@ class FileFigure(DataFigure):
 
 
 def subtitle(traces: Traces) -> str:
-    """Say which runs a figure shows, ready for plotly."""
+    """Return which runs a figure shows, formatted for plotly."""
     if len(traces) == 1:
         return plain(naming.run_title(traces[0]))
     models = ", ".join(dict.fromkeys(trace.model.title or trace.model.id for trace in traces))

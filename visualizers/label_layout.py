@@ -1,4 +1,4 @@
-"""Where labels have room in a figure, so that none is written over a mark or another label."""
+"""Layout of labels in a figure, so that none covers a mark or another label."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -30,12 +30,15 @@ def place_labels(
     *,
     beyond: tuple[float, float] = (0.0, 0.0),
 ) -> Mapping[int, str]:
-    """Find a place for each label where nothing else is: index -> place in plotly's words, where there is room.
+    """Find a position for each label where nothing else is.
 
     Args:
         points: All marks, in shares of the panel's width and height.
-        wanted: Index of a point, its label and the place to try first, the most important label first.
-        beyond: How far a label may reach out of the panel, across and up.
+        wanted: Index of a point, its label and the position to try first, the most important label first.
+        beyond: How far a label may extend out of the panel, across and up.
+
+    Returns:
+        Index -> position in plotly's terms, for the labels that have space.
     """
     taken = [Box(x - _ACROSS, x + _ACROSS, y - _UP, y + _UP) for x, y in points]
     inside = Box(-beyond[0], 1 + beyond[0], -beyond[1], 1 + beyond[1])

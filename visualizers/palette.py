@@ -40,7 +40,7 @@ class Surface:
     line: str
     accent: str
     emphasis: str
-    """What the reader chose, against `accent`."""
+    """Colour of the reader's choice, against `accent`."""
 
 
 LIGHT: Final = Surface(
@@ -120,5 +120,5 @@ def contrast(first: str, second: str) -> float:
 
 
 def ink(color: str) -> str:
-    """Return black or white, whichever reads better on `color`."""
+    """Return black or white, whichever is more readable on `color`."""
     return BLACK if contrast(color, BLACK) >= contrast(color, WHITE) else WHITE

@@ -17,7 +17,7 @@ TEXT_COLUMNS: Final = 32
 OPEN: Final = (128, 134, 145, 48)
 """Red, green, blue, alpha of a position that holds nothing."""
 PENDING_ALPHA: Final = 110
-"""Of 255: drafts let the page shine through."""
+"""Opacity, of 255, of drafts."""
 PIXELS: Final = 960
 """About the longest side of a composed picture: small tiles are enlarged so that they stay sharp, large ones shrunk."""
 _MOVING_MS: Final = 5000
@@ -58,7 +58,7 @@ def render_canvas(tiles: Tiles, canvas: Canvas, state: CanvasState, *, opaque: b
         if not isinstance(token, int):
             continue
         top, left = (tiles.size * place for place in divmod(token, tiles.columns))
-        top = min(top, atlas.height)  # an id without a tile is drawn black; its place may be beyond what Pillow counts
+        top = min(top, atlas.height)  # an id without a tile is drawn black; its position may exceed what Pillow counts
         tile = atlas.crop((left, top, left + tiles.size, top + tiles.size))
         tile = tile.resize((size, size), Image.Resampling.NEAREST if size >= tiles.size else Image.Resampling.BOX)
         tile.putalpha(255 if final or opaque else PENDING_ALPHA)
@@ -97,9 +97,9 @@ def picture_of(url: str) -> Image.Image:
 
 
 def moving_url(frames: Sequence[Image.Image]) -> str:
-    """Return frames as a data: URL of a WebP that moves for at most five seconds, so nobody needs a button to halt it.
+    """Return frames as a data: URL of a WebP that plays for at most five seconds, so that it needs no pause button.
 
-    Few frames stay for longer than many.
+    Few frames are shown for longer than many.
     """
     each = min(max(_CLIP_MS // len(frames), _FRAME_MS[0]), _FRAME_MS[1], _MOVING_MS // len(frames))
     moves = {

@@ -16,7 +16,7 @@ POLICY: Final = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; "
     "img-src data: blob:; font-src data:"
 )
-"""What the browser may load: only what is in the file. Figures that follow the player may compile their own code."""
+"""Content security policy: only what is in the file. Figures after the player may compile their own code."""
 
 
 def standalone(traces: Sequence[Trace], title: str, *, after: str = "") -> str:

@@ -56,13 +56,13 @@ def dots(figure: go.Figure, index: int, name: str, points: Points, hover: str, *
 
 
 def bars(figure: go.Figure, index: int, name: str, points: Points, hover: str, **more: Any) -> None:
-    """Add bars number `index`, told apart by colour and pattern; see `curve`."""
+    """Add bars number `index`, distinguished by colour and pattern; see `curve`."""
     marker = {"color": series(index).color, "pattern": hatched(PATTERNS[index % len(PATTERNS)])}
     figure.add_bar(x=points[0], y=points[1], name=name, hovertemplate=hover, **{"marker": marker, **more})
 
 
 def fate_mark(fate: Fate, points: Sequence[tuple[float, float]], size: float, hover: str, **more: Any) -> go.Scatter:
-    """Return marks at (x, y) that say what became of a position; the legend entry says what the fate means."""
+    """Return marks at (x, y) for the outcome of positions; the legend entry explains the fate."""
     x, y = zip(*points, strict=True)
     look: Look = {"mode": "markers", "marker": fate_marker(fate, size), "name": f"{fate.value}: {fate.meaning}"}
     return go.Scatter(x=x, y=y, hovertemplate=f"{hover}<extra>{fate.value}</extra>", **look, **more)

@@ -23,7 +23,7 @@ NEUTRAL: Final = "#808691"
 
 
 class Series(NamedTuple):
-    """How one curve of several is told apart: by colour, dash and marker together."""
+    """Style of one curve among several: colour, dash and marker together."""
 
     color: str
     dash: str
@@ -50,7 +50,7 @@ def series(index: int) -> Series:
 
 
 PATTERNS: Final = ("", "/", "x", ".", "-", "+")
-"""Patterns of bars beside one another."""
+"""Patterns of adjacent bars."""
 
 
 def hatched(shape: str | Sequence[str]) -> Look:

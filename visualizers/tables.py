@@ -27,7 +27,7 @@ _TEX: Final = str.maketrans(
         "β": r"$\beta$",
         "−": "$-$",
         "[": "{[}",
-        "]": "{]}",  # behind the end of a line they would be its argument
+        "]": "{]}",  # at the end of a line they would be read as its argument
     }
 )
 

@@ -5,11 +5,11 @@ from typing import Final
 import plotly.graph_objects as go
 
 PER_ROW: Final = 3
-"""Panels that stand beside one another."""
+"""Panels per row."""
 _BETWEEN: Final = 0.06
-"""Of the width, between two panels."""
+"""Share of the width between two panels."""
 _HEAD: Final = 0.16
-"""Of the height, between two rows: ticks, titles of axes, and the title of the panel below."""
+"""Share of the height between two rows: ticks, titles of axes, and the title of the panel below."""
 _NEAR: Final = 1e-9
 
 
@@ -51,12 +51,12 @@ def panels(figure: go.Figure) -> list[tuple[go.layout.XAxis, go.layout.YAxis]]:
 
 
 def rows_of(axes: list[tuple[go.layout.XAxis, go.layout.YAxis]]) -> int:
-    """Return how many rows panels stand in."""
+    """Return the number of rows of panels."""
     return len({round((y.domain or (0.0, 1.0))[0], 6) for _, y in axes})
 
 
 def _titles(figure: go.Figure, axes: list[tuple[go.layout.XAxis, go.layout.YAxis]]) -> dict[int, go.layout.Annotation]:
-    """Return the titles of panels: what stands in the middle above one."""
+    """Return the titles of panels: the centred annotations above them."""
     titles = {}
     for index, (x, y) in enumerate(axes):
         for title in figure.layout.annotations:

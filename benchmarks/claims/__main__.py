@@ -1,8 +1,8 @@
-"""Check the papers' conclusions on the models that ship.
+"""Check the papers' conclusions on the bundled models.
 
 Most conclusions on texts are read from the sweeps in benchmarks/results; pictures, vectors and some texts are decoded
-anew, with so many seeds. A conclusion holds where its effect is three standard errors from none and as reported.
-`python -m benchmarks.report` writes the verdicts into docs/reproduction.md.
+again, with several seeds. A conclusion holds if its effect is three standard errors from zero and as reported. `python
+-m benchmarks.report` writes the verdicts into docs/reproduction.md.
 """
 
 import sys
@@ -14,7 +14,7 @@ from typing import Any, Final
 from benchmarks._report_format import Options, finish
 from benchmarks.claims import papers
 from benchmarks.claims.claim import Conclusion, Effect, against
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.streams import exit_code_for_pipe
 
 SEEDS: Final = 64
 _FILE: Final = Path(__file__).with_name("conclusions.toml")
@@ -26,7 +26,7 @@ _ANEW: Final[Mapping[str, Callable[[int], Mapping[str, Sequence[Effect]]]]] = {
     "PSD": papers.psd,
     "CSpD": papers.cspd,
 }
-"""Paper -> effects by their place in it, of runs that are decoded here with so many seeds."""
+"""Paper -> effects by section, of runs that are decoded here with a number of seeds."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def conclusions(paper: str, seeds: int) -> list[Conclusion]:
-    """What a paper concludes, with the effects of the sweeps that ship and of runs with so many seeds."""
+    """Return the conclusions of a paper, with the effects of shipped sweeps and of runs with `seeds` seeds."""
     anew = _ANEW[paper](seeds) if paper in _ANEW else {}
     found = []
     for entry in PAPERS[paper]:

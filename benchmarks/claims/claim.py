@@ -21,7 +21,7 @@ NUMBERS: Final[Mapping[str, Callable[[ResultRow], float]]] = {
     "per_pass": lambda row: row.tokens / row.forwards,
     "per_second": lambda row: row.tokens / row.seconds,
 }
-"""What runs of a sweep are compared by: a right answer, tokens a pass of either model, and a second."""
+"""Measures of a sweep's runs: a correct answer, tokens per pass of either model, and per second."""
 ERRORS: Final = 3
 """Standard errors that an effect must be from zero."""
 
@@ -30,7 +30,7 @@ class Effect(NamedTuple):
     """A difference that a conclusion claims, positive in the direction that the paper reports."""
 
     of: str
-    """What it is a difference of, with its unit."""
+    """Description of the difference, with its unit."""
     size: Estimate
 
     @property
@@ -42,14 +42,14 @@ class Effect(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
-    """What a paper concludes somewhere, and what was found of it here."""
+    """Conclusion of a paper, and the findings here."""
 
     place: str
     """Its figure or table in the paper."""
     says: str
     effects: Sequence[Effect] = ()
     needs: str = ""
-    """What would have to be there to check it."""
+    """What would be needed to check it."""
 
     @property
     def verdict(self) -> str:
@@ -69,7 +69,10 @@ class Conclusion:
 
 
 def difference(of: str, more: Iterable[float], less: Iterable[float], margin: float = 0.0) -> Effect:
-    """The mean of pairwise differences, which one is to be greater first; a margin is what it may be less by."""
+    """Return the mean of pairwise differences, the first expected to be greater.
+
+    `margin` is the tolerated shortfall.
+    """
     return Effect(of, estimate([a - b + margin for a, b in zip(more, less, strict=True)]))
 
 

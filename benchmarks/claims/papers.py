@@ -1,4 +1,4 @@
-"""The effects that each paper claims, by their place in it, of runs that are decoded here with so many seeds."""
+"""Effects claimed by each paper, by section, of runs that are decoded here with several seeds."""
 
 import json
 from collections.abc import Sequence
@@ -16,9 +16,9 @@ from traces.stats import agreement_by_age, mean_difference, token_difference
 
 WINDOW: Final = 64
 YOUNG, OLD = 2, 8
-"""Iterations that a place has been drafted for, before and from which on its acceptance is compared."""
+"""Ages of drafts, in iterations, up to and from which acceptance is compared."""
 _DRAWN: Final = "drawn: "
-"""What the labels of runs begin with that draw tokens, where all others take the likeliest."""
+"""Prefix of the labels of sampled runs; all others are greedy."""
 _OURS: Final = "S2D2, always, block 32"
 QUARTER: Final = 0.25
 
@@ -62,7 +62,7 @@ def _runs(count: int, **values: object) -> list[Trace]:
 
 
 def _changed(trace: Trace, iterations: int = 1) -> float:
-    """Mean share of pending drafts that differ so many iterations apart."""
+    """Return the mean share of pending drafts that change within `iterations` iterations."""
     return mean_difference(token_difference(trace.steps, iterations)) or 0.0
 
 
@@ -154,7 +154,7 @@ def psd(seeds: int) -> dict[str, list[Effect]]:
 
 
 def _mechanisms(runs: Sequence[Trace]) -> list[Effect]:
-    """What each mechanism adds to a block in its first and last quarter, in per cent of the block, run by run."""
+    """Return what each mechanism adds to a block in its first and last quarter, in per cent of the block, by run."""
 
     def share(trace: Trace, mechanism: str, start: float) -> float:
         rows = contributions([trace.steps])
@@ -225,12 +225,12 @@ def _patches(method: str, count: int, **values: object) -> list[float]:
 
 
 def _acceptance(traces: list[Trace]) -> list[float]:
-    """Of the drafts that were judged."""
+    """Return the acceptance rates of verified drafts."""
     return [trace.summary.accepted / trace.summary.judged for trace in traces]
 
 
 def _shares(traces: list[Trace]) -> list[float]:
-    """Of all drafts, those behind a rejection included."""
+    """Return the acceptance rates of all drafts, those after a rejection included."""
     verified = [[step for step in trace.steps if step.call.mode == "verify"] for trace in traces]
     return [
         sum(step.signals["accepted"] for step in steps) / sum(step.signals["window"] for step in steps)

@@ -96,7 +96,7 @@ def _cards(model_id: str) -> Sequence[Card]:
 
 
 def cards_file(model_id: str) -> Path:
-    """Return the path of the card images of a bundled model, written by `python -m demo cards`."""
+    """Return the path of the card images of a bundled model, written by `draftscope dev clip-cards`."""
     return ASSETS / "clips" / f"{model_id}.json"
 
 

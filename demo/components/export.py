@@ -109,7 +109,7 @@ def in_words(error: Exception) -> str:
     """Return the problem without a remedy that names options which the page does not have."""
     if not isinstance(error, MovingError) or not error.remedy:
         return str(error)
-    return f"{error.problem}. No setting of this page helps; the command python -m visualizers has some that do."
+    return f"{error.problem}. No setting of this page helps; the command draftscope animate has some that do."
 
 
 class AnimationExport(DownloadSlot):

@@ -23,7 +23,7 @@ _LEAD: Final = (
     "to compare it with them."
 )
 _EMPTY: Final = (
-    "No results ship with this app yet. `python -m benchmarks.sweep benchmarks/grids/text.json -o results.jsonl.gz` "
+    "No results ship with this app yet. `draftscope experiment run benchmarks/grids/text.json -o results.jsonl.gz` "
     "makes some, on all cores or on a cluster; open the file here."
 )
 _LOADING: Final = "The results are loading."

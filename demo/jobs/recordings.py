@@ -1,6 +1,6 @@
 """Recorded traces that ship with the app, each with its baseline if that was recorded as well.
 
-`python -m demo record` decodes the runs listed in assets/traces/gallery.json, or those named. The list has one entry
+`draftscope dev record` decodes the runs listed in assets/traces/gallery.json, or those named. The list has one entry
 per run: `file`, `method`, and if they differ from the defaults `model`, `prompt`, `seed` and `settings`; `title` and
 `about` are shown in the gallery, and `first` puts the run on the first screen.
 """

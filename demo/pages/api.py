@@ -22,7 +22,7 @@ from demo.server.run_queue import as_user_errors, client_disconnected, queued_ap
 from demo.server.sessions import Visitors, url
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, is_available
-from engines.runtime import listing
+from engines.runtime import method_index
 from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError, format_name, format_value
 from traces import TraceError, dumps, loads
@@ -175,13 +175,13 @@ def methods(method: str | None = None) -> dict[str, Any]:
     Args:
         method: The one method to describe; by default all of them.
     """
-    described = listing.methods()
+    described = method_index.methods()
     if method is not None:
         with as_user_errors("api"):
             _check_method(method)
         described = {method: described[method]}
     families = {one["family"] for one in described.values()}
-    models = {name: model for name, model in listing.models().items() if is_available(name)}
+    models = {name: model for name, model in method_index.models().items() if is_available(name)}
     fitting = {name: model for name, model in models.items() if families & set(model["families"])}
     return {"methods": described, "models": fitting}
 

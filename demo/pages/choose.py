@@ -32,7 +32,7 @@ _LEAD: Final = (
     "recording."
 )
 _EMPTY: Final = (
-    "No results ship with this app yet: `make measured` and `python -m benchmarks.sweep` measure and write them."
+    "No results ship with this app yet: `make measured` and `draftscope experiment run` measure and write them."
 )
 _ALL: Final = "all"
 _MOST_LOST: Final = 10

@@ -98,13 +98,15 @@ class RunQueue:
         """
         most, places = self.limits, self.places
         if most.waiting is not None and len(places) > most.waiting:
-            raise ConfigError(f"queue: {most.waiting} wait for the model already; try again{self._when()}.")
+            raise ConfigError(f"queue: full, {most.waiting} requests are waiting; try again{self._when()}.")
         own = Counter(place.asker.visitor for place in places)[asker.visitor]
         if most.per_visitor is not None and own >= most.per_visitor:
             raise ConfigError(f"queue: you have {own} running or queued requests; try again when one has finished.")
         near = Counter(place.asker.address for place in places)[asker.address]
         if most.per_address is not None and near >= most.per_address:
-            raise ConfigError(f"queue: {near} from your network address run or wait already; try again{self._when()}.")
+            raise ConfigError(
+                f"queue: {near} requests of your network address are running or queued; try again{self._when()}."
+            )
         place = QueueEntry(self, asker, kind)
         places.append(place)
         self._call_next()

@@ -1,11 +1,12 @@
-"""Prompt lookup decoding (Saxena, 2023): drafts are copied from the text itself. An example of a method of one's own.
+"""Prompt lookup decoding (Saxena, 2023): drafts are copied from the text itself. An example of a custom method.
 
     C            the text so far, prompt included
-    x_1 .. x_W   what followed the last `match` tokens of C where they stood before; nothing where they never did
-    p            the target's distributions behind the text and behind every draft
+    x_1 .. x_W   what followed an earlier occurrence of the last `match` tokens of C; nothing if there is none
+    p            the target's distributions after the text and after every draft
 
 The drafts are certain, so q is 1 at x_i, and x_i is accepted with probability p_i(x_i). The first rejected draft is
-redrawn from p_i without x_i. That is the rule of speculative decoding, so the output distribution is the target's.
+replaced by a sample from p_i without x_i. That is the rule of speculative decoding, so the output distribution is the
+target's.
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from engines.settings import SettingInfo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config(GuidedSampling):
-    """Settings: every field says how it is shown and what it may be."""
+    """Settings: every field describes how it is shown and which values it takes."""
 
     match: Annotated[int, SettingInfo("Match", "Tokens that must have stood together before.", 1, 8, 1)] = 2
     drafts: Annotated[int, SettingInfo("Drafts", "Tokens that are copied, at most.", 1, 32, 1)] = 4
@@ -51,7 +52,7 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         drawn = chance.categorical(rest, DrawKey("residual", iteration, position), where=slot == r)
         token = torch.where(slot < r, torch.cat([x, drawn[W:]]), drawn)
 
-        # Say what was decided. What is sent back are the numbers of `readback`, on the host.
+        # Record the decision. The driver sends back `readback` as integers, on the host.
         gain, end = truncate_at_eos(task, token, r + 1)
         answer = yield Decision(
             position,
@@ -71,7 +72,7 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
 
 
 def look_up(text: list[int], match: int) -> list[int]:
-    """What followed the last `match` tokens of a text the last time that they stood there before."""
+    """Return what followed the most recent earlier occurrence of the last `match` tokens of a text."""
     end = text[len(text) - match :]
     starts = (i for i in range(len(text) - match - 1, -1, -1) if text[i : i + match] == end)
     start = next(starts, None)

@@ -35,5 +35,5 @@ def follow(trace):
 data = Path(sys.argv[1]).read_bytes()
 trace = json.loads(gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data)
 if trace["schema"] != "draftscope-trace" or trace["version"].split(".")[0] != "1":
-    sys.exit("This is no trace of version 1.")
+    sys.exit("This is not a trace of version 1.")
 sys.stdout.write(f"{json.dumps(follow(trace))}\n")

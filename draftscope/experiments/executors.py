@@ -18,6 +18,7 @@ from draftscope.experiments.definition import PlannedRun
 from engines.runtime.driver import Job, Run, RunningSequence, decode, make_trace, open_session, run_passes
 from engines.runtime.environment import environment
 from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError
 from traces.replay import replay_steps
 from traces.schema import Step, Trace
 
@@ -110,6 +111,11 @@ class Processes:
     """Number of processes; -1 for one per core."""
     batch_size: int = 1
     """Problems that a process decodes in one batch; times are then shares of the batch."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("jobs", abs(self.jobs)), ("batch", self.batch_size)):
+            if value < 1:
+                raise ConfigError(f"{name}: {value} is not allowed; use a whole number from 1.")
 
     @property
     def num_processes(self) -> int:

@@ -1,11 +1,10 @@
 """Experiments in JSON or TOML files: which methods and settings run, on which problems or prompts, checked completely.
 
-docs/benchmarks.md describes the keys. benchmarks/grids and demo/jobs/experiments.toml have examples.
+docs/benchmarks.md describes the keys. benchmarks/grids and demo/jobs/experiment.toml have examples.
 """
 
 import itertools
 import json
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from engines.methods import METHODS
 from engines.models.catalog import MODELS
 from engines.settings import ConfigError, Value, config_values, make_config
 from traces.errors import Problem
+from traces.files import read_bytes
 from traces.validation import ErrorTexts, adapter, record
 
 MAX_ARMS: Final = 1000
@@ -74,7 +74,7 @@ def read_experiments(path: Path) -> dict[str, Experiment]:
 
 def _load(path: str | Path) -> Any:
     try:
-        data = sys.stdin.buffer.read() if str(path) == "-" else Path(path).read_bytes()
+        data = read_bytes(path)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     is_toml = Path(path).suffix == ".toml"

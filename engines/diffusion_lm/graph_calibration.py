@@ -1,6 +1,6 @@
 """Calibration of draft graphs: what was accepted on other prompts, for one model, transfer policy and block size.
 
-`python -m engines calibrate` decodes some prompts with the policy alone, and notes which ranks became final next with
+`draftscope model calibrate-graph` decodes some prompts with the policy alone, and notes which ranks became final next with
 the predicted tokens (analysis.prediction); docs/methods/psd.md describes how the graph is chosen.
 """
 
@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from analysis.prediction import rank_sequences
-from cli.streams import bytes_of
 from engines.diffusion_lm.block_sequence import TextTask
 from engines.diffusion_lm.draft_graphs import Graph
 from engines.paths import ASSETS
 from engines.settings import ConfigError
-from traces.files import write_atomic
+from traces.files import read_bytes, write_atomic
 from traces.schema import ModelCard, Step
 
 FOLDER: Final = ASSETS / "graphs"
@@ -31,7 +30,7 @@ Sequences = Mapping[tuple[int, ...], int]
 def prompts(path: Path, count: int) -> list[str]:
     """Return the last `count` prompts of a JSON list of texts or of objects with a `question`; ValueError for fewer."""
     try:
-        data: Any = json.loads(bytes_of(path))
+        data: Any = json.loads(read_bytes(path))
         texts = [one if isinstance(one, str) else str(one["question"]) for one in data]
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise ValueError(
@@ -81,7 +80,7 @@ def calibrated(task: TextTask, policy: tuple[str, float, int], depth: int, rows:
     if task.card is None:
         raise ConfigError("graph: nothing can be calibrated for a model without a name; use dag or chain.")
     path = path_of(task.card.id, policy)
-    remedy = f"run python -m engines calibrate --model {task.card.id} --set policy={name} --set tau={tau:g} "
+    remedy = f"run draftscope model calibrate-graph --model {task.card.id} --set policy={name} --set tau={tau:g} "
     remedy += f"--set block={block}, or use dag or chain."
     if not path.is_file():
         chosen = name if name == "greedy" else f"{name} {tau:g}"

@@ -72,7 +72,7 @@ def _listed(row: Checkpoint, example: Example) -> ModelInfo:
     size = f"{example.gigabytes} GB" + ("" if row.kind.startswith("vectors") else " (twice that on a CPU)")
     fetch = f"{example.files}, as docs/models.md says, then --model FOLDER" if example.files else ""
     untried = "" if example.fetched else ", and no published weights were tried"
-    command = f"python -m engines fetch {example.name}" if example.fetched else f"hf download {example.name}"
+    command = f"draftscope model download {example.name}" if example.fetched else f"hf download {example.name}"
     needs = f"{size}: {fetch or command}; {row.licence}{untried}"
     info = _info(row.kind, example.name, example.title, needs)
     return replace(
@@ -226,7 +226,7 @@ def is_available(model_id: str) -> bool:
 
 def download_hint(model_id: str) -> str:
     """How a model that is fetched on request can be had, in a sentence."""
-    command = f"python -m engines fetch {model_id}"
+    command = f"draftscope model download {model_id}"
     return f"{model_id}: is not fetched yet; fetch it once, {size_of(model_id)}, with: {command}"
 
 
@@ -275,7 +275,7 @@ def drafter_of(model_id: str, drafter: str = "small") -> str:
             "set drafter=small or drafter=itself."
         )
     raise ModelError(
-        f"drafter: no small model drafts for {model_id!r}; name one by draft (--draft-model), or set drafter=itself "
+        f"drafter: no small model drafts for {model_id!r}; name one by draft (--drafter), or set drafter=itself "
         "or, in speculative decoding, drafter=lookup."
     )
 

@@ -104,7 +104,7 @@ def cached_source(model_id: str) -> CheckpointDir:
 def _local(folder: Path) -> CheckpointDir:
     remedy = f"Fetch it again with: hf download OWNER/NAME --local-dir {folder}"
     if folder.resolve() == download_dir(folder.name).resolve():
-        remedy = f"Remove {folder}, and fetch it again with: python -m engines fetch {folder.name}"
+        remedy = f"Remove {folder}, and fetch it again with: draftscope model download {folder.name}"
     source = CheckpointDir(folder.resolve().name, folder.resolve(), remedy)
     if (folder / CONFIG).is_file() or not any(folder.glob("*.gguf")):
         return source

@@ -54,7 +54,7 @@ def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
         ("method=scd&model=toy-field", "model: 'toy-field' is not here for scd; choose one of"),
         ("method=scd&seed=-1", "seed: '-1' is not allowed; use a whole number from 0"),
         ("method=scd&set.window=0", "window: "),
-        ("method=scd&more=1", "address: 'more' is no part of one; remove it"),
+        ("method=scd&more=1", "link: unknown field 'more'; remove it"),
         ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; 1000 are the most"),
         ("&".join(["compare=a"] * 7), "compare: names 7 runs; 6 are the most"),
         ("compare=a&clock=computed&on=H10,eager,Cosmos_4B,,1", "on: device: there is no 'H10'; did you mean"),

@@ -17,7 +17,7 @@ from support.toy_raster_runs import MODEL, decode_toy_raster
 
 from demo.pages.api import FILE_FORMAT, TOOLS, methods, run, summary, validate
 from demo.server.limits import PROMPT_CHARACTERS, UPLOAD_BYTES
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.methods import METHODS
 from traces import dumps, loads
 from traces.version import __version__

@@ -290,7 +290,7 @@ def test_reported_points_stand_in_the_curve_where_target_device_and_batch_are_th
         ({"devise": "H100"}, "plan: there is no field 'devise'; use target, draft"),
         ({"device": "H20O"}, "device: there is no 'H20O'; did you mean 'H200'"),
         ({"drafts": "nan"}, "drafts: -1 is not allowed; use 1 to 128"),
-        ({"batch": "many"}, "batch: 'many' is no number; give a whole number"),
+        ({"batch": "many"}, "batch: 'many' is not a number; give a whole number"),
     ],
 )
 def test_an_address_without_a_calculation_is_told(plan: dict[str, str], problem: str, panel: CalculatorPanel) -> None:

@@ -54,13 +54,17 @@ def test_the_line_is_first_come_first_served_and_says_place_and_wait() -> None:
 def test_limits_count_what_waits_who_asks_and_from_where() -> None:
     line = RunQueue(replace(PUBLIC, waiting=3, per_visitor=2, per_address=3))
     places = [line.enter(ONE, "run"), line.enter(ONE, "run")]
-    with pytest.raises(ConfigError, match="queue: 2 of yours run or wait already; try again when one of them is done"):
+    with pytest.raises(
+        ConfigError, match="queue: you have 2 running or queued requests; try again when one has finished"
+    ):
         line.enter(ONE, "run")
     places.append(line.enter(TWO, "run"))
-    with pytest.raises(ConfigError, match="queue: 3 from your network address run or wait already; try again in a min"):
+    with pytest.raises(
+        ConfigError, match="queue: 3 requests of your network address are running or queued; try again in a min"
+    ):
         line.enter(THREE, "run")
     line.enter(Client("four", "203.0.113.8"), "run")
-    with pytest.raises(ConfigError, match="queue: 3 wait for the model already"):
+    with pytest.raises(ConfigError, match="queue: full, 3 requests are waiting"):
         line.enter(Client("five", "203.0.113.9"), "run")
     line.leave(places[2])  # who gives up while waiting makes room, and is not timed
     assert line.enter(THREE, "run").num_ahead == 3 and line.estimate_wait(1) is None
@@ -95,7 +99,7 @@ def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: 
         return told
 
     told = asyncio.run(both())
-    assert told[0] == told[1] == notice("info", f"{ALONE} One other request is before yours.", "You are in line.")
+    assert told[0] == told[1] == notice("info", f"{ALONE} One other request is before yours.", "Waiting for the model")
     assert told[2:] == ["begun", notice("error", "x: 1\n is in the way in y")]
     assert not line.places
 
@@ -157,7 +161,7 @@ def test_a_full_line_refuses_runs_alone_and_those_who_hang_up_make_room(small: s
         second, third = begun(small, quick), begun(small, quick)
         until(lambda: waiting(small) == 2)
         with begun(small, quick) as refused:
-            assert b"queue: 2 wait for the model already; try again" in refused.read()
+            assert b"queue: full, 2 requests are waiting; try again" in refused.read()
         assert httpx.get(small).status_code == 200
         assert "none was given" in pool.submit(answer, small, "validate", [None]).result(60)
         assert waiting(small) == 2  # all that in front of them was answered while they waited

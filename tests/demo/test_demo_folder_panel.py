@@ -17,7 +17,7 @@ from demo.components.add_checkpoint import local
 from demo.components.context import Site
 from demo.pages.watch import WatchPage
 from demo.server.sessions import CurrentTraces, Visitors
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.models import catalog
 from engines.models.catalog import MODELS, is_available, terms_of
 from engines.models.download import download_dir

@@ -32,7 +32,7 @@ def test_ready_is_what_has_all_that_visitors_ask_for(tmp_path: Path, monkeypatch
     assert status == 503
     assert problems == [
         "visitors' files: cannot be written (No such file or directory); make room",
-        "scd.json.gz: is missing or no sound trace; record it again with: python -m demo record scd.json.gz",
+        "scd.json.gz: is missing or not a valid trace; record it again with: draftscope dev record scd.json.gz",
     ]
     models = tmp_path / "assets" / "models"
     monkeypatch.setattr(server, "ASSETS", tmp_path / "assets")
@@ -77,7 +77,7 @@ def notice_of(recorded: tuple[Recording, ...], gone: list[str]) -> list[str]:
 def test_what_is_no_port_is_said_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("abc", "-1", "0", "65536", "7860 ", "7" * 10000, "7.5", "\u0667"):
         monkeypatch.setenv("GRADIO_SERVER_PORT", text)
-        with pytest.raises(ServerError, match=r"^GRADIO_SERVER_PORT: .* is no port; use a whole number") as wrong:
+        with pytest.raises(ServerError, match=r"^GRADIO_SERVER_PORT: .* is not a port; use a whole number") as wrong:
             read_port()
         assert len(str(wrong.value)) < 200
 

@@ -17,7 +17,6 @@ from support.toy_raster_runs import decode_toy_raster
 from analysis.break_even import acceptance_for, break_even_analysis
 from analysis.explain import explain_speed, run_metrics
 from analysis.shipped_results import measured
-from demo.__main__ import main
 from demo.app import build
 from demo.components.context import Site, Update
 from demo.components.method_docs import method_text
@@ -25,7 +24,7 @@ from demo.components.run_buttons import StartStop
 from demo.jobs.recordings import FOLDER, listed, record, recordings
 from demo.pages.watch import EXAMPLES
 from demo.server.sessions import CurrentTraces, Visitors
-from engines.__main__ import main as engines_main
+from draftscope.cli.main import main
 from engines.methods import METHODS
 from engines.models.catalog import MODELS, load_model
 from engines.runtime.driver import Job, Run
@@ -43,8 +42,8 @@ def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
 def test_acceptance_without_drafts_and_times_that_were_measured_once_say_so() -> None:
     """Of four example prompts three brought forth no draft, and the page said that PSD makes none."""
     undrafted = replace(handmade.ar(), method="psd")
-    assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was put to the test in this run")
-    assert facts(decode_toy_raster("ar"))["Acceptance"] == ("none judged", "ordinary decoding makes no drafts")
+    assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was verified in this run")
+    assert facts(decode_toy_raster("ar"))["Acceptance"] == ("none judged", "the baseline makes no drafts")
     base, made = decode_toy_raster("ar"), decode_toy_raster("scd")
     base = replace(base, summary=replace(base.summary, seconds=1.234))
     made = replace(made, summary=replace(made.summary, seconds=12.34))
@@ -156,7 +155,7 @@ def test_the_reasons_are_told_in_words() -> None:
         "a pass of the target looks at 3.0 tokens instead of 1.0 and costs 2.00 ordinary passes: 0.67 for each token."
     )
     assert said["Drafts"].startswith("2.0 passes of the drafter for every target pass, 0.30 of an ordinary pass")
-    assert said["Tokens"] == "3.00 for every target pass; 75% of judged drafts were accepted."
+    assert said["Tokens"] == "3.00 for every target pass; 75% of verified drafts were accepted."
     assert "takes an acceptance of about 86%" in said["To break even"]
     assert (
         said["What would help most"]
@@ -168,7 +167,7 @@ def test_the_reasons_are_told_in_words() -> None:
 
 def test_what_cannot_be_compared_is_said() -> None:
     assert explain_speed([]) == {}
-    assert "did not run beside it" in explain_speed([drafted()])[""]
+    assert "did not run as well" in explain_speed([drafted()])[""]
     part = make("ar", SIX, ordinary().steps[:3])
     assert break_even_analysis(drafted(), part) is None
     untimed = make("ar", SIX, [taking(0, one) for one in ordinary().steps])
@@ -195,13 +194,13 @@ def test_the_outcome_says_what_the_summaries_say() -> None:
 def test_the_command_repeats_the_run_and_nothing_in_a_trace_breaks_out_of_it(tmp_path: Path) -> None:
     trace = decode_toy_raster("scd", seed=7, window=16, coupling="gumbel")
     words = shlex.split(command(trace))
-    assert words[:3] == ["python", "-m", "engines"]
+    assert words[:2] == ["draftscope", "run"]
     target = tmp_path / "again.json.gz"
-    assert engines_main([*words[3:-1], str(target)]) == 0
+    assert main([*words[1:-1], str(target)]) == 0
     assert read(target).output == trace.output
     trace = replace(decode_toy_raster("ar"), prompt="a; rm -rf '~'", method="ar; rm -rf ~")
     words = shlex.split(command(replace(trace, model=replace(trace.model, id="$(reboot)"))), posix=True)
-    assert words[4:7] == ["ar; rm -rf ~", "--model", "$(reboot)"] and words[-1] == "ar; rm -rf ~.json.gz"
+    assert words[2:5] == ["ar; rm -rf ~", "--model", "$(reboot)"] and words[-1] == "ar; rm -rf ~.json.gz"
     assert "a; rm -rf '~'" in words
 
 
@@ -236,14 +235,13 @@ def test_the_list_names_and_orders_recordings(tmp_path: Path) -> None:
 def test_a_recording_is_made_anew_by_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("demo.__main__.FOLDER", tmp_path)
+    monkeypatch.setattr("demo.jobs.recordings.FOLDER", tmp_path)
     entries = [{"file": f"{name}.json.gz", "method": "ar", "model": "toy-raster"} for name in ("one", "two")]
     (tmp_path / "gallery.json").write_text(json.dumps(entries))
-    assert main(["record", "two.json.gz"]) == 0
+    assert main(["dev", "record", "two.json.gz"]) == 0
     assert [path.name for path in tmp_path.glob("*.gz")] == ["two.json.gz"]
-    with pytest.raises(SystemExit, match="2"):
-        main(["record", "none-such.json.gz"])
-    assert "file: 'none-such.json.gz' is not in gallery.json; use one.json.gz, " in capsys.readouterr().err
+    assert main(["dev", "record", "none-such.json.gz"]) == 2
+    assert "FILE: 'none-such.json.gz' is not in gallery.json; use one.json.gz, " in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -60,7 +60,9 @@ def test_what_cannot_stand_together_or_is_to_be_minded_is_said() -> None:
     assert "has no forward pass, so it has no clock to share: untick it" in comparison_error(
         [entry(SHORT), entry(empty)]
     )
-    assert comparison_error([entry(SHORT)] * (MOST + 1)).startswith(f"{MOST + 1} runs are ticked and {MOST} fit")
+    assert comparison_error([entry(SHORT)] * (MOST + 1)).startswith(
+        f"{MOST + 1} runs are selected and at most {MOST} can be compared"
+    )
     stopped = replace(SHORT, summary=replace(SHORT.summary, complete=False))
     assert comparison_warning([entry(SHORT), entry(LONG)]) == ""
     untimed = [replace(step, call=replace(step.call, milliseconds=Milliseconds())) for step in SHORT.steps]
@@ -194,11 +196,11 @@ def test_a_run_is_taken_out_and_the_others_stay(parts: Parts, page: ComparePage)
     assert update[page.tray] == RunSelection((second,), (second,))
     assert "window" in second.address and update[page.box]["address"].count("compare=") == 1
     for wrong in (None, "<b>", ["x"]):
-        with pytest.raises(gr.Error, match="run: is none of the tray"):
+        with pytest.raises(gr.Error, match="run: is not in the selection"):
             page.drop(parts.values(tray=tray), MINE, gr.EventData(None, {"run": wrong}))
 
 
 def test_ticks_of_a_stranger_are_refused(parts: Parts) -> None:
     for chosen in (None, "x", [1], ["../../etc/passwd"], ["<b>"], ["0" * 16] * 1000):
-        with pytest.raises(gr.Error, match="tick up to 6 of those shown"):
+        with pytest.raises(gr.Error, match="select up to 6 of the runs shown"):
             tick(parts, RunSelection(), chosen)

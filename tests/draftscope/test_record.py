@@ -170,7 +170,7 @@ def test_several_generates_in_one_context() -> None:
         recording.trace()
     assert list(recording.trace(call=0).output.tokens) == greedy(target, PROMPT, 8)
     assert list(recording.trace(call=1).output.tokens) == greedy(target, [7, 8], 9)
-    with pytest.raises(ValueError, match="call: 2 is none of 2"):
+    with pytest.raises(ValueError, match="call: 2 is out of range of the 2"):
         recording.trace(call=2)
 
 
@@ -178,7 +178,7 @@ def test_what_cannot_be_recorded_is_said() -> None:
     target = llama()
     with pytest.raises(ValueError, match="draft: is the target itself"):
         ds.record(target, target)
-    with pytest.raises(ValueError, match="target: a str is no model"):
+    with pytest.raises(ValueError, match="target: a str is not a model"):
         ds.record("gpt2")
     with ds.record(target) as recording, pytest.raises(ValueError, match="the context is still open"):
         recording.trace()

@@ -111,7 +111,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     ids: dict[str, Any] = {"ids": PROMPT}
     refuse("target", "is an encoder-decoder", "AutoModelForCausalLM", target=bart, **ids)
     refuse("target", "has no head", "AutoModelForCausalLM", target=LlamaModel(target.config).eval(), **ids)
-    refuse("target", "a dict is no model of transformers", "AutoModelForCausalLM", target={}, **ids)
+    refuse("target", "a dict is not a model of transformers", "AutoModelForCausalLM", target={}, **ids)
     refuse("target", "is in training mode", "target.eval()", target=noisy(target, 0.0).train(), **ids)
     refuse("drafter", "32 and 64 tokens", "of the same tokenizer", target=target, draft=llama(0, vocabulary=32), **ids)
     refuse("draft", "is missing", "drafter='lookup'", target=target, **ids)
@@ -119,12 +119,14 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     refuse("ids", "are missing", "tokenizer=", method="ar", target=target)
     refuse("ids", "hold 2 texts", "ids[:1]", method="ar", target=target, ids=[PROMPT, PROMPT])
     refuse("ids", "64 is outside the vocabulary of 64", "the tokenizer", method="ar", target=target, ids=[1, 64])
-    refuse("ids", "no list of at least one", "what the tokenizer returns", method="ar", target=target, ids=[])
-    refuse("ids", "no list of at least one", "what the tokenizer returns", method="ar", target=target, ids=[0.5])
+    refuse("ids", "must be a list of at least one", "what the tokenizer returns", method="ar", target=target, ids=[])
+    refuse("ids", "must be a list of at least one", "what the tokenizer returns", method="ar", target=target, ids=[0.5])
     refuse("ids", "has 250 tokens", "lower length", method="ar", target=target, ids=[1] * 250, length=64)
     refuse("ids", "belongs to a model of transformers", "leave it out", method="ar", ids=[1])
-    refuse("device", "is that of the model", "leave it out", method="ar", target=target, device="cpu", **ids)
-    refuse("target", "stands beside model", "one of them", method="ar", target=target, model="toy-raster")
+    refuse(
+        "device", "cannot be set for a model object", "leave it out", method="ar", target=target, device="cpu", **ids
+    )
+    refuse("target", "target and model are aliases", "one of them", method="ar", target=target, model="toy-raster")
     refuse("guidance", "cannot run without its prompt", "use 1", method="ar", target=target, guidance=2.0, **ids)
     refuse("method", "there is no 'speculativ'", "did you mean 'speculative'?", method="speculativ")
     refuse("model", "runs on models of the family", "use ", method="cspd", target=target, **ids)

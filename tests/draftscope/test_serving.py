@@ -60,7 +60,7 @@ def test_the_stream_of_a_request_to_vllm(cumulative: bool) -> None:
     assert (made.complete, made.forwards, made.judged, made.accepted) == (True, 5, 4 + 1 + 4 + 3, 9)
     assert trace.steps[3].fate[-1] is Fate.BONUS
     assert trace.steps[1].fate[-1] is Fate.RESAMPLED
-    assert "taken to have judged 4 drafts" in trace.note
+    assert "assumed to have verified 4 drafts" in trace.note
 
 
 def test_the_counters_of_vllm_between_two_moments() -> None:
@@ -226,7 +226,7 @@ def test_what_contradicts_itself_is_said() -> None:
         builder.trace()
     with pytest.raises(ValueError, match="'acepted' is not a valid Fate"):
         builder.step([0], ["acepted"])
-    with pytest.raises(TypeError, match="sede: is no field of a trace's head"):
+    with pytest.raises(TypeError, match="sede: is not a field of a trace's head"):
         ds.TraceBuilder("mine", "a/b", sede=3)
     short = ds.TraceBuilder("mine", "a/b", canvas=Canvas(kind="text", shape=(2,)))
     short.count(3)

@@ -160,13 +160,13 @@ def test_the_sampling_of_a_generation_config_is_a_preset(tmp_path: Path) -> None
     ("given", "problem"),
     [
         ({"prompt": PROMPT, "system": "be short"}, r"chat: the chat template of .* refuses these turns \(System role"),
-        ({"prompt": "a " * 300}, r"prompt: the prompt has \d+ tokens, and .* has room for 246 beside an answer of 10"),
+        ({"prompt": "a " * 300}, r"prompt: the prompt has \d+ tokens, and .* has room for 246 plus an answer of 10"),
         ({"prompt": PROMPT, "length": 256}, r"length: 256 is too much for .*, which has room for 256 tokens"),
         ({"prompt": "a <end_of_turn>"}, "prompt: holds '<end_of_turn>', which .* keeps for itself; leave it out"),
         ({"prompt": " "}, "prompt: is empty; ask a question"),
-        ({"messages": [{"role": "user"}]}, "messages: are no list of turns; give such as"),
-        ({"messages": TURNS, "prompt": PROMPT}, "messages: stand in place of prompt"),
-        ({"messages": TURNS, "chat": False}, "messages: stands beside chat=False"),
+        ({"messages": [{"role": "user"}]}, "messages: must be a list of turns, such as"),
+        ({"messages": TURNS, "prompt": PROMPT}, "messages: cannot be combined with prompt"),
+        ({"messages": TURNS, "chat": False}, "messages: cannot be combined with chat=False"),
         ({"prompt": PROMPT, "chat": "yes"}, "chat: 'yes' is not allowed; use True or False"),
         ({"prompt": PROMPT, "system": ""}, "system: '' is not allowed; use a text"),
     ],
@@ -180,14 +180,14 @@ def test_what_cannot_be_put_is_said_in_a_sentence(given: dict[str, Any], problem
 
 
 def test_a_model_that_does_not_chat_says_so() -> None:
-    with pytest.raises(ConfigError, match=r"system: is for causal language models .* toy-raster is none; leave it out"):
+    with pytest.raises(ConfigError, match=r"system: needs a causal language model .* toy-raster is none; leave it out"):
         ds.run("ar", model="toy-raster", system="be short")
     with pytest.raises(ValueError, match=r"chat: the chat template of .* refuses these turns"):
         ds.run("ar", target=llama(), tokenizer=Letters(), prompt="59B5", chat=True, length=8)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not is_available("smollm2"), reason="python -m engines fetch smollm2 fetches it")
+@pytest.mark.skipif(not is_available("smollm2"), reason="draftscope model download smollm2 fetches it")
 def test_smollm2_is_asked_as_its_template_says_and_writes_what_generate_writes() -> None:
     folder, length, prompt = download_dir("smollm2"), 24, "Rewrite in the past tense: The river rises every spring."
     network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()

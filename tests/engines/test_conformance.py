@@ -275,7 +275,7 @@ def test_sequences_that_know_of_each_other_are_caught() -> None:
         alive.clear()
         return done if alone else 1 - done
 
-    assert "beside 2 others" in unkept(mutant("ar", decode))["a batch equals single runs"]
+    assert "in a batch of 3" in unkept(mutant("ar", decode))["a batch equals single runs"]
 
 
 def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

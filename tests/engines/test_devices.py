@@ -13,7 +13,7 @@ from support.tiny_text_checkpoints import job, write
 from torch.utils._pytree import tree_leaves
 
 from benchmarks import continuous
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.methods import METHODS
 from engines.models import catalog, devices, loading, memory
 from engines.models.catalog import MODELS, default_model, load_model
@@ -111,7 +111,7 @@ def test_a_named_device_wins_over_the_variable_and_that_over_what_there_is(
 
 @pytest.mark.parametrize("name", ["gpu", "cuda:x", "CUDA", "cpu; rm", "meta", "cuda:0\n", "cpu,cuda:1"])
 def test_what_is_no_device_is_answered_with_what_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match=r"^device: .* is no device; use auto, cpu, cuda, cuda:N or mps\.$"):
+    with pytest.raises(ConfigError, match=r"^device: .* is not a device; use auto, cpu, cuda, cuda:N or mps\.$"):
         devices.resolve(name)
     monkeypatch.setenv(devices.VARIABLE, name)
     with pytest.raises(ConfigError, match=r"^DRAFTSCOPE_DEVICE: "):
@@ -131,8 +131,8 @@ def test_a_device_without_float64_is_refused(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        ("cuda:0,gpu", "'gpu' in 'cuda:0,gpu' is no device; use cpu, cuda:N or mps, each once"),
-        ("cpu,auto", "'auto' in 'cpu,auto' is no device"),
+        ("cuda:0,gpu", "'gpu' in 'cuda:0,gpu' is not a device; use cpu, cuda:N or mps, each once"),
+        ("cpu,auto", "'auto' in 'cpu,auto' is not a device"),
         ("cuda,cuda:0", "'cuda,cuda:0' names a device twice"),
         ("cpu,cuda:7", "'cuda:7' is not available here"),
     ],
@@ -281,9 +281,9 @@ def test_the_command_line_holds_weights_as_asked_and_says_what_they_take(
     (folder / "model.safetensors").unlink()  # config.json alone tells
     for free, fits in ((10**9, "fits"), (10**4, "does not fit")):
         monkeypatch.setattr(estimate, "free_on", lambda _, free=free: free)
-        assert main(["expect", "--model", str(folder), "--device", "cpu", "--sequences", "600"]) == 0
+        assert main(["model", "memory", "--model", str(folder), "--device", "cpu", "--batch", "600"]) == 0
         line = capsys.readouterr().out
         assert line.startswith(f"{folder}: {needs.parameters:,} parameters, 0.0 GB of weights in float32 on cpu, ")
         assert "for 600 sequences of 64 positions" in line and line.endswith(f"({fits})\n")
-    assert main(["expect", "--model", str(folder), "--sequences", "0"]) == 2
-    assert main(["expect", "--model", "nobody/nothing", "--device", "cpu"]) == 3
+    assert main(["model", "memory", "--model", str(folder), "--batch", "0"]) == 2
+    assert main(["model", "memory", "--model", "nobody/nothing", "--device", "cpu"]) == 3

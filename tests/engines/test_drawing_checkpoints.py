@@ -17,7 +17,7 @@ from support.tiny_image_checkpoints import CODES, SIDE
 from torch import Tensor
 from torch.nn import functional as F
 
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.ar.probs_request import ProbsRequest
 from engines.continuous.flow import flow_schedule
 from engines.continuous.path_request import PathRequest
@@ -288,7 +288,7 @@ def test_xar_draws_cells_or_tokens_and_takes_no_settings_of_diffusion_heads(home
     assert cells.make_task("1", None).canvas.shape == (2, 2) and single.token_space != cells.token_space
     with pytest.raises(ConfigError, match="sampler: 'ddim' is for diffusion heads"):
         cells.make_task("1", make_config(METHODS["cspd"].config, {"sampler": "ddim"}))
-    with pytest.raises(ValueError, match="'cat' is no class; give a number from 0 to 999"):
+    with pytest.raises(ValueError, match="'cat' is not an ImageNet class; give a number from 0 to 999"):
         cells.make_task("cat", None)
     settings = {"steps": 4, "gamma": 3, "prefill": 0.0, "drafter": "itself"}
     trace = finish(Job(METHODS["cspd"], cells, "1", make_config(METHODS["cspd"].config, settings)))
@@ -347,7 +347,7 @@ def test_codes_of_clips_are_levels_and_later_frames_do_not_tell_of_earlier_ones(
 @pytest.mark.slow
 def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files, place, clip = drawing.pickles("cosmos", tmp_path / "files").source, tmp_path / "mine", tmp_path / "clip.gif"
-    assert main(["convert", "cosmos", str(files), str(files), str(place)]) == 0
+    assert main(["model", "convert", "cosmos", str(files), str(files), str(place)]) == 0
     assert f"run scd --model {place}" in capsys.readouterr().out
     iio.imwrite(clip, np.random.default_rng(0).integers(0, 255, (12, 32, 48, 3), np.uint8))
     run = ["run", "scd", "--model", str(place), "--preset", "Cosmos", "-o", str(tmp_path / "x.json"), "--prompt"]
@@ -364,8 +364,8 @@ def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsy
         (str(clip), "clip: the file is neither a GIF nor an MP4"),
     ):
         assert main([*run, prompt]) == 2 and said in capsys.readouterr().err
-    assert main(["convert", "cosmos", str(files), str(files), str(place)]) == 3
-    assert main(["convert", "rar", str(files), str(tmp_path / "no")]) == 2
+    assert main(["model", "convert", "cosmos", str(files), str(files), str(place)]) == 3
+    assert main(["model", "convert", "rar", str(files), str(tmp_path / "no")]) == 2
     assert "KIND: 'rar' is none; use lumina-mgpt" in capsys.readouterr().err
 
 

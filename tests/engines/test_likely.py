@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.ar.probs_request import ProbsRequest
 from engines.methods import METHODS
 from engines.models.catalog import load_model
@@ -89,7 +89,7 @@ def test_a_number_that_cannot_be_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"likely: .* is not allowed; use a whole number from 0 to 100"):
             Job(METHODS["scd"], model, "", make_config(METHODS["scd"].config, {}), record_top_k=wrong)
     file = tmp_path / "run.json"
-    assert main(["run", "scd", "--model", "toy-raster", "--likely", "2", "-o", str(file)]) == 0
+    assert main(["run", "scd", "--model", "toy-raster", "--record-top-k", "2", "-o", str(file)]) == 0
     most = max(len(entry) for step in read(file).steps for entry in step.likely or () if entry)
     assert 3 <= most <= 2 * 3 + 2
 

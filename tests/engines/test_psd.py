@@ -11,7 +11,7 @@ from support.passes import ended, run_passes
 from support.tiny_diffusion_lm import tiny_diffusion_lm
 
 from analysis.block_stats import decode_order
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.diffusion_lm import graph_calibration as calibration
 from engines.diffusion_lm import unmasking
 from engines.diffusion_lm.block_sequence import TextTask
@@ -264,14 +264,12 @@ def test_a_calibrated_graph_is_made_by_command_and_used(monkeypatch: pytest.Monk
     with pytest.raises(ValueError, match="none is calibrated for tiny, greedy and blocks of 8; run "):
         wanted.decoder()
     settings = [f"--set={text}" for text in ("policy=greedy", "block=8", "length=24", "temperature=0.35")]
-    assert (
-        main(["calibrate", "--model", "tiny", "--prompts", str(tmp_path / "prompts.json"), "--count", "3", *settings])
-        == 0
-    )
+    command = ["model", "calibrate-graph", "--model", "tiny", "--prompts", str(tmp_path / "prompts.json")]
+    assert main([*command, "--count", "3", *settings]) == 0
     trace = finish(wanted)
     assert counted(trace, alone("greedy", "full"))
     assert {len(step.graph or ()) for step in verifications(trace)} & {5}
-    assert main(["calibrate", "--model", "tiny", "--set", "depth=2"]) == 2
+    assert main(["model", "calibrate-graph", "--model", "tiny", "--set", "depth=2"]) == 2
 
 
 @pytest.mark.parametrize("method", ["psd", "lopa", "fdm-style"])
@@ -420,7 +418,7 @@ def test_a_stored_graph_is_for_one_model_policy_and_block(monkeypatch: pytest.Mo
     for other in (("confidence", 0.9, 4), ("confidence", 0.8, 8), ("localleap", 0.9, 8)):
         with pytest.raises(ValueError, match=f"none is calibrated.* --model some/model --set policy={other[0]}"):
             calibration.calibrated(task(), other, 3, 8)
-    with pytest.raises(ValueError, match=r"block8\.json is for weights .* run python -m engines calibrate"):
+    with pytest.raises(ValueError, match=r"block8\.json is for weights .* run draftscope model calibrate-graph"):
         calibration.calibrated(task("b"), policy, 3, 8)
     moved = calibration.path_of(card.id, ("confidence", 0.9, 16))
     moved.write_bytes(calibration.path_of(card.id, policy).read_bytes())

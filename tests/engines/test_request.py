@@ -9,7 +9,7 @@ from support.toy_raster_runs import MODEL
 
 import draftscope as ds
 from demo.pages.api import tool_call_error
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.runtime.run_request import RunRequest
@@ -82,7 +82,8 @@ def test_what_is_no_seed(seed: Any, way: Callable[[Any, Path], str], tmp_path: P
 @pytest.mark.parametrize(("seed", "said"), [("-1", "-1"), ("2147483648", "2147483648"), ("1.5", "'1.5'"), ("x", "'x'")])
 def test_on_the_command_line(seed: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "ar", "--model", MODEL, "--seed", seed, "-o", str(tmp_path / "a.json")]) == 2
-    assert capsys.readouterr().err == f"seed: {said} is not allowed; use a whole number from 0 to 2147483647.\n"
+    message = f"seed: {said} is not allowed; use a whole number from 0 to 2147483647."
+    assert capsys.readouterr().err == f"draftscope run: {message}\n"
 
 
 def test_the_last_seed() -> None:

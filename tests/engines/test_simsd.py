@@ -223,7 +223,7 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
     assert say(settings(gamma=1, order="position")) == ANY_ORDER
     assert "verified in one pass" in say(settings())
     assert "left to right" in say(settings(order="position"))
-    assert "other places than these" in say(settings(rope_copy=False))
+    assert "other positions than the drafts" in say(settings(rope_copy=False))
 
 
 @pytest.mark.slow

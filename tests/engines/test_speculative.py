@@ -155,7 +155,7 @@ def test_too_many_drafts_a_missing_drafter_and_another_family_are_refused() -> N
     with pytest.raises(ValueError, match=r"gamma: 40 drafts do not fit an output of 16 tokens; use 0 to 15\."):
         Run(text_job("speculative", gamma=40))
     config = make_config(speculative.Config, {})
-    with pytest.raises(RuntimeError, match=r"--draft-model\), or set .* drafter=lookup"):
+    with pytest.raises(RuntimeError, match=r"--drafter\), or set .* drafter=lookup"):
         Run(Job(METHODS["speculative"], load_model("toy-raster-small"), "", config))
     config = make_config(METHODS["s2d2"].config, {})
     with pytest.raises(ConfigError, match=r"model: s2d2 runs on models of the family diffusion-lm.*use tally-target"):

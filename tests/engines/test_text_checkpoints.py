@@ -29,7 +29,7 @@ from support.tiny_text_checkpoints import (
 )
 from tokenizers import Tokenizer
 
-from engines.__main__ import main
+from draftscope.cli.main import main
 from engines.diffusion_lm.block_sequence import TextTask
 from engines.methods import METHODS
 from engines.models import catalog, loading
@@ -173,7 +173,7 @@ def indexed(name: str) -> Change:
         ("llada2_moe", configured(head_dim=None), "config.json has no 'head_dim'"),
         ("llada2_moe", configured(n_group=5), "5 groups of 1.6 experts; a token takes 2 experts of 2 groups"),
         ("llada", cut, "model.safetensors cannot be read"),
-        ("llada", indexed("../a.safetensors"), "lies outside the folder"),
+        ("llada", indexed("../a.safetensors"), "is outside the folder"),
         ("llada", removed("model.safetensors"), "model.safetensors is missing .* safetensors alone"),
         ("llada", lambda folder: (folder / "tokenizer.json").write_text("{}"), "tokenizer.json cannot be read"),
         ("llama", configured(rope_parameters={"rope_type": "yarn", "factor": None}), "config.json is refused: .*yarn"),
@@ -237,7 +237,7 @@ def cached(hub: Path, name: str, family: str) -> Path:
 def test_a_model_is_read_from_the_cache_of_the_hub(hub: Path) -> None:
     name, other = "JetLM/SDAR-4B-Chat", "somebody/gpt"
     assert drafter_of(name) == "JetLM/SDAR-1.7B-Chat"
-    with pytest.raises(ModelError, match=f"{name}: is no folder here and .* or fetch it with: hf download {name}"):
+    with pytest.raises(ModelError, match=f"{name}: is neither a folder nor .* or download it with: hf download {name}"):
         load_model(name)
     blob = cached(hub, name, "sdar")
     model = load_model(name)
@@ -259,7 +259,7 @@ def test_only_the_command_line_takes_folders(tmp_path: Path, hub: Path, capsys: 
         open_model(str(tmp_path / "none"))
     target = tmp_path / "t.json"
     command = ["run", "speculative", "--model", str(folders["qwen3"]), "--prompt", PROMPT, "--set", "length=8"]
-    command += ["-o", str(target), "--draft-model"]
+    command += ["-o", str(target), "--drafter"]
     assert main([*command, str(folders["qwen2"])]) == 0, "another family of the same tokenizer drafts"
     trace = read(target)
     assert (trace.model.title, trace.draft_model and trace.draft_model.id) == ("qwen3: qwen3", "qwen2")
@@ -328,7 +328,7 @@ def test_a_folder_that_cannot_be_offered_is_told_why(tmp_path: Path) -> None:
     assert all(problem.startswith(f"{VARIABLE}: ") for problem in problems)
     assert "config.json is not JSON" in problems[0] and "Fetch it again" in problems[0]
     assert "has 'mine' for 'model_type', which is neither a causal language model" in problems[1]
-    assert all("goes by a name that is taken or has other characters" in problem for problem in problems[2:])
+    assert all("has a name that is taken or contains characters other" in problem for problem in problems[2:])
 
 
 LENGTH = 24

@@ -87,11 +87,11 @@ def damaged(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def faults() -> Iterator[Fault]:
     """All of them."""
     writing = {
-        "json": "engines run ar --model toy-raster -o",
-        "html": f"visualizers {TRACE} -o",
-        "mp4": f"visualizers {TRACE} --every 20 --width 320 -o",
-        "zip": f"visualizers {TRACE} --figure race -o",
-        "jsonl": f"benchmarks.sweep {GRID} --problems 1 --jobs 1 -o",
+        "json": "draftscope run ar --model toy-raster -o",
+        "html": f"draftscope view {TRACE} -o",
+        "mp4": f"draftscope animate {TRACE} --passes-per-frame 20 --width 320 -o",
+        "zip": f"draftscope export {TRACE} --figure race -o",
+        "jsonl": f"draftscope experiment run {GRID} --problems 1 --jobs 1 -o",
     }
     for ending, command in writing.items():
         long = ending == "jsonl"
@@ -99,23 +99,23 @@ def faults() -> Iterator[Fault]:
         if ending != "zip":  # Chromium itself does not start where no file may grow
             full = {resource.RLIMIT_FSIZE: 100 if long else 2000}
             yield Fault(f"{command} {{out}}/a.{ending}", limits=full, long=long)
-    for command in (f"visualizers {TRACE} -o -", "draftscope list", "traces schema"):
-        yield Fault(command, output="/dev/full", quick=command == "traces schema")
+    for command in (f"draftscope view {TRACE} -o -", "draftscope list", "draftscope trace schema"):
+        yield Fault(command, output="/dev/full", quick=command == "draftscope trace schema")
     for name in ("cut.json.gz", "empty.json", "gone.json"):
-        yield Fault(f"traces validate {{in}}/{name}", quick=name == "cut.json.gz")
-    yield Fault("visualizers --sweep {in}/rows.jsonl.gz -o {out}/a.html --figure frontier")
-    yield Fault("visualizers --timings {in}/timings.json -o {out}/a.html --figure speed-up")
-    yield Fault("benchmarks.sweep {in}/grid.json -o {out}/a.jsonl")
+        yield Fault(f"draftscope trace validate {{in}}/{name}", quick=name == "cut.json.gz")
+    yield Fault("draftscope figure frontier --results {in}/rows.jsonl.gz -o {out}/a.html")
+    yield Fault("draftscope figure speed-up --results {in}/timings.json -o {out}/a.html")
+    yield Fault("draftscope experiment run {in}/grid.json -o {out}/a.jsonl")
     for name in DAMAGES:
         method = "blockwise" if name.startswith(("config", "tokenizer")) else "ar"
-        yield Fault(f"engines run {method} -o {{out}}/a.json", {"DRAFTSCOPE_ASSETS": f"{{in}}/{name}"})
-    yield Fault("engines run scd -o {out}/a.json", {"DRAFTSCOPE_ASSETS": "/nonexistent"})
+        yield Fault(f"draftscope run {method} -o {{out}}/a.json", {"DRAFTSCOPE_ASSETS": f"{{in}}/{name}"})
+    yield Fault("draftscope run scd -o {out}/a.json", {"DRAFTSCOPE_ASSETS": "/nonexistent"})
     nothing = {"PATH": "/nonexistent", "BROWSER_PATH": "/nonexistent"}
     yield Fault(f"visualizers {TRACE} --figure race -o {{out}}/a.zip", nothing)
     yield Fault("app", {"GRADIO_SERVER_PORT": "{port}"})
     for command in ("show", "validate"):
         little = {resource.RLIMIT_AS: 130 * 2**20}
-        yield Fault(f"traces {command} {{in}}/large.json.gz", limits=little, quick=command == "show")
+        yield Fault(f"draftscope trace {command} {{in}}/large.json.gz", limits=little, quick=command == "show")
 
 
 @pytest.mark.slow

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from benchmarks._rows import Rows
 from hypothesis import given
 from hypothesis import strategies as st
 from robustness.strategies import (
@@ -29,6 +28,7 @@ from robustness.strategies import (
 from analysis.results import SweepError, read_results
 from demo.components.settings_form import read_config
 from demo.jobs.links import parse_link, run_link
+from draftscope.experiments import JsonlStore
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
@@ -131,7 +131,7 @@ def test_rows_are_drawn_or_refused(data: bytes) -> None:
         with TemporaryDirectory() as folder, suppress(SweepError):
             path = Path(folder, f"rows.jsonl{'.gz' if data[:2] == bytes((31, 139)) else ''}")
             path.write_bytes(data)
-            Rows(path)
+            JsonlStore(path)
         try:
             rows = read_results(data).rows
         except SweepError as error:

@@ -19,7 +19,7 @@ from benchmarks import calibration_error as calibrated
 from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
 from benchmarks.hardware import computed as computed_speed_ups
 from draftscope import calibration as calibrating
-from draftscope.__main__ import main
+from draftscope.cli.main import main
 from engines.models.catalog import load_model
 from traces import Trace, read
 from traces.files import ROOT
@@ -104,8 +104,11 @@ def test_a_run_of_continuous_tokens_needs_a_head_and_its_steps_or_says_what_is_l
     assert whole.note == "" and whole.speed_up < 1
     assert other.note == "The steps of a diffusion head are left out, as Cosmos 4B has none."
     left_out = predict(silent, read_machine("H100", EAGER, "MAR-H", "MAR-B")).note
-    assert "does not say how many denoising steps" in left_out
-    assert main(["predict", str(PATCHES), "--device", "H100", "--target", "Cosmos 4B", "--draft", "MAR-B"]) == 0
+    assert "does not report the denoising steps" in left_out
+    assert (
+        main(["hardware", "predict", str(PATCHES), "--device", "H100", "--target", "Cosmos 4B", "--drafter", "MAR-B"])
+        == 0
+    )
     assert other.note in capsys.readouterr().out
 
 
@@ -134,7 +137,7 @@ def test_larger_batches_make_passes_longer_and_tokens_cheaper() -> None:
 
 
 def test_the_command_prints_what_python_computes(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["predict", str(RUN), "--device", "h100", "--target", "7e9", "--json"]) == 0
+    assert main(["hardware", "predict", str(RUN), "--device", "h100", "--target", "7e9", "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["computed"] is True
     assert printed["speed_up"] == pytest.approx(ds.predict(read(RUN), "H100", 7e9).speed_up)
@@ -194,9 +197,9 @@ def test_a_calibrated_device_is_written_and_computes_the_runs_of_this_machine(
 ) -> None:
     monkeypatch.setattr(calibrating, "_TURNS", 1)
     file = tmp_path / "here.json"
-    assert main(["calibrate", "-o", str(file)]) == 0
+    assert main(["hardware", "calibrate", "-o", str(file)]) == 0
     assert "measured in " in capsys.readouterr().out
-    assert main(["predict", str(RUN), "--device", str(file), "--json"]) == 0
+    assert main(["hardware", "predict", str(RUN), "--device", str(file), "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["seconds"] == pytest.approx(ds.predict(read(RUN), file, "studio-image").seconds)
     (row,) = calibrated.compare([file, file], [("scd", "studio-image", {"window": 16})])
@@ -231,12 +234,12 @@ def test_a_measured_engine_adds_up_its_terms_and_a_wrong_file_is_one_sentence(
     assert ds.predict(read(RUN), file, engine="eager") == ds.predict(read(RUN), "H100")
     for text, wrong in ((json.dumps(row | {"peak": 0}), "peak"), ("{}", "name"), ("no", "JSON")):
         file.write_text(text)
-        assert main(["predict", str(RUN), "--device", str(file)]) == 2
-        assert f"has no sound {wrong}; write it with draftscope calibrate" in capsys.readouterr().err
-    assert main(["predict", str(RUN), "--device", str(tmp_path / "none.json")]) == 2
+        assert main(["hardware", "predict", str(RUN), "--device", str(file)]) == 2
+        assert f"has no valid {wrong}; write it with draftscope hardware calibrate" in capsys.readouterr().err
+    assert main(["hardware", "predict", str(RUN), "--device", str(tmp_path / "none.json")]) == 2
     said = capsys.readouterr().err
     assert "cannot be read (No such file or directory); choose another file" in said and said.count("\n") == 1
-    assert main(["calibrate", "-o", "here.txt"]) == 2
+    assert main(["hardware", "calibrate", "-o", "here.txt"]) == 2
 
 
 PLAN = SpeedupModel(

@@ -88,7 +88,7 @@ def test_a_folder_that_is_missing_is_told_by_the_name_that_was_given(tmp_path: P
     [
         ("run.txt", {}, r"run\.txt: ends in neither"),
         ("run.json", {"created": "yesterday"}, "created"),
-        ("run.json", {"extensions": {"a": {1, 2}}}, "extensions: hold what is no JSON"),
+        ("run.json", {"extensions": {"a": {1, 2}}}, "extensions: are not JSON"),
         ("run.json", {"config": {"alpha": math.nan}}, "a number is not finite"),
         ("run.json", {"prompt": "\ud800"}, "trace: "),
     ],
@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_not_written(tmp_path: Path, name: str, fields: d
     ("data", "field", "words"),
     [
         (b"", "trace", "is empty"),
-        (b"[]", "trace", "is no JSON object"),
+        (b"[]", "trace", "is not a JSON object"),
         (b"\x89PNG\r\n\x1a\n" + bytes(100), "trace", "begins with b'\\x89PNG"),
         (GOOD.replace(b"boot", b"b\xff\xfet"), "trace", "is not JSON in UTF-8"),
         (GOOD[:-40], "trace", "it ends too early"),
@@ -115,7 +115,7 @@ def test_what_cannot_be_read_is_not_written(tmp_path: Path, name: str, fields: d
         (GOOD.replace(b'"p":[0.5', b'"p":["0.5"'), "steps[0].p[0]", "'0.5' should be a valid number"),
         (GOOD.replace(b'"p":[0.5', b'"p":[' + b"5" * 400), "steps[0].p[0]", "a huge integer"),
         (GOOD.replace(b'"seed":7', b'"seed":' + b"7" * 10**6), "trace", "number out of range"),
-        (GOOD.replace(b'"seed":7', b'"seed":7,"\\u001b[2J\\n":8'), "'\\x1b[2J\\n'", "is no field"),
+        (GOOD.replace(b'"seed":7', b'"seed":7,"\\u001b[2J\\n":8'), "'\\x1b[2J\\n'", "is not a field"),
         (GOOD.replace(b'"method":"scd",', b""), "method", "is missing"),
         (GOOD.replace(b'"accepted"', b'"acepted"', 1), "steps[0].fate[0]", "'acepted' should be 'drafted'"),
         (GOOD.replace(b'"token":[1', b'"token":["a"'), "steps[0].token[0]", "'a' should be a valid integer"),
@@ -162,7 +162,7 @@ ATTACKS = {
     "errors": (GOOD.replace(b'"position":[0,', b'"position":[' + b'"x",' * 249_000, 1), "should be a valid integer"),
     "settings": (GOOD.replace(b'"config":{', b'"config":{' + MANY_SETTINGS), "has more than 1000 settings"),
     "steps": (HEAD + b'"steps":[' + b"1," * 100_000 + b"1]}", "has more than 65536 steps"),
-    "name": (GOOD.replace(b'"seed"', b'"' + b"k" * 20_000_000 + b'":1,"seed"'), "is no field of this record"),
+    "name": (GOOD.replace(b'"seed"', b'"' + b"k" * 20_000_000 + b'":1,"seed"'), "is not a field of this record"),
 }
 
 MEASURE = """
@@ -215,7 +215,7 @@ def test_summary_seed_and_environment_may_be_missing() -> None:
         ({"a": list(range(limits.EXTENSION_VALUES))}, "extensions: hold more than 10000 values"),
         ({"a": json.loads("[" * 21 + "]" * 21)}, "[0][0][0]: nests deeper than 20 levels"),
         ({"a": {"b": "x" * 500_001}}, "extensions['a']['b']: has 500001 characters"),
-        ({"x" * 501: 1}, "is no name; use text of up to 500 characters"),
+        ({"x" * 501: 1}, "is not a name; use text of up to 500 characters"),
         ({"a": float("nan")}, "extensions['a']: nan is not finite"),
         ({"a": [2**63]}, "extensions['a'][0]: 9223372036854775808 does not fit 64 bits"),
         ([1], "extensions: a list of 1 should be"),
@@ -252,7 +252,7 @@ def test_this_version_and_older_ones_have_no_unknown_fields(version: str) -> Non
         document["version"] = version
         del document["steps"][1]["signals"]["novelty"]
 
-    with pytest.raises(TraceError, match=r"is no field of this record; remove it, or correct its name"):
+    with pytest.raises(TraceError, match=r"is not a field of this record; remove it, or correct its name"):
         loads(edited(misspelt))
 
 

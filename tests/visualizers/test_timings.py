@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from draftscope.cli.main import main
 from visualizers import TIMING_FIGURES, SweepError, read_timings
-from visualizers.__main__ import main
 
 ROW: dict[str, Any] = {"method": "cspd", "gamma": 8, "batch": 1, "tokens_per_verification": 3.5}
 ROW |= {"tokens_expected": 3.75, "faster_median": 1.5, "faster_low_quartile": 1.25, "faster_high_quartile": 2.0}
@@ -85,8 +85,8 @@ def test_what_is_wrong_is_named(figure: str, data: bytes, named: str) -> None:
 def test_the_command_line_draws_timings(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     results, page = tmp_path / "continuous.json", tmp_path / "page.html"
     results.write_bytes(written())
-    assert main(["--timings", str(results), "--figure", "speed-up", "-o", str(page)]) == 0
+    assert main(["figure", "speed-up", "--results", str(results), "-o", str(page)]) == 0
     assert "Speed by draft length and batch" in page.read_text()
     results.write_bytes(written([{}]))
-    assert main(["--timings", str(results), "--figure", "time-shares", "-o", str(page)]) == 1
+    assert main(["figure", "time-shares", "--results", str(results), "-o", str(page)]) == 1
     assert f"{results}: rows[0].gamma" in capsys.readouterr().err

@@ -21,15 +21,15 @@ __all__ = ["ENDINGS", "AnimationOptions", "Film", "MovingError", "fitting", "mom
 
 Item = TypeVar("Item")
 Report = Callable[[int, int], None]
-"""Is told how many frames are done, and how many there are in all."""
+"""Progress callback (frames_done, num_frames)."""
 ENDINGS: Final = ("gif", "mp4", "webp")
 MOST_BYTES: Final = 64 * 2**20
 MOST_PIXELS: Final = 2**28
-"""Of all frames together: a GIF is put together in memory, a byte a pixel."""
+"""Maximum pixels of all frames together: a GIF is composed in memory, one byte per pixel."""
 _SAMPLED: Final = 12
 """Frames from which the 255 colours of a GIF are chosen."""
 _UNSEEN: Final = 10
-"""Of 255: a change of a channel that is too small to be seen."""
+"""Channel change, of 255, that is too small to be visible."""
 _H264: Final = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-crf", "20", "-movflags", "+faststart"]
 _FFMPEG: Final = "install imageio-ffmpeg, name an ffmpeg in IMAGEIO_FFMPEG_EXE, or write a .gif"
 
@@ -41,19 +41,19 @@ def write_moving(
     *,
     report: Report = lambda done, frames: None,
 ) -> None:
-    """Write a moving picture of runs side by side: a GIF, WebP or MP4 file, by the ending of `path`.
+    """Write an animation of runs side by side: a GIF, WebP or MP4 file, by the suffix of `path`.
 
-    The file appears whole or not at all; one that is there is replaced.
+    The file is written completely or not at all; an existing one is replaced.
 
     Args:
         traces: One to six runs.
         path: Ends in one of `ENDINGS`.
         look: Clock, size and colours.
-        report: Is told about every frame.
+        report: Called after every frame.
 
     Raises:
-        MovingError: It would be too long or too large, cannot be drawn, or there is no ffmpeg for an MP4.
-        OSError: The file cannot be written.
+        MovingError: If it would be too long or too large, cannot be drawn, or there is no ffmpeg for an MP4.
+        OSError: If the file cannot be written.
     """
     look = look or AnimationOptions()
     every, film = moments(traces, look), Film(traces, look)
@@ -96,15 +96,15 @@ def _save(
     fps: float,
     report: Report,
 ) -> None:
-    """Write frames to a file of the kind that its ending names.
+    """Write frames to a file whose suffix determines the format.
 
     Args:
         path: Ends in one of `ENDINGS`.
         size: Width and height of every frame.
         pictures: The frames, as many as `seconds`, and a sample of them for the colours of a GIF.
-        seconds: How long each frame stays.
-        fps: Frames a second of an MP4; a frame that stays longer is repeated.
-        report: Is told about every frame.
+        seconds: Duration of each frame.
+        fps: Frames per second of an MP4; longer frames are repeated.
+        report: Called after every frame.
     """
     kind = path.suffix.removeprefix(".").lower()
     if kind not in ENDINGS:

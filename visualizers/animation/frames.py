@@ -26,7 +26,7 @@ from visualizers.picture import cells, grid, picture_of, recorded_picture, rende
 MOST_HEIGHT: Final = 2400
 """Pixels of a frame."""
 VEIL: Final = 145
-"""Of 255: how much of a draft the background hides."""
+"""Opacity, of 255, of the background over a draft."""
 MARGIN, GAP, TITLE, BELOW, FOOT = 14, 20, 30, 62, 52
 """Around a frame, between runs, above and below a canvas, and for the legend; 720 of these units fill the width."""
 PICTURE_WIDTH: Final = 432
@@ -118,7 +118,7 @@ class GridCanvas:
 
 
 class TextCanvas:
-    """A text; every token has its place from the first frame on, as wide as its final text."""
+    """A text; every token keeps its position from the first frame on, as wide as its final text."""
 
     def __init__(self, trace: Trace, room: tuple[int, int], surface: Surface, unit: float) -> None:
         """Set the text in the largest letters that fit into `room`, in pixels; `unit` scales them.
@@ -297,7 +297,7 @@ class Film:
         )
 
     def _legend(self, image: Image.Image, down: float) -> None:
-        """Write the words of the player's key, each behind its colour."""
+        """Draw the words of the player's legend, each after its colour."""
         pen, across, unit = ImageDraw.Draw(image), float(MARGIN), self._unit
         for fate in self._key:
             box = (across * unit, (down - 9) * unit, (across + 9) * unit, down * unit)
@@ -316,7 +316,7 @@ class Film:
         return f"A frame is {self._look.passes_per_frame} {passes} of every run."
 
     def _comparison(self) -> str:
-        """Say how the last run compares with the first; nothing where they cannot be compared."""
+        """Return how the last run compares with the first; empty if they cannot be compared."""
         first, last = self._traces[0].summary, self._traces[-1].summary
         if len(self._traces) == 1 or not (first.complete and last.complete and first.forwards and last.forwards):
             return ""

@@ -31,7 +31,7 @@ _SLACK: Final = 1e-6
 
 
 class MovingError(ValueError):
-    """A moving picture that cannot be made. The message is one line and says what to do."""
+    """Error for an animation that cannot be made. The message is one line with the remedy."""
 
     def __init__(self, problem: str, remedy: str = "") -> None:
         """Join the problem, with the value at fault, and the remedy, which names fields of `AnimationOptions`."""
@@ -144,7 +144,7 @@ def _weighed(trace: Trace) -> list[float]:
 
 
 def _counts(traces: Sequence[Trace], look: AnimationOptions) -> list[tuple[int, ...]]:
-    """Return how many passes of every run are over in each frame, all in the last one."""
+    """Return how many passes of every run are finished in each frame, all in the last one."""
     by_pass = look.clock == "passes"
     ends = [_weighed(trace) if by_pass else pass_ends(trace, look.machine) for trace in traces]
     longest, step = (

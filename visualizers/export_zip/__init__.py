@@ -25,9 +25,9 @@ from visualizers.style import Theme
 __all__ = ["MOST_BYTES", "PRESETS", "BundleError", "ZipOptions", "file_stem", "write_zip"]
 
 MOST_BYTES: Final = 64 * 2**20
-"""Of all files in a zip together, packed."""
+"""Maximum size of all files in a zip together, compressed."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-"""Of every file: the same runs give the same zip, but for what the printing browser writes."""
+"""Timestamp of every file: the same runs give the same zip, except for what the printing browser writes."""
 
 Report = Callable[[int, int], None]
 """Is called with how many files are printed, and of how many."""
@@ -39,7 +39,7 @@ class BundleError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZipOptions:
-    """How figures are printed, and what goes beside them."""
+    """How figures are exported, and what accompanies them."""
 
     width: str = "screen"
     """A name of `PRESETS`."""
@@ -132,4 +132,4 @@ def _again(runs: Sequence[str], figures: Sequence[str], step: int | None, option
     parts += [] if options.width == "screen" else ["--preset", options.width]
     parts += [] if options.traces else ["--no-traces"]
     parts += [] if options.theme == "light" else ["--theme", options.theme]
-    return " ".join(["python -m visualizers", *map(quote, parts), "-o", quote(name)])
+    return " ".join(["draftscope export", *map(quote, parts), "-o", quote(name)])

@@ -1,7 +1,7 @@
-"""The numbers in a figure as a table: one line for each point, bar or cell.
+"""The numbers in a figure as a table: one row for each point, bar or cell.
 
-A column is called what its axis is, with the unit, and a name on an axis stands in place of its number. Lines that only
-guide the eye, notes and shapes are no data.
+A column is named after its axis, with the unit, and a category on an axis replaces its number. Guide lines, notes and
+shapes are not data.
 """
 
 import html
@@ -36,7 +36,7 @@ def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
             continue
         place = _place(trace)
         head = {"panel": panels[axes.index(place)] if len(axes) > 1 else None, "series": worded(trace.name)}
-        if trace.meta:  # names of the data that a text stands for
+        if trace.meta:  # names of the data that a text replaces
             rows = [[worded(value) if isinstance(value, str) else value for value in row] for row in trace.customdata]
             yield from (head | dict(zip(trace.meta, row, strict=True)) for row in rows)
             continue

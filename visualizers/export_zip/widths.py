@@ -16,7 +16,7 @@ _INCH: Final = 96
 _LETTER: Final = 6.8
 """Pixels that a letter of a legend takes, about."""
 _SYMBOL: Final = 48
-"""And its symbol, with the space around."""
+"""Symbol with its surrounding space."""
 _LINE: Final = 21
 _TITLE, _LABELS, _BARE = 84, 46, 18
 """Pixels above the panels: with a title, with names of panels, with neither."""
@@ -40,9 +40,9 @@ class Preset:
     dots: float
     """Pixels of a PNG for each pixel printed."""
     per_row: int
-    """Panels beside one another."""
+    """Panels per row."""
     with_title: bool
-    """Whether the figure says what it is; in a paper the caption does."""
+    """Whether the figure has a title; in a paper the caption describes it."""
 
     @property
     def scale(self) -> float:
@@ -62,14 +62,14 @@ PRESETS: Final[Mapping[str, Preset]] = {
 """Name -> width, from the narrowest."""
 
 _PHONE_LETTERS: Final = 40
-"""Of one line beside an axis or above a panel."""
+"""Letters of one line next to an axis or above a panel."""
 _PHONE: Final = Preset("phone", "A phone", 3.75, 360, dots=1, per_row=1, with_title=False)
 
 
 def narrowed(figure: go.Figure) -> go.Figure:
-    """Return a copy of the figure laid out for a phone: one panel below the other, the title left to the page.
+    """Return a copy of the figure laid out for a phone: panels below one another, the title left to the page.
 
-    Names of marks and legends that need room are left out or shortened; they are said when a mark is touched.
+    Names of marks and legends that need space are left out or shortened; they are shown when a mark is touched.
     """
     high = figure.layout.height or 0
     tall = len(panels(figure)) < 2 and high > _TALL  # drawn for its height: it is only made narrower

@@ -1,4 +1,4 @@
-"""What a zip says of itself: what each figure shows, which runs it draws, and the commands that make them again."""
+"""Texts of a zip: what each figure shows, which runs it draws, and the commands that reproduce them."""
 
 import re
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _WORD: Final = 24
 
 def command(trace: Trace, output: str = "") -> str:
     """Return the command line that repeats a run, into a file named after the method unless another is named."""
-    parts = ["python -m engines run", quote(trace.method), "--model", quote(trace.model.id)]
+    parts = ["draftscope run", quote(trace.method), "--model", quote(trace.model.id)]
     if trace.prompt:
         parts += ["--prompt", quote(trace.prompt)]
     if trace.seed is not None:
@@ -52,7 +52,7 @@ def caption(figures: Sequence[tuple[str, Figure, go.Figure]], traces: Sequence[T
 
 
 def _key(drawn: go.Figure) -> str:
-    """Return the entries of the legend that say what a mark means: a narrow figure keeps their first word alone."""
+    """Return the entries of the legend that explain a mark: a narrow figure keeps only their first word."""
     names = dict.fromkeys(worded(trace.name) for trace in drawn.data if trace.showlegend is not False)
     meanings = [name for name in names if name and ": " in name]
     return f" Marks: {'; '.join(meanings)}." if meanings else ""
@@ -68,7 +68,7 @@ def _run(trace: Trace) -> str:
     both = f"{made.forwards - drafted} target passes and {drafted} draft passes"
     passes = both if drafted else f"{made.forwards} passes"
     stopped = "" if made.complete else " The run was stopped before its end."
-    accepted = "" if made.acceptance is None else f", {made.accepted} of {made.judged} judged drafts accepted"
+    accepted = "" if made.acceptance is None else f", {made.accepted} of {made.judged} verified drafts accepted"
     took = f", {made.seconds:.3f} s in one run on {place.device}, {place.dtype}" if made.seconds else ""
     return (
         f"{method_name(trace)} on {trace.model.title or trace.model.id}{prompt}{seed}. Settings: {settings or 'none'}. "
@@ -81,7 +81,7 @@ def commands(traces: Sequence[Trace], names: Sequence[str], again: str) -> str:
     """Return a script: how every run is made again, and then the zip."""
     lines = [command(trace, f"traces/{name}.json.gz") for trace, name in zip(traces, names, strict=True)]
     head = ["#!/bin/sh", "# The runs. A trace that this program did not record cannot be made again by it."]
-    return "\n".join([*head, *lines, "", "# The figures, from the traces beside this file.", again, ""])
+    return "\n".join([*head, *lines, "", "# The figures, from the traces in this folder.", again, ""])
 
 
 def _slug(text: str) -> str:

@@ -21,7 +21,7 @@ from visualizers.plot import axes, bars, curve, error_bars, in_panel, side_by_si
 PARTS: Final = 8
 """Parts of the sequence that positions are gathered in."""
 BINS: Final = 5
-"""Equal shares of the judged drafts, by the detail at their positions."""
+"""Number of equal groups of the verified drafts, by the detail at their positions."""
 PIXELS: Final = 8
 """Most pixels along a cell that its detail is taken from."""
 FEWEST: Final = 5
@@ -29,11 +29,11 @@ FEWEST: Final = 5
 MOST_PLACES: Final = 32
 
 Rate = tuple[float, int, int]
-"""x, accepted drafts, judged drafts."""
+"""x, accepted drafts, verified drafts."""
 
 
 def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hover: str, **more: Any) -> None:
-    """Draw shares in per cent with their standard errors; `hover` knows accepted and judged drafts as customdata."""
+    """Draw rates in per cent with their standard errors; `hover` has accepted and verified drafts as customdata."""
     shares = [accepted / count for _, accepted, count in rates]
     error = [100 * sqrt(share * (1 - share) / count) for share, (_, _, count) in zip(shares, rates, strict=True)]
     points, counts = ([x for x, _, _ in rates], [100 * share for share in shares]), [each[1:] for each in rates]
@@ -43,10 +43,10 @@ def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hove
 @Figure(
     name="by-place",
     title="Acceptance by position in the draft",
-    caption="How often the first draft of a pass is accepted, the second, and so on. Left: of the drafts judged there, "
-    "if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these add up to "
-    "the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: they count the "
-    "pass's own token. In a draft graph the position is the level. Error bars are standard errors.",
+    caption="How often the first draft of a pass is accepted, the second, and so on. Left: of the drafts verified "
+    "there, if at least 5. Right: of all passes that verified drafts (vLLM's per-position acceptance rate); these add "
+    "up to the mean accepted length. vLLM's mean acceptance length and SGLang's accept length are one more: they "
+    "count the pass's own token. In a draft graph the position is the level. Error bars are standard errors.",
     accepts=lambda trace: acceptance_by_draft_position([trace.steps]) is not None,
     requirement="drafts that were verified",
     limit="groups",
@@ -59,7 +59,7 @@ def _by_place(traces: Traces) -> go.Figure:
         if (places := acceptance_by_draft_position(run.steps for run in each))
     }
     known = any(_conditional(places) for places in groups.values())
-    titles = ["Of the drafts judged there"] if known else []
+    titles = ["Of the drafts verified there"] if known else []
     figure = side_by_side([*titles, "Of all passes that verified drafts"], horizontal_spacing=0.11)
     hover = "position %{x}: %{y:.1f} %, %{customdata[0]} of %{customdata[1]}"
     for i, (name, places) in enumerate(groups.items()):
@@ -73,7 +73,7 @@ def _by_place(traces: Traces) -> go.Figure:
 
 
 def _conditional(places: PositionAcceptance) -> list[Rate]:
-    """Return the places with enough verdicts."""
+    """Return the positions with enough verdicts."""
     enough, first = min(FEWEST, places.passes), places.places[:MOST_PLACES]
     return [(place.number, place.accepted, place.judged) for place in first if place.judged and place.judged >= enough]
 
@@ -82,10 +82,10 @@ def _conditional(places: PositionAcceptance) -> list[Rate]:
     name="along",
     title="Drafts accepted along the sequence",
     paper="CSpD, Fig. 9 and Table 5 (pre-filling)",
-    caption="The share of judged drafts that were accepted in each 8th of the sequence, if at least 5 were judged, "
+    caption="The share of verified drafts that were accepted in each 8th of the sequence, if at least 5 were verified, "
     "with standard errors. A curve that begins low shows that pre-filling helps.",
     accepts=lambda trace: any(evaluated_drafts(step) for step in trace.steps),
-    requirement="judged drafts",
+    requirement="verified drafts",
     limit="groups",
 )
 def _along(traces: Traces) -> go.Figure:
@@ -100,7 +100,7 @@ def _along(traces: Traces) -> go.Figure:
         rates = [(100 * (k + 0.5) / PARTS, accepted[k], judged[k]) for k in range(PARTS) if judged[k] >= FEWEST]
         label = f"{name}: {100 * sum(accepted) / sum(judged):.0f} % of {sum(judged)} accepted"
         _rates(figure, i, label, rates, "%{x:.0f} % along: %{y:.0f} % of %{customdata[1]} drafts accepted")
-    axes(figure, "Position in the sequence (%)", "Judged drafts accepted (%)", height=460)
+    axes(figure, "Position in the sequence (%)", "Verified drafts accepted (%)", height=460)
     return figure.update_xaxes(range=[0, 100])
 
 
@@ -122,7 +122,7 @@ def local_detail(picture: Image.Image, rows: int, columns: int) -> np.ndarray:
 
 
 def by_detail(trace: Trace) -> list[PlaceTally]:
-    """Return the positions of a whole picture whose drafts were judged."""
+    """Return the positions of a whole picture whose drafts were verified."""
     picture = final_picture(trace)
     if picture is None:
         return []
@@ -145,15 +145,15 @@ def correlation(verdicts: list[PlaceTally]) -> float | None:
     name="detail",
     title="Drafts accepted by local detail",
     paper="CSpD, Fig. 12 (failures against local detail)",
-    caption="Local detail is how much the brightness of the finished picture varies within the cell of a token. Judged "
-    "drafts are divided into 5 equal groups by it; a falling curve means that detail is hard to draft. The legend has "
-    "the correlation of detail and verdict; error bars are standard errors.",
+    caption="Local detail is how much the brightness of the finished picture varies within the cell of a token. "
+    "Verified drafts are divided into 5 equal groups by it; a falling curve means that detail is hard to draft. The "
+    "legend has the correlation of detail and verdict; error bars are standard errors.",
     accepts=lambda trace: (
         trace.canvas.kind == "image"
         and trace.summary.complete
         and bool(trace.summary.judged and (trace.legend.tiles or trace.output.image))
     ),
-    requirement="a whole picture with judged drafts",
+    requirement="a whole picture with verified drafts",
     limit="groups",
 )
 def _detail(traces: Traces) -> go.Figure:
@@ -162,7 +162,7 @@ def _detail(traces: Traces) -> go.Figure:
         verdicts = sorted((one for run in runs for one in by_detail(run)), key=lambda one: one.detail)
         total, before = sum(one.judged for one in verdicts), 0
         bins: list[list[PlaceTally]] = [[] for _ in range(BINS)]
-        for one in verdicts:  # about as many judged drafts in every bin
+        for one in verdicts:  # about as many verified drafts in every bin
             bins[min(BINS - 1, BINS * before // total)].append(one)
             before += one.judged
         rates = []
@@ -172,20 +172,20 @@ def _detail(traces: Traces) -> go.Figure:
             rates.append((mean, sum(one.accepted for one in each), count))
         related = correlation(verdicts)
         label = with_count(name, runs) + ("" if related is None else f": correlation {related:.2f}")
-        _rates(figure, i, label, rates, "detail %{x:.1f} %: %{y:.0f} % of %{customdata[1]} judged drafts accepted")
+        _rates(figure, i, label, rates, "detail %{x:.1f} %: %{y:.0f} % of %{customdata[1]} verified drafts accepted")
     title = "Local detail (standard deviation of the luminance, %)"
-    axes(figure, title, "Judged drafts accepted (%)", height=460, bounds=(0, 104))
+    axes(figure, title, "Verified drafts accepted (%)", height=460, bounds=(0, 104))
     return figure.update_xaxes(rangemode="tozero")
 
 
 @Figure(
     name="redundancy",
     title="Acceptance by change from the previous latent frame",
-    caption="Judged drafts of a video, by whether the final token is that of the same position in the previous latent "
-    "frame. A higher bar on the left means that drafts gain from the similarity of successive frames. The first latent "
-    "frame is left out. Error bars are standard errors.",
+    caption="Verified drafts of a video, by whether the final token is that of the same position in the previous "
+    "latent frame. A higher bar on the left means that drafts gain from the similarity of successive frames. The "
+    "first latent frame is left out. Error bars are standard errors.",
     accepts=lambda trace: all(kept.judged >= 2 for kept in kept_by_change(trace)),
-    requirement="a video with judged drafts after its first latent frame, some of tokens that stay",
+    requirement="a video with verified drafts after its first latent frame, some of tokens that stay",
     limit="groups",
 )
 def _redundancy(traces: Traces) -> go.Figure:
@@ -199,7 +199,7 @@ def _redundancy(traces: Traces) -> go.Figure:
         error = {"array": [side.error for side in kept], "thickness": 1.5}
         bars(figure, i, name, points, "%{x}: %{y:.3f} of %{text}", error_y=error, **inside)
     x_title = "The final token, compared with the previous latent frame, is"
-    axes(figure, x_title, "Judged drafts accepted", height=460, bounds=(0, 1), barmode="group", bargap=0.5)
+    axes(figure, x_title, "Verified drafts accepted", height=460, bounds=(0, 1), barmode="group", bargap=0.5)
     return figure.update_yaxes(tickformat=".0%").update_layout(showlegend=len(figure.data) > 1)
 
 
@@ -208,10 +208,10 @@ def _redundancy(traces: Traces) -> go.Figure:
     title="Drafts accepted in a verification",
     paper="SimSD, Table 3 (acceptance), as a distribution",
     caption="How often a verification accepted how many drafts before the first rejection, as a share of the passes "
-    "that judged drafts. The legend has the means. A peak at the right end means that longer drafts would be accepted, "
-    "too.",
+    "that verified drafts. The legend has the means. A peak at the right end means that longer drafts would be "
+    "accepted, too.",
     accepts=lambda trace: any(map(evaluated_drafts, trace.steps)),
-    requirement="judged drafts",
+    requirement="verified drafts",
     limit="groups",
 )
 def _accepted(traces: Traces) -> go.Figure:

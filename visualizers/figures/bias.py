@@ -1,4 +1,4 @@
-"""What ways of judging drafts make of a distribution in the plane: densities over a grid, and what they differ by."""
+"""Bias of verification rules in the plane: densities over a grid, and their differences."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple, TypeAlias
@@ -19,7 +19,7 @@ _ROW_HEIGHT: Final = 200
 
 
 class Density(NamedTuple):
-    """What one way of judging draws."""
+    """Output of one verification rule."""
 
     name: str
     cells: Cells
@@ -31,7 +31,7 @@ class Bias(NamedTuple):
     """Distributions over one grid: the target's and the draft's, and what was drawn."""
 
     edges: Sequence[float]
-    """Of the cells along either side."""
+    """Edges of the cells along either side."""
     target: Cells
     draft: Density
     drawn: Sequence[Density]

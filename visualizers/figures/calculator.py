@@ -131,7 +131,7 @@ def _devices(figure: go.Figure, plan: SpeedupModel) -> None:
 
 
 def _measured(figure: go.Figure, pair: MeasuredSpeeds, drafts: int) -> None:
-    """What was measured one at a time by draft length, and with so many drafts by batch."""
+    """Draw the measurements at batch 1 by draft length, and with `drafts` drafts by batch."""
     alone = {length: speed for (length, batch), speed in pair.speeds.items() if batch == 1}
     together = {batch: speed for (length, batch), speed in pair.speeds.items() if length == drafts}
     for panel, (name, speeds) in enumerate((("γ", alone), ("batch", together)), 1):

@@ -20,7 +20,7 @@ from visualizers.style import NEUTRAL, fate_marker
 HEIGHTS: Final = (640, 580, 480)
 """Pixels that a figure of one, two or more panels is high."""
 FLAT: Final = (460, 390, 358)
-"""The same of videos, whose latent frames share the width."""
+"""Sizes for videos, whose latent frames share the width."""
 
 
 def halfway(trace: Trace) -> int:

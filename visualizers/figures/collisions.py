@@ -164,8 +164,8 @@ def _scatter(traces: Traces) -> go.Figure:
     name="collision-histogram",
     title="How likely successive draws are to agree",
     paper="SCD, Fig. 4 (a), (b)",
-    caption="The probabilities that successive draws agree, over all judged and pending drafts: for independent draws, "
-    "shared Gumbel noise and maximal coupling. Initial guesses are left out.",
+    caption="The probabilities that successive draws agree, over all verified and pending drafts: for independent "
+    "draws, shared Gumbel noise and maximal coupling. Initial guesses are left out.",
 )
 def _histograms(traces: Traces) -> go.Figure:
     names = [name for name in LOOKS if any(name in _recorded(trace) for trace in traces)]

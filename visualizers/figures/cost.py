@@ -1,4 +1,4 @@
-"""What decoding costs: the race to the last token, time by stage, runs side by side, and one setting seed by seed."""
+"""Cost of decoding: the race to the last token, time by stage, comparison of runs, and one setting by seed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
@@ -26,7 +26,7 @@ STAGES: Final = {
 """Fields of `Milliseconds` in words."""
 _STAGE_LOOKS: Final = ((NEUTRAL, "/"), (BLUE, ""), (VERMILLION, "."), (GREEN, "x"))
 _ROOM: Final = 1.75
-"""Length of an axis over its longest bar, so that the number fits beside the bar."""
+"""Length of an axis relative to its longest bar, so that the number fits next to the bar."""
 
 
 @Figure(
@@ -144,7 +144,7 @@ def _hindsight(traces: Traces) -> go.Figure:
     for panel, run in enumerate(runs, start=1):
         ways = {
             "as decoded": [one.spent for one in run.choices],
-            "at best, in hindsight": [one.best for one in run.choices],
+            "at best, with an oracle": [one.best for one in run.choices],
         }
         at = [one.step + 1 for one in run.choices]
         for i, (name, counts) in enumerate(ways.items()):

@@ -14,7 +14,7 @@ from visualizers.plot import axes, curve, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, fate_color, series
 
 LOOKS: Final = {"kept": ("star", BLUE), "accepted": ("circle", BLUE), "rejected": ("x-open", NEUTRAL)}
-"""What became of a node -> symbol and colour."""
+"""Outcome of a node -> symbol and colour."""
 
 AROUND: Final = 4
 """Tokens that a label shows to each side of the last draft."""
@@ -32,20 +32,23 @@ def pass_with_graph(trace: Trace, step: int | None) -> int | None:
 
 
 def places(graph: Sequence[Node]) -> list[Place]:
-    """Return the place of every node."""
+    """Return the coordinates of every node."""
     levels = [len(node.positions) for node in graph]
     return [(level, levels[:index].count(level)) for index, level in enumerate(levels)]
 
 
 def _name(trace: Trace, token: Token | None) -> str:
-    """What a token is called."""
+    """Return the text of a token."""
     if not isinstance(token, int):
         return "?"
     return plain((trace.legend.vocabulary or {}).get(token, f"#{token}").replace("\n", "↵"))
 
 
 def _labels(trace: Trace, number: int, words: dict[int, str]) -> list[str]:
-    """What a node of a pass's graph adds: of a text, in the words around it, drafts in bold and open places as ▢."""
+    """Return what each node of a pass's graph adds.
+
+    For texts with the words around it, drafts in bold, open ones as ▢.
+    """
     before = state_after(trace, number - 1)
     labels = []
     for node in trace.steps[number - 1].graph or ():
@@ -108,7 +111,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
 
 
 def _draw_nodes(figure: go.Figure, at: Sequence[Place], trace: Trace, number: int, panel: int) -> None:
-    """Mark the nodes by what became of them; each is labelled with what it adds, the least confident token."""
+    """Mark the nodes by their outcome; each is labelled with what it adds, the least confident token."""
     step = trace.steps[number - 1]
     graph, words, winner = step.graph or (), dict[int, str](), step.signals.get("winner")
     drafts = step.draft or (None,) * len(step.position)
@@ -154,7 +157,7 @@ MECHANISM_LOOKS: Final = {
     paper="PSD, Fig. 5",
     caption="After each pass the most confident open positions are candidates. Coverage: the share of what the next "
     "passes made final that was among them. Precision: the share of candidates that were final by then. Dashed: the "
-    "best set of that size, chosen in hindsight. Passes near the end of their block are left out.",
+    "best set of that size, chosen by an oracle. Passes near the end of their block are left out.",
     accepts=lambda trace: (
         trace.canvas.kind == "text" and any(len(one.candidates) >= SIZES[0] for one in forecasts(trace.steps))
     ),

@@ -27,7 +27,7 @@ def pass_with_mask(trace: Trace, step: int | None) -> int | None:
 
 
 def boundaries(names: Sequence[str]) -> list[float]:
-    """Return where one kind of label ends and the next begins; a kind is a label without the number behind it."""
+    """Return the boundaries between kinds of labels; a kind is a label without the number at its end."""
     kinds = [name.rstrip("0123456789") for name in names]
     return [place - 0.5 for place in range(1, len(kinds)) if kinds[place] != kinds[place - 1]]
 

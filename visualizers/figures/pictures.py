@@ -19,13 +19,13 @@ MOST_ROWS, MOST_COLUMNS = 6, 6
 _PROMPT: Final = 26
 """Letters of a prompt on one line."""
 _LETTERS: Final = 108
-"""Of the names of all decoders beside one another."""
+"""Letters of the names of all decoders in a row."""
 _ROOM, _WIDEST = 740, 260
 """Pixels of all cells of a row, and of the widest cell."""
 _HEIGHT: Final = 1.3
-"""Of a cell with the text below its picture, in widths of a cell."""
+"""Height of a cell with the text below its picture, in widths of a cell."""
 _FRAMES: Final = 9
-"""Of a clip, spread over what was decoded of it."""
+"""Number of frames shown of a clip, spread over what was decoded of it."""
 _CARD, _LETTER, _LINE = 300, 7.3, 16
 """Side of a text's card, and width and height of its letters, in one unit."""
 

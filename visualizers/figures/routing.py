@@ -13,7 +13,7 @@ from visualizers.plot import add_once, axes, dots, side_by_side
 from visualizers.style import NEUTRAL, Look, translucent
 
 LOWEST: Final = -0.9
-"""Where the decision stands, below the drafts."""
+"""Vertical position of the decision, below the drafts."""
 
 
 @Figure(
@@ -39,7 +39,7 @@ def _routing(traces: Traces) -> go.Figure:
 
 
 def _marks(every: Sequence[RouterDecision]) -> list[go.Scatter | go.Bar]:
-    """Return the marks of one run, spans first so that they lie behind."""
+    """Return the marks of one run, spans first so that they are in the background."""
     spans = [(one.step, one.span) for one in every if one.span is not None]
     scores = [(one.step, one.score) for one in every if one.score is not None]
     expected = [(one.step, one.expected) for one in every if one.expected is not None]

@@ -19,7 +19,7 @@ MOST_CURVES: Final = 12
 
 
 class SweepView(NamedTuple):
-    """What a reader chooses of a sweep."""
+    """Choices of the reader of a sweep."""
 
     speed: str = "tokens-per-forward"
     """A name of `analysis.groups.SPEEDS`."""
@@ -121,7 +121,7 @@ def _errors(groups: Sequence[Group]) -> Look:
 
 
 def _labels(points: Sequence[Point], wanted: set[int]) -> Mapping[int, tuple[str, str]]:
-    """Return id of a group -> label and its place, of the wanted groups for which there is room."""
+    """Return id of a group -> label and its position, for the requested groups that have space."""
     across, up = _shares([speed for speed, _ in points]), _shares([group.accuracy for _, group in points])
     order = sorted(range(len(points)), key=lambda i: -points[i][1].accuracy)  # the most accurate first
     labels = [

@@ -204,7 +204,7 @@ def _depth(traces: Traces) -> go.Figure:
 
 
 def acceptances(trace: Trace) -> tuple[float, float] | None:
-    """Return accepted over judged drafts, which end with the first rejection, and over all that were evaluated."""
+    """Return accepted over verified drafts, which end with the first rejection, and over all evaluated ones."""
     drafts = sum(evaluated_drafts(step) for step in trace.steps)
     accepted = trace.summary.accepted
     return (accepted / trace.summary.judged, accepted / drafts) if drafts else None
@@ -215,7 +215,7 @@ def _accepted(part: int) -> Callable[[Trace], float | None]:
 
 
 def tries(trace: Trace) -> float | None:
-    """Return the mean number of proposals behind a replacement; None where none was recorded."""
+    """Return the mean number of proposals per replacement; None if none was recorded."""
     counts = [one.value for one in judged(trace, "tries")]
     return fmean(counts) if counts else None
 
@@ -224,11 +224,11 @@ def tries(trace: Trace) -> float | None:
     name="by-setting",
     title="Drafts accepted by one setting",
     paper="CSpD, Fig. 8 (draft length), Fig. 10 (tries, temperature, guidance) and Table 7 (DDIM)",
-    caption="Accepted drafts by the setting that takes most values among the runs: of those judged, which end with the "
-    "first rejection of a pass (filled), and of all that were evaluated (open). Tries are the proposals it took to "
-    "replace a rejected draft. Means over complete runs, error bars one standard deviation.",
+    caption="Accepted drafts by the setting that takes most values among the runs: of those verified, which end with "
+    "the first rejection of a pass (filled), and of all that were evaluated (open). Tries are the proposals it took "
+    "to replace a rejected draft. Means over complete runs, error bars one standard deviation.",
     accepts=lambda trace: acceptances(trace) is not None,
-    requirement="judged drafts",
+    requirement="verified drafts",
     refuses=lambda traces: None if swept(traces) else "needs complete runs that differ in one setting",
 )
 def _by_setting(traces: Traces) -> go.Figure:

@@ -23,7 +23,7 @@ class Rates:
     verify_seconds: float
     """T_theta: a pass of the target over the drafts."""
     acceptance: float
-    """Probability that a judged draft is accepted, given that those before it were."""
+    """Probability that a verified draft is accepted, given that all earlier ones were."""
     drafts: float
     """gamma: drafts per verification, on average."""
     measured: float
@@ -35,7 +35,7 @@ class Rates:
 
 
 def rates(traces: Traces) -> Rates | None:
-    """The rates of runs in which one model drafts and another judges; None for other runs."""
+    """Return the rates of runs with a drafter and a target; None for other runs."""
     steps = [step for trace in traces for step in trace.steps]
     drafting = [step for step in steps if step.call.role == "draft"]
     judging = [step for step in steps if step.call.role == "target" and any(fate.judged for fate in step.fate)]
@@ -60,8 +60,8 @@ def rates(traces: Traces) -> Rates | None:
     title="Tokens a second by the number of drafts",
     paper="SimSD, section 4 (time of a round); compare Table 3",
     caption="Lines: the expected throughput with gamma drafts a verification, (1 - a^gamma) / (1 - a) tokens in gamma "
-    "T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of judged drafts that "
-    "were accepted. Marks: what the run reached, at its mean number of drafts.",
+    "T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of verified drafts "
+    "that were accepted. Marks: what the run reached, at its mean number of drafts.",
     accepts=lambda trace: (pair := rates([trace])) is not None and min(pair.draft_seconds, pair.verify_seconds) > 0,
     requirement="timed passes of a drafter and of its judge",
     limit="groups",

@@ -1,4 +1,4 @@
-"""What drafting gains in passes and time, and where the time goes, from what a benchmark measured."""
+"""Gains of drafting in passes and time, and shares of the time, as measured by a benchmark."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -16,7 +16,7 @@ PARTS: Final = {
     "share_draft": "draft's network",
     "share_target": "target's network",
     "share_head": "heads of both",
-    "share_deciding": "judging, replacing, the rest",
+    "share_deciding": "verification, replacements, the rest",
 }
 _DASHES: Final = ("solid", "dot", "dash", "dashdot")
 _POINTS: Final = 60
@@ -74,9 +74,9 @@ def _by_kind(timings: Timings) -> dict[str, Sequence[Timing]]:
     name="speed-up",
     title="Speed by draft length and batch",
     paper="CSpD, Tables 1 and 2; Eq. 51",
-    caption="Left: how many times as fast as ordinary decoding of the same batch, wall clock, median of pairs measured "
-    "in turns with quartiles. Right: tokens that a verification yields, as counted (filled), and as expected if every "
-    "draft were accepted with the measured rate α, (1 − α^(γ+1)) / (1 − α) (open).",
+    caption="Left: speed-up over the baseline of the same batch, wall clock, median of pairs measured alternately, "
+    "with quartiles. Right: tokens that a verification yields, as counted (filled), and as expected if every draft "
+    "were accepted with the measured rate α, (1 − α^(γ+1)) / (1 − α) (open).",
 )
 def _speed_up(timings: Timings) -> go.Figure:
     figure = side_by_side(["Speed", "Tokens"], horizontal_spacing=0.11)
@@ -107,7 +107,7 @@ def _speed_up(timings: Timings) -> go.Figure:
     title="Where the time of drafting goes",
     paper="CSpD, Table 8",
     caption="Shares of the time of a recorded run: the two networks, the heads that denoise tokens, and the rest, "
-    "mostly judging drafts and drawing replacements.",
+    "mostly verifying drafts and sampling replacements.",
 )
 def _shares(timings: Timings) -> go.Figure:
     figure = go.Figure()
@@ -134,7 +134,7 @@ def _shares(timings: Timings) -> go.Figure:
 def _break_even(timings: Timings) -> go.Figure:
     rows = [row for row in timings.rows if row.costed]
     if not rows:
-        problem = "These rows do not say what a draft costs; measure again with benchmarks.continuous."
+        problem = "These rows do not report the cost of a draft; measure again with benchmarks.continuous."
         return go.Figure().add_annotation(text=problem, showarrow=False)
     batch = min(row.batch for row in rows)
     rows = [row for row in rows if row.batch == batch]

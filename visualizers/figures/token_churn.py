@@ -29,7 +29,7 @@ def churn(trace: Trace) -> np.ndarray:
 
 @Figure(
     name="churn",
-    title="Token churn: what became of every draft, pass by pass",
+    title="Token churn: the outcome of every draft, pass by pass",
     paper="SCD, section 3 (token changes between iterations)",
     caption="A row is a forward pass, a column a position. Blue drafts were accepted, crossed vermilion ones rejected. "
     "Drafts to the right of a rejection wait for the next pass: grey ones stayed as they were, orange ones were "

@@ -23,7 +23,7 @@ _PLOT: Final = 340
 
 
 class TradeoffView(NamedTuple):
-    """What to draw, and what a reader asks for."""
+    """What to draw, and the reader's choices."""
 
     measured: Sequence[Tradeoff]
     reported: Sequence[Tradeoff] = ()
@@ -36,13 +36,13 @@ class TradeoffView(NamedTuple):
 @DataFigure(
     name="tradeoffs",
     title="Speed against quality",
-    caption="Every point is a method under one setting beside ordinary decoding of the same model and batch. Bars are "
-    "standard errors of the change in quality; the shaded band loses no more than is allowed. A method that keeps the "
-    "model's distribution and was measured in time alone lies on zero. Large points are those that no other beats in "
-    "both. Below, hollow: what papers report of other models on other machines, in time alone.",
+    caption="Every point is a method with its settings, compared with the baseline of the same model and batch. Bars "
+    "are standard errors of the change in quality; the shaded band is within the allowed loss. A method that keeps "
+    "the model's distribution and was only timed is on the zero line. Large points are those that no other beats in "
+    "both. Below, hollow: results of papers for other models on other machines, in time alone.",
 )
 def tradeoffs_figure(view: TradeoffView) -> go.Figure:
-    """What was measured, above what papers report where there is any."""
+    """Draw the measurements, above the results of papers if there are any."""
     rows = list(dict.fromkeys(one.name for one in view.reported))
     below = _ROW * len(rows) if rows else 0
     figure = make_subplots(
@@ -144,7 +144,7 @@ def _hover(one: Tradeoff) -> str:
 
 
 def _reported(figure: go.Figure, reported: Sequence[Tradeoff], rows: Sequence[str]) -> None:
-    """What papers report: hollow, in a panel of its own, since its quality has other measures."""
+    """Draw the results of papers: hollow, in a panel of their own, because their quality has other measures."""
     for kind in dict.fromkeys(one.kind for one in reported):
         those = [one for one in reported if one.kind == kind]
         look = series(_LOOKS.get(kind, len(_LOOKS)))

@@ -1,4 +1,4 @@
-"""What drafts were judged by: ratios, distances, the two distributions, and the paths that vectors were denoised by."""
+"""Verification of drafts: ratios, distances, the two distributions, and the denoising paths of vectors."""
 
 from collections.abc import Iterator
 from math import exp
@@ -23,7 +23,7 @@ COMPARED: Final = {
     "cross_entropy": "Cross entropy (nats)",
     "agrees": "Top-1 agreement (%)",
 }
-"""Measures of a judged draft, and the axis of each."""
+"""Measures of a verified draft, and the axis of each."""
 
 
 class Verdict(NamedTuple):
@@ -32,7 +32,7 @@ class Verdict(NamedTuple):
     position: int
     fate: Fate
     value: float
-    """The measure that was asked for."""
+    """The requested measure."""
     uniform: float | None
     tries: float | None
 
@@ -55,13 +55,13 @@ def _accepted_share(verdicts: list[Verdict]) -> float:
 
 @Figure(
     name="ratios",
-    title="The ratio every draft was judged by",
+    title="The ratio by which every draft was verified",
     paper="CSpD, Table 6 (likelihood ratios), draft by draft",
-    caption="How likely the target finds each judged draft over how likely the drafter did, as densities, on a "
+    caption="How likely the target finds each verified draft over how likely the drafter did, as densities, on a "
     "logarithmic scale. Above 0 a draft is always accepted, below with the probability that is the ratio. Ratios "
     "beyond 10 and -30 are drawn at the edge.",
     accepts=lambda trace: bool(judged(trace, "log_ratio")),
-    requirement="judged drafts with `log_ratio`",
+    requirement="verified drafts with `log_ratio`",
     limit="panels",
 )
 def _ratios(traces: Traces) -> go.Figure:
@@ -84,10 +84,10 @@ def _ratios(traces: Traces) -> go.Figure:
     name="distances",
     title="Distance of drafts from the target's token for the same noise",
     paper="CSpD, Table 4 (alignment), as a distribution",
-    caption="Share of judged drafts within a squared distance of the token that the target would have drawn there. "
+    caption="Share of verified drafts within a squared distance of the token that the target would have sampled there. "
     "With aligned trajectories both start from the same noise, and more drafts are accepted.",
     accepts=lambda trace: bool(judged(trace, "distance_squared")),
-    requirement="judged drafts with `distance_squared`",
+    requirement="verified drafts with `distance_squared`",
     limit="groups",
 )
 def _distances(traces: Traces) -> go.Figure:
@@ -99,20 +99,20 @@ def _distances(traces: Traces) -> go.Figure:
         label = f"{name}: {100 * _accepted_share(verdicts):.0f} % accepted, mean {fmean(distances):.3g}"
         steps: Look = {"mode": "lines", "line": {**series(i).line, "shape": "hv"}}
         curve(figure, i, label, points, "%{y:.0f} % of drafts lie within %{x:.3g}<extra></extra>", **steps)
-    axes(figure, "Squared distance of draft and target's token", "Share of judged drafts (%)", bounds=(0, 103))
+    axes(figure, "Squared distance of draft and target's token", "Share of verified drafts (%)", bounds=(0, 103))
     return figure.update_xaxes(type="log")
 
 
 @Figure(
     name="ratio-means",
-    title="Mean ratio of the judged drafts",
+    title="Mean ratio of the verified drafts",
     paper="CSpD, Table 6 (likelihood ratios)",
-    caption="Mean of the ratio that drafts were judged by, with its standard error, over the share accepted. A ratio "
-    "of two densities is 1 on average (dotted), and other means show a bias. Where the distributions hardly overlap, "
-    "the mean rests on drafts too rare to be seen and comes out low; where whole paths are judged, the ratio is cut at "
-    "1 on the way and its mean is below 1 by design.",
+    caption="Mean of the ratio by which drafts were verified, with its standard error, over the share accepted. A "
+    "ratio of two densities is 1 on average (dotted), and other means show a bias. If the distributions hardly "
+    "overlap, the mean depends on drafts too rare to occur and comes out low; if whole paths are verified, the ratio "
+    "is capped at 1 on the way and its mean is below 1 by design.",
     accepts=lambda trace: len(judged(trace, "log_ratio")) > 1,
-    requirement="several judged drafts with `log_ratio`",
+    requirement="several verified drafts with `log_ratio`",
     limit="groups",
 )
 def _ratio_means(traces: Traces) -> go.Figure:
@@ -124,7 +124,7 @@ def _ratio_means(traces: Traces) -> go.Figure:
         points = [100 * _accepted_share(verdicts)], [ratio.mean]
         dots(figure, i, f"{name}: {ratio}", points, hover, **error_bars([ratio.error or 0.0]))
     add_level_line(figure, 1)
-    axes(figure, "Judged drafts accepted (%)", "Mean ratio", height=460)
+    axes(figure, "Verified drafts accepted (%)", "Mean ratio", height=460)
     return figure.update_xaxes(range=[0, 103])
 
 
@@ -132,9 +132,9 @@ def _ratio_means(traces: Traces) -> go.Figure:
     name="draft-steps",
     title="Draft and target distribution, draft by draft",
     paper="SimSD, Fig. 3 and 4",
-    caption="By the draft's number in its verification: how far the distribution it was drawn from and the one that "
-    "judged it are apart (KL divergence), how little the judge expected it (cross entropy), and how often it is the "
-    "judge's likeliest token. Means with standard errors.",
+    caption="By the draft's number in its verification: how far the drafting and the verifying distribution are apart "
+    "(KL divergence), how unlikely the target finds it (cross entropy), and how often it is the target's most likely "
+    "token. Means with standard errors.",
     accepts=lambda trace: bool(by_draft_step([trace.steps])),
     requirement="the measures `kl`, `cross_entropy` or `agrees`",
     limit="groups",
@@ -166,7 +166,7 @@ MOST_PATHS: Final = 3
 
 
 class Entry(NamedTuple):
-    """A judged draft with its paths."""
+    """A verified draft with its paths."""
 
     step: int
     """Counted from 1."""
@@ -176,7 +176,7 @@ class Entry(NamedTuple):
 
 
 def recorded(trace: Trace) -> Iterator[Entry]:
-    """Return the judged drafts of a run that have paths, in the order of their verdicts."""
+    """Yield the verified drafts of a run that have paths, in the order of their verdicts."""
     for number, step in enumerate(trace.steps, start=1):
         for position, fate, pair in zip(step.position, step.fate, step.paths or (), strict=False):
             if pair is not None:
@@ -201,11 +201,11 @@ def _has(trace: Trace) -> bool:
     name="trajectories",
     title="Denoising paths of draft and target",
     paper="CSpD, Fig. 4",
-    caption="The first 3 drafts judged from a verification on, from noise (open mark) to token (square, triangle or "
+    caption="The first 3 drafts verified from a verification on, from noise (open mark) to token (square, triangle or "
     "cross): the target's path solid, the draft's dotted. With the same noise both start at one point. Two directions "
     "are shown, the same for every token and run.",
     accepts=_has,
-    requirement="judged drafts with denoising `paths`",
+    requirement="verified drafts with denoising `paths`",
     limit="panels",
     takes_step=True,
 )
@@ -240,7 +240,7 @@ _LOOKS: Final = {
     "draft, accepted": ("dot", "triangle-up"),
     "draft, rejected": ("dot", "x"),
 }
-"""What is drawn the same way for every draft: dash of the line, mark of its end."""
+"""Style of every draft: dash of the line, mark of its end."""
 _STARTS: Final = ("circle-open", "diamond-open", "pentagon-open", "hexagram-open", "square-open")
 
 
@@ -272,9 +272,9 @@ def _path(draft: Entry, path: str, color: str, start: str) -> go.Scatter:
     title="Distance of draft and target along denoising",
     paper="CSpD, Fig. 4 and Table 4 (distance), step by step",
     caption="Squared distance of the draft's state and the target's after each denoising step, over all components, as "
-    "a mean over judged drafts. Aligned paths start at distance 0, which a logarithmic axis cannot show.",
+    "a mean over verified drafts. Aligned paths start at distance 0, which a logarithmic axis cannot show.",
     accepts=_has,
-    requirement="judged drafts with denoising `paths`",
+    requirement="verified drafts with denoising `paths`",
     limit="groups",
 )
 def _divergence(traces: Traces) -> go.Figure:

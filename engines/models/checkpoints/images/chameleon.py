@@ -59,7 +59,7 @@ VARIANTS: Final = {
     "anole": Variant("Anole", 32),
 }
 CONVERT: Final = (
-    "python -m engines convert lumina-mgpt vqgan.ckpt FOLDER/pixels --side 48 (or anole; or lumina-mgpt-2 with "
+    "draftscope model convert lumina-mgpt vqgan.ckpt FOLDER/pixels --side 48 (or anole; or lumina-mgpt-2 with "
     "movqgan_270M.ckpt)"
 )
 _VQ: Final = "model.vqmodel."

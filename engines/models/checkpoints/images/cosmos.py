@@ -31,7 +31,7 @@ from engines.settings import ConfigError
 from traces.schema import ModelCard
 
 TITLE: Final = "Cosmos-1.0-Autoregressive"
-CONVERT: Final = "python -m engines convert cosmos SOURCE TOKENIZER TARGET"
+CONVERT: Final = "draftscope model convert cosmos SOURCE TOKENIZER TARGET"
 TOKENIZER: Final = "tokenizer"
 GIVEN_FRAMES: Final = 9
 """The longer of the two beginnings that the models were trained to continue; the other is a single frame."""

@@ -13,11 +13,11 @@ import pytest
 from support import handmade
 from support.results import row
 
-from cli.streams import exit_code_for_pipe
+from draftscope.cli.main import main
+from draftscope.cli.streams import exit_code_for_pipe
 from engines.diffusion_lm import graph_calibration as calibration
 from traces import dumps
 from traces.files import ROOT
-from visualizers.__main__ import main as draw
 
 BINARY = pytest.CaptureFixture[bytes]
 
@@ -33,18 +33,18 @@ def stdin(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.one_quick
-@pytest.mark.parametrize(("options", "begins"), [([], b"<!doctype html>"), (["--format", "gif"], b"GIF89a")])
+@pytest.mark.parametrize(("command", "begins"), [(["view"], b"<!doctype html>"), (["animate"], b"GIF89a")])
 def test_a_trace_or_results_from_standard_input_are_drawn_to_standard_output(
-    options: list[str], begins: bytes, stdin: Any, capfdbinary: BINARY
+    command: list[str], begins: bytes, stdin: Any, capfdbinary: BINARY
 ) -> None:
     stdin(dumps(handmade.scd()))
-    assert draw(["-", "-o", "-", *options]) == 0
+    assert main([*command, "-", "-o", "-"]) == 0
     written, said = capfdbinary.readouterr()
     assert written.lower().startswith(begins.lower())
     assert said == b""
     rows = [row("ar", label, {"block": len(label)}, problem) for problem in range(3) for label in ("a", "bb")]
     stdin(json.dumps(rows).encode())
-    assert draw(["--sweep", "-", "--figure", "frontier", "-o", "-"]) == 0
+    assert main(["figure", "frontier", "--results", "-", "-o", "-"]) == 0
     assert b"frontier" in capfdbinary.readouterr().out.lower()
 
 
@@ -56,10 +56,10 @@ def test_prompts_of_calibrate(stdin: Any) -> None:
 @pytest.mark.parametrize(
     ("error", "code", "said"),
     [
-        (OSError(28, "No space left", "a.json"), 74, "a.json: No space left; choose another place."),
+        (OSError(28, "No space left", "a.json"), 74, "a.json: No space left; choose another path."),
         (OSError("no\nconfig"), 1, "no config"),
-        (MemoryError(), 71, "memory: there is not enough for this; give a smaller file, or more memory."),
-        (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9"), 71, "memory: there is not enough for this"),
+        (MemoryError(), 71, "memory: not enough is free; give a smaller file, or free memory."),
+        (RuntimeError("DefaultCPUAllocator: can't allocate memory: 9"), 71, "memory: not enough is free"),
     ],
 )
 def test_what_the_machine_lacks_is_one_line(
@@ -77,10 +77,10 @@ def test_what_the_machine_lacks_is_one_line(
 @pytest.mark.parametrize(
     "command",
     [
-        "traces show assets/traces/speculative-juice.json.gz",
-        "visualizers assets/traces/speculative-juice.json.gz -o -",
-        "engines run ar --model toy-raster -o -",
-        "benchmarks.sweep --help",
+        "draftscope trace show assets/traces/speculative-juice.json.gz",
+        "draftscope view assets/traces/speculative-juice.json.gz -o -",
+        "draftscope run ar --model toy-raster -o -",
+        "draftscope --help",
     ],
 )
 def test_a_reader_may_go_away(command: str) -> None:

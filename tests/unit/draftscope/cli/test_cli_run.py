@@ -1,4 +1,4 @@
-"""`python -m engines`: what it writes, what it says, and how it fails."""
+"""`draftscope list`, `run` and `check`: files, printed lines and errors."""
 
 import io
 import json
@@ -13,13 +13,12 @@ from pathlib import Path
 import jaxtyping
 import pytest
 
-from engines.__main__ import _parser, main
+from draftscope.cli.main import main
 from engines.methods import METHODS
-from engines.runtime import listing
+from engines.runtime import method_index
 from engines.sampling import coupling
 from engines.testing.conformance import CHECKS
 from traces import loads, read
-from traces.__main__ import main as show
 from traces.files import ROOT
 
 
@@ -83,14 +82,27 @@ def test_list_names_methods_settings_presets_and_models(
     assert said.err == "DRAFTSCOPE_MODELS: '/gone' has no config.json.\n"
 
 
-def test_a_list_loads_no_torch_and_says_what_the_modules_say() -> None:
-    code = "import sys, time; from engines.__main__ import main; main(['list', '--json']); "
+def test_parts_of_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    for what, parts in (("methods", ["methods"]), ("models", ["models", "families"])):
+        assert main(["list", what, "--json"]) == 0
+        assert [*json.loads(capsys.readouterr().out)] == parts
+        assert main(["list", what]) == 0
+        printed = capsys.readouterr().out
+        assert ("scd: MC-SJD" in printed) == (what == "methods")
+        assert ("studio-image: " in printed) == (what == "models")
+
+
+def test_a_list_loads_no_torch_and_matches_the_modules(tmp_path: Path) -> None:
+    code = "import sys, time; from draftscope.cli.main import main; assert main(['list', '--json']) == 0; "
     code += "assert not {'torch', 'transformers', 'numpy'} & {*sys.modules}; assert time.process_time() < 1"
     environment = {name: value for name, value in os.environ.items() if name != "DRAFTSCOPE_MODELS"}
+    environment["DRAFTSCOPE_CACHE"] = str(tmp_path)
+    first = [sys.executable, "-m", "draftscope", "list", "--json"]  # computes the index, which imports torch
+    printed = subprocess.run(first, capture_output=True, text=True, env=environment, cwd=ROOT, check=True).stdout
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, cwd=ROOT)
     assert done.returncode == 0, done.stderr
-    live = listing.everything()  # torch is there in these tests
-    assert json.loads(done.stdout) == json.loads(json.dumps(live)), "do: python -m engines.runtime.listing"
+    assert done.stdout == printed
+    assert json.loads(printed) == json.loads(json.dumps(method_index.method_index()))  # torch is imported here
 
 
 def test_an_interrupted_run_keeps_what_it_has(
@@ -167,8 +179,8 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
     ("arguments", "said"),
     [
         (["none_such_module:A"], "the module 'none_such_module' cannot be imported (ModuleNotFoundError"),
-        (["MINE:BAD"], "BAD is no engines.methods.method.Method; those of the module are GOOD, ODD, and "),
-        (["MINE:NEITHER"], "NEITHER is no engines.methods.method.Method; those of the module are GOOD, ODD, and "),
+        (["MINE:BAD"], "BAD is not an engines.methods.method.Method; those of the module are GOOD, ODD, and "),
+        (["MINE:NEITHER"], "NEITHER is not an engines.methods.method.Method; those of the module are GOOD, ODD, and "),
         (["MINE:ODD"], "family: 'continuous' is none; use discrete-ar, diffusion-lm, continuous-ar."),
         (
             ["continuous", "--set", "guidance=3"],
@@ -197,7 +209,7 @@ def test_the_trace_goes_to_standard_output_and_into_the_next_command(
     assert loads(written).method == "ar"
     assert said.startswith(b"method ar, model toy-raster, tokens 256")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(written)))
-    assert show(["show", "-"]) == 0
+    assert main(["trace", "show", "-"]) == 0
     shown, said = capfdbinary.readouterr()
     assert b"toy-raster" in shown and said == b""
 
@@ -213,12 +225,4 @@ def test_a_prompt_comes_from_standard_input(tmp_path: Path, monkeypatch: pytest.
 def test_what_cannot_be_written_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*TOY, "-o", "/proc/t.json"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert re.fullmatch(r"-o: '/proc/t\.json' cannot be written \([^)]+\); choose another place\.", line)
-
-
-def test_every_action_and_option_has_a_help_text() -> None:
-    (actions,) = [action for action in _parser()._actions if isinstance(action.choices, dict)]
-    assert set(actions.choices) == {"list", "run", "expect", "fetch", "check", "calibrate", "convert"}
-    for name, parser in actions.choices.items():
-        assert parser.description.endswith("."), name
-        assert [action.dest for action in parser._actions if not action.help] == [], name
+    assert re.fullmatch(r"draftscope run: -o: '/proc/t\.json' cannot be written \([^)]+\); choose another path\.", line)

@@ -1,5 +1,6 @@
-"""The command `draftscope`, what pip installs, and what works where there is no torch."""
+"""What pip installs, and what works without torch or weights."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,60 +12,16 @@ import pytest
 from packaging.requirements import Requirement
 from support import handmade
 
-import draftscope as ds
-from draftscope.__main__ import main
 from engines import paths as assets
 from engines.models import catalog
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
+from engines.runtime.method_index import method_index
 from traces import read, write
 from traces.files import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PACKAGES = ("analysis", "cli", "draftscope", "engines", "traces", "visualizers")
-
-
-def test_run_validate_and_view(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trace = tmp_path / "run.json"
-    assert main(["run", "scd", "--model", "toy-raster", "--set", "window=8", "-o", str(trace)]) == 0
-    assert "method scd, model toy-raster, tokens 256" in capsys.readouterr().out
-    assert main(["validate", str(trace)]) == 0
-    assert main(["view", str(trace), "--figure", "race", "-o", str(tmp_path / "race.html")]) == 0
-    assert (tmp_path / "race.html").stat().st_size > 1_000_000
-    trace.write_text("{}")
-    assert main(["validate", str(trace)]) == 1
-
-
-def test_what_it_says_of_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--help"]) == 0
-    assert "draftscope run METHOD -o FILE" in capsys.readouterr().out
-    assert main([]) == 2
-    assert main(["rnu"]) == 2
-    said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("draftscope: a command is missing; use one of run, ")
-    assert said[1].startswith("draftscope: there is no command 'rnu'; use one of run, ")
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"draftscope {ds.__version__}\n"
-    assert main(["app", "--port", "1"]) == 2
-    assert "takes no '--port'; GRADIO_SERVER_PORT" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["app", "sweep"])
-def test_outside_a_checkout_some_commands_are_absent(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr("draftscope.__main__.ROOT", tmp_path)
-    assert main([name]) == 2
-    assert capsys.readouterr().err == (
-        f"draftscope {name}: is no part of the package; run it in a checkout of the repository\n"
-    )
-
-
-def test_without_torch_run_says_what_to_install(tmp_path: Path) -> None:
-    code = "import sys; sys.modules['torch'] = None; from draftscope.__main__ import main; sys.exit(main(sys.argv[1:]))"
-    done = subprocess.run([sys.executable, "-c", code, "run", "ar"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert done.stderr == "draftscope run: needs torch, which is not installed; pip install 'draftscope[engines]'\n"
+PACKAGES = ("analysis", "draftscope", "engines", "traces", "visualizers")
 
 
 @pytest.mark.parametrize("model", ["studio-image", "patch-target", "text-draft"])
@@ -113,12 +70,16 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     assert made.stdout.startswith(str(target)), made.stderr
     assert (tmp_path / "run.html").stat().st_size > 1_000_000
     assert not (target / "tests").exists()
+    code = "import sys; sys.modules['torch'] = None; from draftscope.cli.main import main; main(['list', '--json'])"
+    environment["DRAFTSCOPE_CACHE"] = str(tmp_path / "unused")
+    listed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert json.loads(listed.stdout) == json.loads(json.dumps(method_index())), listed.stderr
+    assert not (tmp_path / "unused").exists()
     assert read(tmp_path / "run.json") == handmade.scd()
 
 
 CODE = """
 import sys
-import draftscope as ds
 heavy = [name for name in ("torch", "transformers", "plotly", "pandas", "engines") if name in sys.modules]
 assert not heavy, heavy
 assert not hasattr(ds, "nonsense")

@@ -6,7 +6,6 @@ from typing import Any
 
 import gradio as gr
 import pytest
-from draftscope.benching import BenchResult, read_prompts
 from support.tiny_llama import Letters, greedy, llama, noisy
 from support.tiny_text_checkpoints import write
 
@@ -15,7 +14,8 @@ from analysis.break_even import best_length
 from demo.components.context import Site
 from demo.pages.choose import ChoosePage
 from demo.server.sessions import CurrentTraces, Visitors
-from draftscope.__main__ import main
+from draftscope.cli.main import main
+from draftscope.experiments.bench import BenchResult, read_prompts
 from draftscope.recommendations import opened_tradeoffs
 from engines.runtime.run_request import RunRequest
 from visualizers import SweepError
@@ -116,7 +116,7 @@ def test_which_one_opens_the_results(made: BenchResult, tmp_path: Path) -> None:
     }
     bad = which.open({**asked, which.upload: b'{"rows": []}'}, gr.Request())
     assert list(bad) == [which.problem] and bad[which.problem]["kind"] == "error"
-    with pytest.raises(SweepError, match="label 'ordinary'"):
+    with pytest.raises(SweepError, match="labelled 'ordinary'"):
         opened_tradeoffs(json.dumps([{**json.loads(data)["rows"][0], "label": "mine"}]).encode())
 
 
@@ -127,9 +127,9 @@ def test_folders_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     mt_bench = {"question_id": 81, "category": "writing", "turns": ["a hero", "and then?"]}
     prompts.write_text(f'{json.dumps(mt_bench)}\n\n{{"prompt": "a boot"}}\n"a dress"\n')
     assert read_prompts(prompts) == [["a hero", "and then?"], "a boot", "a dress"]
-    command = ["bench", "--target", str(target), "--draft", str(draft), "--prompts", str(prompts), "--limit", "2"]
+    command = ["bench", "--target", str(target), "--drafter", str(draft), "--prompts", str(prompts), "--limit", "2"]
     output = tmp_path / "out.json"
-    assert main([*command, "--gamma", "2", "--set", "length=8", "--table", "latex", "-o", str(output)]) == 0
+    assert main([*command, "--draft-length", "2", "--set", "length=8", "--table", "latex", "-o", str(output)]) == 0
     assert capsys.readouterr().out.startswith(r"\begin{tabular}")
     written = json.loads(output.read_text())
     assert len(written["rows"]) == 3 * 6 and written["about"]["libraries"]["torch"]
@@ -160,10 +160,10 @@ def test_a_turn_stands_behind_the_answers_of_ordinary_decoding(tmp_path: Path, m
             [],
             "prompts: '{file}', line 1 has {{'turns': []}}; give an object with a text as 'prompt'",
         ),
-        ('"a"\n', ["--gamma", "0"], "gammas: 0 is not allowed; use whole numbers from 1."),
+        ('"a"\n', ["--draft-length", "0"], "gammas: 0 is not allowed; use whole numbers from 1."),
         ('"a"\n', ["--set", "width=3"], "width: no such setting; there are temperature"),
         ('"a"\n', ["--target", "none-such"], "model: there is no 'none-such'"),
-        ('"a"\n', ["--target", "ck/nope"], "ck/nope: is no folder here and not in the hub's cache."),
+        ('"a"\n', ["--target", "ck/nope"], "ck/nope: is neither a folder nor in the hub's cache."),
         ('"a"\n', ["--target", "text-target"], "target: text-target is no causal language model; give one that"),
         ('"a"\n', ["--target", "toy-raster"], "target: toy-raster is no causal language model; give one that"),
     ],

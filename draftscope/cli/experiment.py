@@ -1,0 +1,83 @@
+"""`draftscope bench` and `draftscope experiment run`: many runs, compared."""
+
+import sys
+from typing import Annotated, Any, Literal
+
+from typer import Argument, Option, Typer
+
+from draftscope.cli.errors import DONE
+from draftscope.cli.options import Device, Devices, Dtype, Settings, parse_assignments
+from draftscope.cli.streams import output_file, report_unwritable
+from traces.files import STANDARD
+
+app = Typer(help="Run many methods, settings, prompts and seeds.", rich_markup_mode=None)
+
+
+def bench(
+    target: Annotated[str, Option(metavar="ID", help="A model id, a checkpoint's folder or OWNER/NAME.")],
+    prompts: Annotated[str, Option(metavar="FILE", help="JSON lines with prompt or turns (MT-Bench, Spec-Bench).")],
+    drafter: Annotated[
+        str | None, Option(metavar="ID", help="Model that drafts; default: the catalogue's for the target, if any.")
+    ] = None,
+    draft_length: Annotated[
+        list[int] | None, Option(metavar="N", help="Drafts per pass; repeat for several lengths; default: 4.")
+    ] = None,
+    repeats: Annotated[int, Option(metavar="N", help="Times each prompt is timed with each method.")] = 1,
+    limit: Annotated[int | None, Option(metavar="N", help="Use the first N prompts.")] = None,
+    seed: Annotated[int, Option(metavar="N", help="Seed of all runs.")] = 0,
+    settings: Settings = None,
+    device: Devices = None,
+    dtype: Dtype = None,
+    table: Annotated[Literal["markdown", "latex"], Option(help="Format of the printed table.")] = "markdown",
+    output: Annotated[
+        str | None, Option("-o", "--output", metavar="FILE", help="Write JSON, which the app opens under Recommend.")
+    ] = None,
+) -> int:
+    """Time your models on your prompts, with and without drafts.
+
+    Runs the methods of Draftscope and `generate` of transformers.
+    """
+    from draftscope.experiments.bench import bench as measure
+    from draftscope.experiments.bench import read_prompts
+
+    options: dict[str, Any] = {"device": device, "dtype": dtype}
+    options = {name: value for name, value in options.items() if value}
+    options |= {"seed": seed, "progress": sys.stderr.isatty(), **parse_assignments(settings or [])}
+    texts = read_prompts(prompts)[:limit]
+    measured = measure(target, texts, draft=drafter, gammas=draft_length or [4], repeats=repeats, **options)
+    print(measured.latex() if table == "latex" else measured.markdown(), end="")
+    if output:
+        with report_unwritable(output):
+            measured.write(output)
+    return DONE
+
+
+@app.command()
+def run(
+    file: Annotated[
+        str, Argument(metavar="FILE", help="JSON or TOML; benchmarks/grids has examples; - is standard input.")
+    ],
+    output: Annotated[str, Option("-o", "--output", metavar="FILE", help=".jsonl or .jsonl.gz; - is standard output.")],
+    jobs: Annotated[int | None, Option(metavar="N", help="Processes; default: one per core.")] = None,
+    batch: Annotated[int, Option(metavar="B", help="Problems a process decodes together.")] = 1,
+    problems: Annotated[
+        int | None, Option(metavar="N", help="Use the first N problems; default: the number in the file.")
+    ] = None,
+    device: Device = "",
+) -> int:
+    """Run all configurations of a file.
+
+    The same command resumes an interrupted experiment. Needs a checkout.
+    """
+    from draftscope.experiments import Processes
+    from draftscope.experiments.grid_file import run_grid_file
+
+    with output_file(output, ".jsonl") as path:
+        return run_grid_file(
+            file,
+            path,
+            executor=Processes(-1 if jobs is None else jobs, batch),
+            num_problems=problems,
+            device=device or None,
+            summary=sys.stderr if output == STANDARD else sys.stdout,
+        )

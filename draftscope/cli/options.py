@@ -1,0 +1,114 @@
+"""Options that several commands share, and completion of their values."""
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+from typer import Argument, Option
+
+from engines.settings import ConfigError
+
+_DEVICES = "auto, cpu, cuda, cuda:N or mps; default: DRAFTSCOPE_DEVICE, or auto, which takes a CUDA GPU if there is one"
+
+
+def parse_assignments(texts: Sequence[str]) -> dict[str, str]:
+    """Return the settings of `--set NAME=VALUE` by name."""
+    for text in texts:
+        if "=" not in text:
+            raise ConfigError(f"--set: {text!r} must read NAME=VALUE.")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def check_choice(option: str, value: str | None, choices: Iterable[str]) -> None:
+    """Raise ConfigError for a value that is not among the choices; None is allowed.
+
+    For choices that are defined in modules too large to import for the help.
+    """
+    names = [*choices]
+    if value is not None and value not in names:
+        raise ConfigError(f"{option}: {value!r} is not valid; use one of {', '.join(names)}.")
+
+
+def check_at_least(option: str, value: int, minimum: int = 1) -> None:
+    """Raise ConfigError for a number below the minimum."""
+    if value < minimum:
+        raise ConfigError(f"{option}: {value} is not allowed; use {minimum} or more.")
+
+
+def _index() -> dict[str, Any]:
+    index: dict[str, Any] = import_module("engines.runtime.method_index").method_index()
+    return index
+
+
+def _complete_methods() -> list[tuple[str, str]]:
+    return [(name, about["title"]) for name, about in _index()["methods"].items()]
+
+
+def _complete_models() -> list[tuple[str, str]]:
+    return [(name, about["title"]) for name, about in _index()["models"].items()]
+
+
+def _complete_downloads() -> list[tuple[str, str]]:
+    return [(name, about["title"]) for name, about in _index()["models"].items() if about["fetched"]]
+
+
+def _complete_settings() -> list[str]:
+    methods = _index()["methods"].values()
+    return [*dict.fromkeys(f"{name}=" for about in methods for name in about["settings"])]
+
+
+def _complete_dtypes() -> list[str]:
+    return ["bfloat16", "float16", "float32"]
+
+
+def _complete_figures() -> list[tuple[str, str]]:
+    visualizers = import_module("visualizers")
+    figures = {**visualizers.FIGURES, **visualizers.SWEEP_FIGURES, **visualizers.TIMING_FIGURES}
+    return [(name, figure.title) for name, figure in figures.items()]
+
+
+TraceFiles = Annotated[list[str], Argument(metavar="TRACE", help="A trace, .json or .json.gz; - is standard input.")]
+Method = Annotated[
+    str,
+    Argument(
+        metavar="METHOD",
+        help="A name of draftscope list, or module:NAME of a custom method.",
+        autocompletion=_complete_methods,
+    ),
+]
+Model = Annotated[
+    str | None,
+    Option(
+        metavar="ID",
+        help="An id of draftscope list, a folder or OWNER/NAME; default: the method's bundled model.",
+        autocompletion=_complete_models,
+    ),
+]
+RequiredModel = Annotated[str, Option(metavar="ID", help="As for draftscope run.", autocompletion=_complete_models)]
+DownloadedModel = Annotated[
+    str, Argument(metavar="MODEL", help="A name of draftscope list.", autocompletion=_complete_downloads)
+]
+Settings = Annotated[
+    list[str] | None,
+    Option("--set", metavar="NAME=VALUE", help="A setting of draftscope list.", autocompletion=_complete_settings),
+]
+Device = Annotated[str, Option(metavar="DEVICE", help=f"{_DEVICES}.", show_default=False)]
+Devices = Annotated[
+    str | None, Option(metavar="DEVICE", help=f"{_DEVICES}; a large language model takes several: cuda:0,cuda:1.")
+]
+Dtype = Annotated[
+    str | None,
+    Option(
+        metavar="DTYPE",
+        help="Of published weights; default: float32 on a CPU, else bfloat16.",
+        autocompletion=_complete_dtypes,
+    ),
+]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
+Figures = Annotated[
+    list[str] | None,
+    Option("--figure", metavar="NAME", help="Only these figures.", autocompletion=_complete_figures),
+]
+FigureName = Annotated[
+    str | None, Argument(metavar="NAME", help="A name of --list.", autocompletion=_complete_figures, show_default=False)
+]
