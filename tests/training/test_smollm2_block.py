@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors import safe_open
-from support.llamas import llama
+from support.tiny_llama import llama
 from torch import Tensor
 
 from training import smollm2_block, smollm2_block_answers
