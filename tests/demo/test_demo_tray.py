@@ -9,10 +9,10 @@ import gradio as gr
 import pytest
 from support import handmade
 from support.page_handlers import Parts
-from support.toy_raster_runs import decode_toy_raster
 
 from analysis.hardware import predict
 from analysis.oracle import hindsight
+from benchmarks._toy_runs import decode_toy_raster
 from demo.components.context import Update
 from demo.components.export import _clocked
 from demo.jobs.beside import comparison_table

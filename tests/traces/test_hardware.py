@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.toy_raster_runs import jacobi, ordinary
 
 import draftscope as ds
 from analysis.hardware import (
@@ -29,6 +28,7 @@ from analysis.hardware import (
 )
 from analysis.speedup_model import MOST_DRAFTS, SpeedupModel
 from benchmarks import calibration_error as calibrated
+from benchmarks._toy_runs import jacobi, ordinary
 from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
 from benchmarks.hardware import computed as computed_speed_ups
 from draftscope import calibration as calibrating

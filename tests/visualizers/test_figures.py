@@ -12,10 +12,10 @@ import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.handmade import ALL, coarse
 from support.psd_runs import Plan, speculated
-from support.toy_raster_runs import decode_toy_raster, jacobi, ordinary
 from support.toy_videos import film
 
 from analysis import stats as run_stats
+from benchmarks._toy_runs import decode_toy_raster, jacobi, ordinary
 from traces import loads
 from traces.measures import MEASURES
 from traces.replay import state_after
