@@ -82,7 +82,7 @@ class RunRequest:
             if named and getattr(self, name) is not None:
                 raise ConfigError(f"{name}: belongs to a model of transformers that is given as target; leave it out.")
         if not named and self.device is not None:
-            raise ConfigError("device: cannot be set for a model object; move it with .to(...) and omit device.")
+            raise ConfigError("device: cannot be set for a model object; move it with .to(...) and leave it out.")
         if self.dtype is not None and self.dtype not in DTYPES:
             raise ConfigError(f"dtype: {format_value(self.dtype)} is not allowed; use one of {', '.join(DTYPES)}.")
         if self.messages is not None and self.prompt is not None:

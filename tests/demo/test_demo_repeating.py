@@ -104,7 +104,7 @@ def test_what_is_repeated_are_the_ticked_runs_each_once_and_one_that_cannot_be_i
     (request,) = repeated([*ticked])
     assert (request.method, request.seed, request.config.window) == ("scd", 0, 8)
     foreign = entry_of(replace(decode_toy_raster("scd"), method="somebody's"), Path("run"), "opened")
-    for chosen, said in (([], "runs: none is ticked"), ([foreign], "runs: somebody's .* untick it")):
+    for chosen, said in (([], "runs: none is selected"), ([foreign], "runs: somebody's .* untick it")):
         with pytest.raises(ConfigError, match=said):
             repeated(chosen)
 
