@@ -70,7 +70,8 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     assert made.stdout.startswith(str(target)), made.stderr
     assert (tmp_path / "run.html").stat().st_size > 1_000_000
     assert not (target / "tests").exists()
-    code = "import sys; sys.modules['torch'] = None; from draftscope.cli.main import main; main(['list', 'methods', '--json'])"
+    code = "import sys; sys.modules['torch'] = None; from draftscope.cli.main import main; "
+    code += "main(['list', 'methods', '--json'])"
     environment["DRAFTSCOPE_CACHE"] = str(tmp_path / "unused")
     listed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert json.loads(listed.stdout)["methods"] == json.loads(json.dumps(methods())), listed.stderr
