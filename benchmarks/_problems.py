@@ -52,7 +52,7 @@ def exam(model: str) -> ProblemSet:
 @cache
 def _stories() -> ProblemSet:
     """Right is any text whose totals are right and whose parts agree; the answer that a text gives is its last line."""
-    stories = [(story.prompt, story.tell(Random(story.prompt))) for story in held_out_stories(_STORIES)]
+    stories = [(story.prompt, story.write(Random(story.prompt))) for story in held_out_stories(_STORIES)]
     return ProblemSet(
         tuple(Problem(prompt, told, prompt) for prompt, told in stories),
         lambda text, prompt: read(prompt).is_told_by(text),

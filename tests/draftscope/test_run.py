@@ -123,7 +123,9 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     refuse("ids", "must be a list of at least one", "what the tokenizer returns", method="ar", target=target, ids=[0.5])
     refuse("ids", "has 250 tokens", "lower length", method="ar", target=target, ids=[1] * 250, length=64)
     refuse("ids", "belongs to a model of transformers", "leave it out", method="ar", ids=[1])
-    refuse("device", "cannot be set for a model object", "leave it out", method="ar", target=target, device="cpu", **ids)
+    refuse(
+        "device", "cannot be set for a model object", "leave it out", method="ar", target=target, device="cpu", **ids
+    )
     refuse("target", "target and model are aliases", "one of them", method="ar", target=target, model="toy-raster")
     refuse("guidance", "cannot run without its prompt", "use 1", method="ar", target=target, guidance=2.0, **ids)
     refuse("method", "there is no 'speculativ'", "did you mean 'speculative'?", method="speculativ")
