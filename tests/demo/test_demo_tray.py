@@ -11,6 +11,7 @@ from support import handmade
 from support.page_handlers import Parts
 from support.toy_raster_runs import decode_toy_raster
 
+from analysis.hardware import predict
 from analysis.oracle import hindsight
 from demo.components.context import Update
 from demo.components.export import _clocked
@@ -30,7 +31,6 @@ from demo.pages.compare import ComparePage
 from demo.server.sessions import CurrentTraces
 from traces import dumps, read
 from traces.files import ROOT
-from traces.hardware import predict
 from traces.schema import Milliseconds, Trace
 from visualizers.export_zip.words import command
 

@@ -15,8 +15,8 @@ from support.hostile import written
 from support.toy_raster_runs import jacobi, ordinary
 from support.toy_videos import EACH, film
 
+from analysis.hardware import predict, read_machine
 from traces import canvas_states, read
-from traces.hardware import predict, read_machine
 from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
 from visualizers.animation import AnimationOptions, Film, MovingError, fitting, moments, write_clip, write_moving

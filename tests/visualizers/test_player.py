@@ -12,8 +12,8 @@ from support.hostile import HOSTILE, written
 from support.player_page import go, harness, pixels, plain, push, settle, show, snapshot, start
 from support.toy_raster_runs import jacobi, ordinary, tile_color
 
+from analysis.hardware import predict, read_machine
 from traces.files import ROOT
-from traces.hardware import predict, read_machine
 from traces.io import dumps, read
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Frame, Legend, Trace
