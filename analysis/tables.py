@@ -28,3 +28,15 @@ def in_words(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(in_words, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a count with its noun, such as "1 run" and "2 runs"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration, such as "42 s" and "2.5 min"."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{seconds / 60:.0f} min" if seconds >= 600 else f"{seconds / 60:.1f} min"

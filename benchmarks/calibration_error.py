@@ -15,10 +15,10 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from benchmarks._problems import held_out
 from benchmarks._report_format import Claim, Options, Row, at_most, finish
 from draftscope.calibration import calibrate, fastest
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.experiments.problems import held_out
 from draftscope.prediction import predict
 from engines.models.devices import resolve
 from engines.runtime.driver import run_batch

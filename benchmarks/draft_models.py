@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from analysis.break_even import tokens_of
 from benchmarks import _timing as _runs
-from benchmarks._problems import accuracy, held_out
+from benchmarks._accuracy import accuracy
 from benchmarks._report_format import Options, Row, finish
 from benchmarks._timing import Pair, decode, job, paired, prompts
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.experiments.problems import held_out
 from engines.models.catalog import drafter_of, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job, run_batch

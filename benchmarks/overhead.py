@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from benchmarks import _reference_loops as _by_hand
 from benchmarks import _timing as _runs
-from benchmarks._problems import exam, held_out
 from benchmarks._reference_loops import Case, FixedLogits, reference_verification, verified
 from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
 from benchmarks._timing import decode, job, jobs, prompts
 from benchmarks.text import ORDINARY, PAYS, POLICY
 from benchmarks.text import job as text_job
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.experiments.problems import held_out, problems_of
 from engines.models.catalog import load_model
 from engines.runtime import driver
 from engines.runtime.driver import Job
@@ -173,7 +173,7 @@ def making(one: Job) -> float:
 def in_lockstep(repeats: int) -> list[Row]:
     """Return the rows of `_timing.in_lockstep`, for a method of every kind."""
     image, clips, patch, words = map(load_model, ("studio-image", "studio-video", "patch-target", "tally-target"))
-    captions, problems = prompts("studio-image", LOCKSTEP), exam("tally-target").problems[:LOCKSTEP]
+    captions, problems = prompts("studio-image", LOCKSTEP), problems_of("tally-target")[:LOCKSTEP]
     cases = {
         "Pictures": jobs("ar", image, captions),
         "MC-SJD, pictures": jobs("maximal", image, captions, window=32),

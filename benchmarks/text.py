@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from benchmarks import _timing as _runs
-from benchmarks._problems import Problem, accuracy, exam
+from benchmarks._accuracy import accuracy
 from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
 from benchmarks._timing import Pair, decode, paired
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.experiments.problems import Problem, problems_of
 from engines.models.catalog import MODELS, load_model
 from engines.protocol import Model
 from engines.runtime.driver import Job
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     chosen = Options("text", __doc__, device=True, problems=60).read(arguments)
     model = load_model(MODEL, chosen.device)
-    problems = exam(MODEL).problems[: chosen.problems]
+    problems = problems_of(MODEL)[: chosen.problems]
     for label in DECODERS:
         decode([job(label, model, problems[0])])  # load kernels and grow memory pools before anything is timed
     rows = table(model, problems)

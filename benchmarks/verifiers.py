@@ -15,9 +15,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks._problems import held_out
 from benchmarks._report_format import Claim, Options, Row, finish, standard_error
 from draftscope.cli.streams import exit_code_for_pipe
+from draftscope.experiments.problems import held_out
 from engines.diffusion_lm.block_sequence import BlockSequence as Text
 from engines.diffusion_lm.block_sequence import PassLayout, TextTask
 from engines.diffusion_lm.simsd_layouts import LAYOUTS, Drafts

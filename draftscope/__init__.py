@@ -17,12 +17,18 @@ from traces import TraceError, TraceWarning, write
 from traces.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from draftscope.benching import bench
     from draftscope.calibration import calibrate
+    from draftscope.experiments import Arm, Experiment, JsonlStore, MemoryStore, ProblemSet, run_experiment
+    from draftscope.experiments.bench import bench
     from draftscope.runner import methods, models, run, settings
     from draftscope.transformers_recorder import record
 
 __all__ = [
+    "Arm",
+    "Experiment",
+    "JsonlStore",
+    "MemoryStore",
+    "ProblemSet",
     "Trace",
     "TraceBuilder",
     "TraceError",
@@ -40,13 +46,17 @@ __all__ = [
     "read",
     "record",
     "run",
+    "run_experiment",
     "settings",
     "view",
     "write",
 ]
 
 _WITH_ENGINES: Final = {
-    "bench": "draftscope.benching",
+    **dict.fromkeys(
+        ("Arm", "Experiment", "JsonlStore", "MemoryStore", "ProblemSet", "run_experiment"), "draftscope.experiments"
+    ),
+    "bench": "draftscope.experiments.bench",
     "calibrate": "draftscope.calibration",
     "methods": "draftscope.runner",
     "models": "draftscope.runner",

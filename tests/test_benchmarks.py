@@ -32,13 +32,13 @@ from benchmarks import _report_format as _results
 from benchmarks import compare, continuous, gpu, patches, quality, report, speed, text, toy, verifiers, video
 from benchmarks import overhead as lean
 from benchmarks._image_quality import Reference
-from benchmarks._problems import Problem
 from benchmarks._report_format import Claim, result, standard_error
 from benchmarks._timing import decode, in_lockstep, job
 from benchmarks.claims import papers
 from benchmarks.claims.__main__ import conclusions
 from benchmarks.claims.claim import RESULTS, Conclusion, Effect, difference, runs
 from benchmarks.gpu import SIZES, TINY
+from draftscope.experiments.problems import Problem
 from engines.methods import METHODS
 from engines.models.bundled.video import load
 from engines.models.catalog import MODELS, load_model

@@ -1,4 +1,4 @@
-"""Statistics of a run that belong to its record: cost, verdicts, and the summary."""
+"""Statistics of a run that belong to its record: cost, verdicts, and the summary.
 
 Everything is a pure function of the steps and needs nothing but the standard library.
 """

@@ -24,7 +24,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from transformers import Qwen3ForCausalLM
 
-from benchmarks._problems import PATH, held_out, is_correct
+from draftscope.experiments.problems import PATH, held_out, is_correct
 from engines.models.bundled.language import END, MASK, PAD
 from engines.paths import cache_dir
 from training.block_diffusion import BLOCK, Noise, Recipe, answers, export, network, token_id, train

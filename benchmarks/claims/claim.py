@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from analysis.results import ResultRow, read_results
 from analysis.seeds import Estimate, estimate
-from benchmarks._problems import exam
+from draftscope.experiments.problems import problems_of
 from engines.models.catalog import load_model
 from engines.runtime.driver import run_batch
 from engines.runtime.run_request import RunRequest
@@ -94,7 +94,7 @@ def runs(method: str, model_id: str, prompts: Iterable[str | None], **settings: 
 
 def texts(method: str, count: int, model_id: str = "text-target", **settings: object) -> list[Trace]:
     """Answers of a bundled language model to `count` held-out problems, maths or tallies."""
-    return runs(method, model_id, [problem.question for problem in exam(model_id).problems[:count]], **settings)
+    return runs(method, model_id, [problem.question for problem in problems_of(model_id)[:count]], **settings)
 
 
 def against(name: str, label: str, other: str, number: str, what: str, margin: float = 0.0) -> Effect:

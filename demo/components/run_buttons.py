@@ -8,17 +8,18 @@ import gradio as gr
 from demo.components.context import AT_ONCE, PRESS, QUIET, Site, Update, by_script
 from demo.components.queued import Work, queued
 from demo.components.widgets import notice
-from demo.jobs.series import Progress
 from demo.server.limits import COMPUTE
+from draftscope.experiments import Progress
 
 WAITING: Final = "It begins as soon as the model is free; where another run is under way, this one waits."
 
 
-def progress(now: Progress, kept: str) -> Mapping[str, Any]:
-    """Return the progress notice of several runs; `kept` describes the results if they ended early."""
-    if now.ended:
-        return notice("info", kept, now.ended)
-    return {} if now.done == now.total else notice("info", str(now), share=now.share)
+def progress_notice(progress: Progress, kept: str) -> Mapping[str, Any]:
+    """Return the notice of an experiment in progress; `kept` describes the results if it ended early."""
+    if progress.stop_reason:
+        return notice("info", kept, progress.stop_reason)
+    is_done = progress.num_done == progress.num_runs
+    return {} if is_done else notice("info", str(progress), share=progress.fraction)
 
 
 class StartStop:

@@ -7,7 +7,7 @@ import gradio as gr
 from gradio.components import Component
 
 from demo.components.context import AT_ONCE, Update
-from engines.methods import SHARED
+from engines.methods import own_settings
 from engines.methods.method import Method
 from engines.models.catalog import available_choices
 from engines.settings import Setting, Value, make_config, settings
@@ -26,12 +26,6 @@ class Controls(NamedTuple):
     def values(self, given: Mapping[Any, Any]) -> dict[str, Any]:
         """The settings among the values of many components."""
         return {name: given[component] for name, component in self.of.items()}
-
-
-def own_settings(method: Method) -> tuple[Setting, ...]:
-    """The settings of a method beyond those of sampling."""
-    shared = {setting.name for setting in settings(SHARED[method.family])}
-    return tuple(setting for setting in settings(method.config) if setting.name not in shared)
 
 
 def preset_choice(method: Method) -> gr.Dropdown | None:

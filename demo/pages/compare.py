@@ -6,17 +6,17 @@ from typing import Any, Final
 
 import gradio as gr
 
+from analysis.tables import counted
 from demo.components.context import AT_ONCE, QUIET, Site, Update, scroll_to, serialized
-from demo.components.experiments import ExperimentsPanel
+from demo.components.experiment import FigureView, GridView, SeedTableView
 from demo.components.export import ZipDownload
 from demo.components.figure import FigureChooser
-from demo.components.grid import GridPanel
-from demo.components.repeat import RepeatPanel
-from demo.components.run_buttons import StartStop, progress
+from demo.components.run_buttons import StartStop, progress_notice
 from demo.components.run_selector import dropped, ticked, tray_box
 from demo.components.viewer import comparison_message, trace_viewer
 from demo.components.widgets import data_table, notice, notice_box
 from demo.jobs.beside import baseline_first, comparison_table, files
+from demo.jobs.experiment import run_here, selected_experiment
 from demo.jobs.links import COMPARE, FILE, PageLink, parse_machine
 from demo.jobs.recordings import Recording
 from demo.jobs.run_selection import (
@@ -29,9 +29,9 @@ from demo.jobs.run_selection import (
     entries_of,
     recorded_entries,
 )
-from demo.jobs.series import counted, decode_all
 from demo.pages.watch import WatchPage
 from demo.server.sessions import CurrentTraces
+from draftscope.experiments import MemoryStore
 from engines.runtime.run_request import RunRequest
 from engines.settings import ConfigError, format_value
 from traces import TraceError, loads
@@ -104,11 +104,11 @@ class ComparePage:
             with gr.Tab("Figures") as self.figures_tab:
                 self.chooser = FigureChooser(site, "compared", self.set)
             with gr.Tab("Grid: prompts by settings", id=_GRID):
-                self.grid = GridPanel(site, self.tray)
+                self.grid = GridView(site, self.tray)
             with gr.Tab("Repeat with many seeds"):
-                RepeatPanel(site, self.tray)
+                SeedTableView(site, self.tray)
             with gr.Tab("Experiments") as tab:
-                ExperimentsPanel(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
+                FigureView(site, run).buttons.press_at(tab.select, "#experiment-plot .js-plotly-plot")
         own = [self.tray, self.set, self.box, self.problem, self.viewer, self.costs, self.export, *self.out.parts]
         self.parts: list[Any] = [*own, *self.chooser.parts]
         """Components that `show` updates."""
@@ -137,22 +137,22 @@ class ComparePage:
         """Compare with another setting: a press fills the form and presses Run, and then the runs are shown here."""
         again = self.run.again
         self.tabs = tabs
-        chosen = again.row.select(self.vary, {again.at_hand}, [again.wanted, *self.run.opens], **AT_ONCE)
+        chosen = again.row.select(self.vary, {again.current}, [again.compared, *self.run.opens], **AT_ONCE)
         chosen.success(None, js=_PRESS_RUN, **AT_ONCE)
-        changes = [again.wanted, tabs, self.site.shown, *self.parts]
-        self.run.over.then(self.show_again, {again.wanted, self.site.shown, *self.inputs}, changes, **IN_TURN)
+        changes = [again.compared, tabs, self.site.shown, *self.parts]
+        self.run.over.then(self.show_again, {again.compared, self.site.shown, *self.inputs}, changes, **IN_TURN)
 
     def vary(self, values: Update, event: gr.EventData) -> Update:
         """Fill the form of Watch; the runs shown now are compared with the next one."""
         again = self.run.again
         address = PageLink(request=again.chosen(values, event))
-        return {again.wanted: values[again.at_hand].paths, **self.run.opened(address)}
+        return {again.compared: values[again.current].paths, **self.run.opened(address)}
 
     def show_again(self, values: Update, request: gr.Request) -> Update:
         """Select the previous runs and the one that has finished; does nothing without a new run."""
-        earlier: Sequence[Path] = values[self.run.again.wanted]
+        earlier: Sequence[Path] = values[self.run.again.compared]
         latest: Sequence[Path] = values[self.site.shown].paths
-        done: Update = {self.run.again.wanted: ()}
+        done: Update = {self.run.again.compared: ()}
         if not earlier or set(latest) & set(earlier):
             return done
         by_path = {entry.path: entry for entry in self._by_id.values()}
@@ -174,7 +174,7 @@ class ComparePage:
 
     def play_row(self, values: Update, request: gr.Request, event: gr.EventData) -> Update:
         """Play the runs of a row of the grid side by side; what is ticked has the same settings as before."""
-        entries = self.grid.opened(values, event)
+        entries = self.grid.selected_row(values, event)
         added = values[self.tray].with_run(entries).added
         return {**self._told(RunSelection(added, entries), values, request), self.views: gr.Tabs(selected=_PLAY)}
 
@@ -229,7 +229,7 @@ class ComparePage:
                 raise ConfigError(
                     f"compare: {format_value(run)} is not here, or not any more; tick runs under Compare."
                 )
-        grid: Update = {self.views: gr.Tabs(selected=_GRID), **self.grid.asked(address)} if address.seeds else {}
+        grid: Update = {self.views: gr.Tabs(selected=_GRID), **self.grid.fill(address)} if address.seeds else {}
         return {
             self.on: (address.at or {}).get("on", ""),
             self.wanted: tuple(runs),
@@ -242,9 +242,10 @@ class ComparePage:
         visitor, tray, wanted = self.site.visitor(request), values[self.tray], values[self.wanted]
         by_name = {entry.address: entry for entry in self._by_id.values()}
         runs, made = [run for run in wanted if isinstance(run, RunRequest)], list[SelectableRun]()
-        for now in decode_all([runs], f"compare: {counted(len(runs), 'run')}", visitor.stopped) if runs else ():
-            made += entries_of(visitor.keep([now.trace], TICKED).paths, "yours") if now.trace else ()
-            yield {self.problem: progress(now, "")}
+        for now in run_here(selected_experiment(runs), MemoryStore(), visitor.stopped) if runs else ():
+            trace = now.finished.trace if now.finished else None
+            made += entries_of(visitor.keep([trace], TICKED).paths, "yours") if trace else ()
+            yield {self.problem: progress_notice(now, "")}
         left = runs[len(made) :]
         decoded = iter(made)
         entries = [next(decoded, None) if isinstance(run, RunRequest) else by_name.get(run) for run in wanted]

@@ -14,13 +14,13 @@ from demo.components.clip import ClipPanel
 from demo.components.context import AT_ONCE, AT_ONCE_LATEST, QUIET, Site, Update, by_script, scroll_to
 from demo.components.counterfactual import CounterfactualPanel
 from demo.components.download_model import DownloadModelPanel
+from demo.components.experiment import VariationButtons
 from demo.components.export import AnimationExport
 from demo.components.gallery import GalleryPanel
 from demo.components.prompt_help import DRAWS, EXAMPLES, vocabulary
 from demo.components.run_buttons import StartStop
 from demo.components.tour import tour
 from demo.components.trace_file import TracePanel
-from demo.components.variation_buttons import VariationButtons
 from demo.components.viewer import (
     race_finished_message,
     race_started_message,
@@ -38,7 +38,7 @@ from demo.jobs.tour import Scene
 from demo.server.event_stream import EventStream
 from demo.server.limits import PROMPT_CHARACTERS
 from demo.server.sessions import CurrentTraces
-from engines.methods import METHODS, SHARED
+from engines.methods import METHODS, SHARED, own_settings
 from engines.methods.method import Method
 from engines.models.catalog import MODELS, default_model, default_sampling, download_hint, is_available, is_bundled
 from engines.models.model_info import ModelInfo
@@ -146,7 +146,7 @@ class WatchPage:
         self.presets: dict[str, gr.Dropdown] = {}
         self.groups: dict[str, gr.Column] = {}
         for method in METHODS.values():
-            own = controls.own_settings(method)
+            own = own_settings(method)
             with gr.Column(visible=method is DEFAULT and bool(own)) as self.groups[method.name]:
                 gr.Markdown(f"**{method.title}**")
                 if preset := controls.preset_choice(method):
@@ -185,7 +185,7 @@ class WatchPage:
         gr.on(self.buttons.triggers, None, cancels=[self.what_if.decoding], **QUIET)
         self.over = self.buttons.connect("run", self.decode, {self.opening}, done, self.problem)
         live = {self.caption: gr.update(value=_CAPTION_LIVE, visible=True)} | self._outcome(())
-        live |= self.again.cleared() | self.moving.cleared()
+        live |= self.again.clear() | self.moving.cleared()
         self.viewer.begun(None, None, [*live], js=by_script(live), **QUIET)
         self.follows: list[Any] = [
             self.model,

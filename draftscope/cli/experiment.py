@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Option, Typer
 
-from draftscope.cli.checkout import import_from_checkout
 from draftscope.cli.errors import DONE
 from draftscope.cli.options import Device, Devices, Dtype, Settings, parse_assignments
-from draftscope.cli.streams import report_unwritable
+from draftscope.cli.streams import output_file, report_unwritable
+from traces.files import STANDARD
 
 app = Typer(help="Run many methods, settings, prompts and seeds.", rich_markup_mode=None)
 
@@ -37,13 +37,14 @@ def bench(
 
     Runs the methods of Draftscope and `generate` of transformers.
     """
-    from draftscope import benching
+    from draftscope.experiments.bench import bench as measure
+    from draftscope.experiments.bench import read_prompts
 
     options: dict[str, Any] = {"device": device, "dtype": dtype}
     options = {name: value for name, value in options.items() if value}
     options |= {"seed": seed, "progress": sys.stderr.isatty(), **parse_assignments(settings or [])}
-    texts = benching.read_prompts(prompts)[:limit]
-    measured = benching.bench(target, texts, draft=drafter, gammas=draft_length or [4], repeats=repeats, **options)
+    texts = read_prompts(prompts)[:limit]
+    measured = measure(target, texts, draft=drafter, gammas=draft_length or [4], repeats=repeats, **options)
     print(measured.latex() if table == "latex" else measured.markdown(), end="")
     if output:
         with report_unwritable(output):
@@ -53,7 +54,9 @@ def bench(
 
 @app.command()
 def run(
-    file: Annotated[str, Argument(metavar="FILE", help="JSON; benchmarks/grids has examples; - is standard input.")],
+    file: Annotated[
+        str, Argument(metavar="FILE", help="JSON or TOML; benchmarks/grids has examples; - is standard input.")
+    ],
     output: Annotated[str, Option("-o", "--output", metavar="FILE", help=".jsonl or .jsonl.gz; - is standard output.")],
     jobs: Annotated[int | None, Option(metavar="N", help="Processes; default: one per core.")] = None,
     batch: Annotated[int, Option(metavar="B", help="Problems a process decodes together.")] = 1,
@@ -66,8 +69,15 @@ def run(
 
     The same command resumes an interrupted experiment. Needs a checkout.
     """
-    sweep = import_from_checkout("benchmarks.sweep")
-    words = [file, "-o", output, "--batch", str(batch)]
-    for option, value in (("--jobs", jobs), ("--problems", problems), ("--device", device)):
-        words += [option, str(value)] if value not in (None, "") else []
-    return int(sweep.main(words))
+    from draftscope.experiments import Processes
+    from draftscope.experiments.grid_file import run_grid_file
+
+    with output_file(output, ".jsonl") as path:
+        return run_grid_file(
+            file,
+            path,
+            executor=Processes(-1 if jobs is None else jobs, batch),
+            num_problems=problems,
+            device=device or None,
+            summary=sys.stderr if output == STANDARD else sys.stdout,
+        )

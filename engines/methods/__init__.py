@@ -28,7 +28,7 @@ from engines.methods import explanations as rules
 from engines.methods.method import Method, no_deviation
 from engines.protocol import Family
 from engines.sampling.distributions import GuidedSampling
-from engines.settings import make_config
+from engines.settings import Setting, make_config
 from engines.settings import settings as settings_of
 
 METHODS: Final[dict[str, Method]] = {
@@ -99,6 +99,12 @@ SHARED: Final[dict[Family, type[Any]]] = {
     "continuous-ar": ContinuousSampling,
 }
 """The settings that every method of a family shares with its baseline."""
+
+
+def own_settings(method: Method) -> tuple[Setting, ...]:
+    """Return the settings of a method that its baseline does not have."""
+    shared = {setting.name for setting in settings_of(SHARED[method.family])}
+    return tuple(setting for setting in settings_of(method.config) if setting.name not in shared)
 
 
 def baseline(family: Family, settings: Mapping[str, object]) -> tuple[Method, Any]:

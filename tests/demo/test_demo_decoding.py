@@ -4,7 +4,6 @@ import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import replace
 from itertools import accumulate, islice
 from threading import Event, active_count
 from typing import Any
@@ -12,25 +11,22 @@ from typing import Any
 import pytest
 import torch
 from pydantic_core import to_json
-from support.toy_raster_runs import MODEL, decode_toy_raster, job
+from support.toy_raster_runs import decode_toy_raster, job
 
 from demo.components.export import with_progress
 from demo.components.viewer import send
 from demo.jobs import live_run as decoding
-from demo.jobs.experiments import EXPERIMENTS, conduct
 from demo.jobs.live_run import LiveRuns
 from demo.server.event_stream import EventStream, answer
-from demo.server.limits import EXPERIMENT_RUNS
 from engines.methods import METHODS
 from engines.models import diffusion_lm as language_model
 from engines.models.bundled.image import StudioImage
 from engines.models.bundled.image_networks import Tokenizer, Transformer
-from engines.models.catalog import MODELS, load_model
+from engines.models.catalog import load_model
 from engines.runtime.driver import Job, collect_token_ids
 from engines.settings import make_config
 from traces import Trace
 from traces.schema import ModelCard
-from visualizers import FIGURES
 from visualizers.animation import MovingError, Report
 
 
@@ -101,40 +97,6 @@ def test_whoever_reads_the_stream_of_a_run_is_told_all_of_it_until_it_is_over() 
         news = [one for one in early.result() if one["lane"] == lane]
         assert [one["first"] for one in news] == [0, *accumulate(len(one["steps"]) for one in news[:-1])]
         assert [step for one in news for step in one["steps"]] == json.loads(to_json(trace.steps))
-
-
-def test_experiments_fit_the_limit_and_name_a_figure() -> None:
-    for experiment in EXPERIMENTS.values():
-        assert experiment.figure in FIGURES
-        assert len(experiment.arms) * experiment.seeds <= EXPERIMENT_RUNS
-        assert {METHODS[method].family for method, _ in experiment.arms} <= set(MODELS[experiment.model].families)
-        for method, settings in experiment.arms:
-            make_config(METHODS[method].config, settings)
-
-
-@pytest.mark.parametrize(
-    "name", ["difference", *(pytest.param(name, marks=pytest.mark.slow) for name in ("gamma", "ddim", "ratio"))]
-)
-def test_an_experiment_answers_with_its_figure(name: str) -> None:
-    whole, vectors = EXPERIMENTS[name], name != "difference"
-    small = replace(whole, arms=whole.arms[:2])
-    fewer = {"steps": 2, "last": 150} if vectors else {}
-    *_, last = conduct(small, load_model(whole.model if vectors else MODEL), "", 2 - vectors, fewer)
-    assert FIGURES[small.figure].supports(last) is None
-    if not vectors:
-        couplings = {(trace.seed, trace.config["coupling"]) for trace in last}
-        assert couplings == {(seed, coupling) for seed in (0, 1) for coupling in ("none", "gumbel")}
-
-
-def test_an_experiment_stops_within_a_pass() -> None:
-    asked = []
-
-    def stopped() -> bool:
-        asked.append(None)
-        return len(asked) == 3
-
-    assert [*conduct(EXPERIMENTS["difference"], load_model(MODEL), "", 2, {}, stopped)] == []
-    assert len(asked) == 3
 
 
 def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from support.hostile import EVERY, RAN
 from support.toy_videos import film, plain_film
 
 from demo.app import build
-from demo.components.grid import preview
+from demo.components.experiment import preview
 from demo.components.widgets import Card, Fact, card_grid, data_table, metric_row, notice, notice_box, table, values_of
 from demo.jobs.recordings import recordings
 from demo.server.sessions import Visitors

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 import torch
 
-from benchmarks._problems import exam
+from draftscope.experiments.problems import bundled_problems, problems_of
 from engines.methods import METHODS
 from engines.models.bundled import tally
 from engines.models.bundled.language import MASK
@@ -57,12 +57,13 @@ def test_training_never_meets_a_held_out_story_and_the_exam_asks_no_other() -> N
     stories = tally.held_out_stories(600)
     assert len({story.prompt for story in stories}) == 600 and all(story.held_out for story in stories)
     assert {len(story.events) for story in stories} == set(range(tally.MIN_EVENTS, tally.MAX_EVENTS + 1))
-    asked = exam("tally-target")
-    assert [one.question for one in asked.problems] == [story.prompt for story in stories]
-    first, second = asked.problems[:2]
-    assert asked.solved(first.solution, first.answer) and not asked.solved(second.solution, first.answer)
-    assert asked.given(first.solution) == first.solution.splitlines()[-1]
-    assert exam("text-target").problems != asked.problems
+    asked = bundled_problems("tally-target")
+    assert list(asked.prompts) == [story.prompt for story in stories]
+    first, second = problems_of("tally-target")[:2]
+    assert asked.is_correct and asked.extract_answer
+    assert asked.is_correct(first.solution, first.answer) and not asked.is_correct(second.solution, first.answer)
+    assert asked.extract_answer(first.solution) == first.solution.splitlines()[-1]
+    assert bundled_problems("text-target").prompts != asked.prompts
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ from robustness.strategies import (
 )
 
 from analysis.results import SweepError, read_results
-from benchmarks._rows import Rows
 from demo.components.settings_form import read_config
 from demo.jobs.links import parse_link, run_link
+from draftscope.experiments import JsonlStore
 from engines.methods import METHODS
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
@@ -131,7 +131,7 @@ def test_rows_are_drawn_or_refused(data: bytes) -> None:
         with TemporaryDirectory() as folder, suppress(SweepError):
             path = Path(folder, f"rows.jsonl{'.gz' if data[:2] == bytes((31, 139)) else ''}")
             path.write_bytes(data)
-            Rows(path)
+            JsonlStore(path)
         try:
             rows = read_results(data).rows
         except SweepError as error:

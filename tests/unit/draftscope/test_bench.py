@@ -14,8 +14,8 @@ from analysis.break_even import best_length
 from demo.components.context import Site
 from demo.pages.choose import ChoosePage
 from demo.server.sessions import CurrentTraces, Visitors
-from draftscope.benching import BenchResult, read_prompts
 from draftscope.cli.main import main
+from draftscope.experiments.bench import BenchResult, read_prompts
 from draftscope.recommendations import opened_tradeoffs
 from engines.runtime.run_request import RunRequest
 from visualizers import SweepError

@@ -1,0 +1,28 @@
+"""Experiments: every arm (a method with settings) on every prompt with every seed.
+
+The grid, the seed table and the experiments of the page, `draftscope bench` and sweeps over held-out problems are
+experiments: definition.py says what runs, executors.py how runs are scheduled, stores.py where results go.
+"""
+
+from draftscope.experiments.definition import Arm, Experiment, PlannedRun, ProblemSet, Runner
+from draftscope.experiments.executors import Batched, Executor, Processes, RunOutcome, Serial
+from draftscope.experiments.run import Progress, run_experiment
+from draftscope.experiments.stores import JsonlStore, MemoryStore, ResultStore
+
+__all__ = [
+    "Arm",
+    "Batched",
+    "Executor",
+    "Experiment",
+    "JsonlStore",
+    "MemoryStore",
+    "PlannedRun",
+    "ProblemSet",
+    "Processes",
+    "Progress",
+    "ResultStore",
+    "RunOutcome",
+    "Runner",
+    "Serial",
+    "run_experiment",
+]

@@ -1,0 +1,270 @@
+"""Executors: how the runs of an experiment are scheduled.
+
+An executor takes planned runs and yields their outcomes, in any order. One for a cluster sends `decode_chunk` with its
+arguments to workers, as `Processes` does.
+"""
+
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from statistics import median
+from typing import Any, Final, Protocol
+
+import torch
+
+from analysis.results import ResultRow, digest, row_of
+from draftscope.experiments.definition import PlannedRun
+from engines.runtime.driver import Job, Run, RunningSequence, decode, make_trace, open_session, run_passes
+from engines.runtime.environment import environment
+from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError
+from traces.replay import replay_steps
+from traces.schema import Step, Trace
+
+PROBE_PASSES: Final = 24
+PROBE_SECONDS: Final = 1.5
+"""A run is probed for this many passes or seconds, whichever comes first, to estimate its duration."""
+MAX_ANSWER_CHARACTERS: Final = 100
+"""Of an answer in a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOutcome:
+    """A completed run."""
+
+    run: PlannedRun
+    row: ResultRow
+    tokens: Sequence[Any] = ()
+    """Output tokens; empty if the run was decoded in another process."""
+    trace: Trace | None = None
+    """None for runners, and for runs that were decoded in another process."""
+
+
+class Executor(Protocol):
+    """Schedules runs."""
+
+    def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
+        """Return the estimated duration of each run in seconds; None if this executor cannot tell."""
+
+    def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
+        """Run all; return early when `stop` returns True.
+
+        Yields:
+            Outcomes as runs finish, and None as often as suits, so that progress can be reported.
+        """
+
+
+class Serial:
+    """One run after the other, so that times can be compared."""
+
+    def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
+        """Time the first passes of every arm."""
+        if any(run.repeats or run.arm.runner for run in runs):
+            return None
+        first = {run.order[2]: run for run in reversed(runs)}
+        seconds = {arm: estimate_seconds(run.request.job()) for arm, run in first.items()}
+        return [seconds[run.order[2]] for run in runs]
+
+    def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
+        """Run all arms of a prompt and seed, then time them alternately if there are repeats."""
+        for _, group in groupby(runs, key=lambda run: run.order[:2]):
+            outcomes, jobs = list[RunOutcome](), list[Job]()
+            for run in group:
+                jobs.append(run.request.job())
+                outcome = yield from _record(run, jobs[-1], stop)
+                if outcome is None:
+                    return
+                outcomes.append(outcome)
+                if not run.repeats:
+                    yield outcome
+            if outcomes[0].run.repeats:
+                yield from _time(outcomes, jobs)
+
+
+class Batched:
+    """All runs of an arm in one batch, several sequences per forward pass; times cannot be compared."""
+
+    def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
+        """Return None: the duration of a batch is not proportional to its runs."""
+        return None
+
+    def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
+        """Run one arm after the other."""
+        for _, group in groupby(sorted(runs, key=lambda run: run.order[2]), key=lambda run: run.order[2]):
+            batch = tuple(group)
+            jobs = [run.request.job() for run in batch]
+            sequences = [RunningSequence(job.decoder()) for job in jobs]
+            for _ in run_passes(sequences, open_session(jobs), jobs[0].config):
+                if stop():
+                    return
+                yield None
+            for run, job, sequence in zip(batch, jobs, sequences, strict=True):
+                yield _outcome(run, job, make_trace(job, sequence), len(batch))
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """Processes of one thread on this machine. Models must be named by id."""
+
+    jobs: int = -1
+    """Number of processes; -1 for one per core."""
+    batch_size: int = 1
+    """Problems that a process decodes in one batch; times are then shares of the batch."""
+
+    def __post_init__(self) -> None:
+        for name, value in (("jobs", abs(self.jobs)), ("batch", self.batch_size)):
+            if value < 1:
+                raise ConfigError(f"{name}: {value} is not allowed; use a whole number from 1.")
+
+    @property
+    def num_processes(self) -> int:
+        """Number of processes on this machine."""
+        from joblib import effective_n_jobs
+
+        return int(effective_n_jobs(self.jobs))
+
+    def estimate(self, runs: Sequence[PlannedRun]) -> Sequence[float] | None:
+        """Return None: how far processes slow each other down is not known."""
+        return None
+
+    def execute(self, runs: Sequence[PlannedRun], stop: Callable[[], bool]) -> Iterator[RunOutcome | None]:
+        """Yield outcomes in the order in which they come."""
+        from joblib import Parallel, delayed, parallel_config
+
+        chunks: dict[tuple[int, int, int], list[PlannedRun]] = {}
+        for run in runs:
+            chunks.setdefault((run.order[0] // self.batch_size, *run.order[1:]), []).append(run)
+        tasks = [delayed(decode_chunk)(number, chunk) for number, chunk in enumerate(chunks.values())]
+        members = list(chunks.values())
+        with parallel_config(backend="loky", n_jobs=self.jobs, inner_max_num_threads=1):
+            for number, rows in Parallel(batch_size=1, return_as="generator_unordered")(tasks):
+                for run, row in zip(members[number], rows, strict=True):
+                    yield RunOutcome(run=run, row=row)
+                if stop():
+                    return
+
+
+EXECUTORS: Final[Mapping[str, Callable[[], Executor]]] = {
+    "serial": Serial,
+    "batched": Batched,
+    "processes": Processes,
+}
+
+
+def estimate_seconds(job: Job) -> float:
+    """Return about how many seconds a run takes, from its first passes."""
+    sequence = RunningSequence(job.decoder())
+    passes = run_passes([sequence], open_session([job]), job.config, likely=job.recorded)
+    seconds, start = 0.0, time.monotonic()
+    for _ in islice(passes, PROBE_PASSES):
+        seconds = time.monotonic() - start
+        if seconds > PROBE_SECONDS:
+            break
+    final = replay_steps(sequence.steps, job.task.length).final
+    return seconds * len(final) / max(1, sum(final))
+
+
+def decode_chunk(number: int, runs: Sequence[PlannedRun]) -> tuple[int, list[ResultRow]]:
+    """Decode runs of one arm in one batch, in this process; return the number of the chunk and its rows."""
+    torch.set_num_threads(1)
+    _warm_up(runs[0].request)
+    jobs = [run.request.job() for run in runs]
+    rows = []
+    for run, job, sequence in zip(runs, jobs, decode(jobs, record=True), strict=True):
+        tokens, ends = sequence.result[0].tolist(), job.task.eos_token_ids
+        count = next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))
+        seconds = sum(step.call.milliseconds.total / step.call.batch for step in sequence.steps) / 1000
+        counts = {"tokens": count, "seconds": round(seconds, 6), "batch": len(runs)}
+        rows.append(make_row(run, job, sequence.steps, tokens, counts))
+    return number, rows
+
+
+def make_row(
+    run: PlannedRun, job: Job, steps: Sequence[Step], tokens: Sequence[Any], counts: Mapping[str, Any]
+) -> ResultRow:
+    """Return the result row of a run.
+
+    Args:
+        run: What was run.
+        job: Its job.
+        steps: Recorded steps; empty if `counts` has their numbers.
+        tokens: Output tokens.
+        counts: Further fields of the row.
+    """
+    problems, fields = run.problems, dict[str, Any]()
+    if problems.is_correct or problems.extract_answer:
+        text = job.model.render_output(tokens).text or ""
+        if problems.extract_answer:
+            fields["answer"] = problems.extract_answer(text)[:MAX_ANSWER_CHARACTERS]
+        if problems.is_correct and run.answer is not None:
+            fields["correct"] = problems.is_correct(text, run.answer)
+    return row_of(
+        steps,
+        **{
+            "key": run.key,
+            "method": run.arm.runner.name if run.arm.runner else job.method.name,
+            "label": run.arm.label,
+            "curve": run.arm.curve,
+            "model": job.model.card.id,
+            "weights": weights_of(job),
+            "config": dict(run.config),
+            "seed": job.seed,
+            "problem": run.problem,
+            "correct": None,
+            "device": environment(job.model.device, torch.float32).device,
+            **fields,
+            **counts,
+        },
+    )
+
+
+def weights_of(job: Job) -> dict[str, str]:
+    """Return a hash of all weights of the target and of the drafter, by model id."""
+    drafter = job.load_drafter()
+    cards = [job.model.card, *([drafter.card] if drafter else [])]
+    return {card.id: digest(dict(card.weights)) for card in cards}
+
+
+_WARM: Final[set[tuple[str, str | None]]] = set()
+
+
+def _warm_up(request: RunRequest) -> None:
+    """Decode once per model and process, so that no row includes loading kernels and growing memory pools."""
+    if (request.model, request.device) not in _WARM:
+        decode([request.job()])
+        _WARM.add((request.model, request.device))
+
+
+def _record(run: PlannedRun, job: Job, stop: Callable[[], bool]) -> Generator[None, None, RunOutcome | None]:
+    """Run and record, yielding after each pass; return None when stopped."""
+    if run.arm.runner:
+        tokens, fields = run.arm.runner.record(job)
+        row = make_row(run, job, (), tokens, {"tokens": len(tokens), "seconds": 0.0, **fields})
+        return RunOutcome(run=run, row=row, tokens=tokens)
+    live = Run(job)
+    for _ in live.passes():
+        if stop():
+            return None
+        yield None
+    return _outcome(run, job, live.trace())
+
+
+def _outcome(run: PlannedRun, job: Job, trace: Trace, batch: int = 1) -> RunOutcome:
+    tokens = trace.output.tokens[: trace.summary.tokens]
+    counts = {"tokens": trace.summary.tokens, "seconds": round(trace.summary.seconds, 6), "batch": batch}
+    row = make_row(run, job, trace.steps, trace.output.tokens, counts)
+    return RunOutcome(run=run, row=row, tokens=tokens, trace=trace)
+
+
+def _time(outcomes: Sequence[RunOutcome], jobs: Sequence[Job]) -> Iterator[RunOutcome]:
+    """Run again without recording, arms alternating, and yield the outcomes with their median times."""
+    seconds: list[list[float]] = [[] for _ in outcomes]
+    for _ in range(outcomes[0].run.repeats):
+        for outcome, job, times in zip(outcomes, jobs, seconds, strict=True):
+            runner = outcome.run.arm.runner
+            start = time.perf_counter()
+            _ = runner.decode(job) if runner else decode([job])
+            times.append(time.perf_counter() - start)
+    for outcome, times in zip(outcomes, seconds, strict=True):
+        yield replace(outcome, row=replace(outcome.row, seconds=median(times)))
