@@ -359,7 +359,7 @@ def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsy
     assert str(tmp_path) not in dumps(trace).decode(errors="ignore")
     clip.write_bytes(b"nothing")
     for prompt, said in (
-        ("a red boot", "names no clip"),
+        ("a red boot", "is not a clip"),
         (str(tmp_path / "none.mp4"), "cannot be read (No such file or directory); check the path."),
         (str(clip), "clip: the file is neither a GIF nor an MP4"),
     ):
