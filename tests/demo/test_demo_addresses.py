@@ -1,4 +1,4 @@
-"""Addresses of runs and recordings: what they hold, and what is said of those that cannot be opened."""
+"""Links to runs and recordings: their content, and the messages for those that cannot be opened."""
 
 from dataclasses import replace
 from typing import Any
@@ -149,4 +149,4 @@ def test_gallery_cards_open_by_name_stand_by_method_and_say_what_was_saved(parts
     assert badge(entry._replace(traces=(entry.traces[0], stopped))) == "exact"
     assert badge(entry._replace(traces=(entry.traces[0],) * 2)) == "as many target passes, exact"
     clip = film(2, 5, given=4)
-    assert _card(entry._replace(traces=(clip,))).image == clip.output.video[12]  # 16 frames behind those given
+    assert _card(entry._replace(traces=(clip,))).image == clip.output.video[12]  # 16 frames after the given ones

@@ -1,4 +1,4 @@
-"""What is counted of every mode adds up, and drawing stops when asked."""
+"""The counts of every mode add up, and sampling stops on request."""
 
 import pytest
 

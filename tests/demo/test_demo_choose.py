@@ -1,4 +1,4 @@
-"""Choose: the shipped answer says what the shipped rows say, and what papers report stands apart."""
+"""Choose: the shipped answer agrees with the shipped rows, and results of papers are separate."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 
 @pytest.fixture(scope="module")
 def alone() -> list[Tradeoff]:
-    """What was measured of one run at a time."""
+    """Return the measurements at batch 1."""
     return [one for one in measured_tradeoffs() if one.batch == 1]
 
 

@@ -51,7 +51,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     assert page.evaluate(FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW) == 3  # an earlier answer takes no tick back
     page.wait_for_function(f"{COMPARED}.lanes.map(({{ finals }}) => finals).join() === '256,256,256'")
     verdict = page.locator("#compare-viewer .ds-lead", has_text="than Ordinary decoding")
-    expect(verdict).to_have_count(2)  # whichever was ticked first
+    expect(verdict).to_have_count(2)  # regardless of the order of selection
     page.locator("#compare-viewer .ds-slider").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
@@ -73,7 +73,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     names = {name.partition("/")[2] for name in zipfile.ZipFile(saved).namelist()}
     assert {f"ar-scd-acceptance-seed0.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= names
     page.locator("#compared-name label", has_text="Token churn").locator(".ds-term").first.click()
-    churn = page.get_by_label("Token churn: what became of every draft, pass by pass")
+    churn = page.get_by_label("Token churn: the outcome of every draft, pass by pass")
     expect(churn).to_be_checked()  # a term in a label still chooses
     page.locator("#tray .own input").focus()
     page.keyboard.press("Delete")
@@ -161,7 +161,7 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
 
 
 def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, server: str) -> None:
-    page.route("**/live/*", lambda route: None)  # the run is over before a pass of it is told
+    page.route("**/live/*", lambda route: None)  # the run finishes before one of its passes is reported
     page.goto("about:blank")
     page.goto(f"{server}/{OWN.removesuffix('&step=7')}")
     page.wait_for_function("location.hash.includes('step=256&clock=passes')")

@@ -1,4 +1,4 @@
-"""Who waits, for how long, and what is told: the line by a clock of its own, and a small public server under load."""
+"""The queue with its own clock: order, waiting times and messages; and a small public server under load."""
 
 import asyncio
 import gzip
@@ -137,7 +137,7 @@ def posted(server: str, name: str, data: list[Any], headers: dict[str, str] | No
 
 
 def begun(server: str, data: list[Any]) -> Any:
-    """A call whose answer is listened to; closing it hangs up."""
+    """Start a call and listen to its answer; closing it disconnects."""
     event = posted(server, "summary", data).json()["event_id"]
     return urllib.request.urlopen(f"{server}/gradio_api/call/summary/{event}", timeout=60)
 

@@ -83,7 +83,7 @@ def written(tmp_path: Path, kind: str) -> str:
 
 
 def answer(network: Any, ids: list[int], end: int) -> list[int]:
-    """What `generate` writes greedily, up to its end."""
+    """Return the greedy output of `generate`, up to its end."""
     tokens = greedy(network, ids, LENGTH, pad_token_id=0)
     return tokens[: tokens.index(end) + 1] if end in tokens else tokens
 

@@ -46,7 +46,7 @@ SETTINGS = {name: settings(method.config) for name, method in METHODS.items()}
 PASSES = 4
 """Forward passes under settings that were accepted."""
 RUN_SECONDS = 20.0
-"""Of the processor, for those passes at the largest settings."""
+"""Processor seconds for those passes at the largest settings."""
 
 
 @st.composite
