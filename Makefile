@@ -128,8 +128,10 @@ $(VENV)/.locked: locks/app.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r locks/app.txt
 	@touch $@
 
+# The checkout itself, for the command draftscope.
 $(APP): requirements.txt $(VENV)/.torch $(VENV)/.locked
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(DEV): requirements-dev.txt locks/dev.txt $(APP)

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 
 from analysis.break_even import BreakEven, break_even_analysis
+from analysis.stats import compare
 from analysis.tables import Fact
 from traces.labels import is_baseline
 from traces.schema import Summary, Trace
-from traces.stats import compare, draft_forwards
+from traces.stats import draft_forwards
 
 
 def run_metrics(traces: Sequence[Trace]) -> list[Fact]:

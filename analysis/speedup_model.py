@@ -1,7 +1,7 @@
 """How much faster drafts make a model on given hardware: computed from an acceptance rate; nothing here is measured.
 
 A verification of γ drafts yields (1 - α^(γ+1)) / (1 - α) tokens on average where each is accepted with probability α
-once those before it were (arXiv 2211.17192, equation 1). What passes take is computed by `traces.hardware`. Drafts
+once those before it were (arXiv 2211.17192, equation 1). What passes take is computed by `analysis.hardware`. Drafts
 without a network of their own, looked up or left over from the last pass, cost nothing.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from analysis.break_even import tokens_of
-from traces.hardware import (
+from analysis.hardware import (
     Bound,
     Device,
     Engine,

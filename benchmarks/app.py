@@ -5,7 +5,6 @@ passes over 2,400 tokens has to be scrubbed without stutter. Without Chromium th
 """
 
 import shlex
-import shutil
 import subprocess
 import sys
 import time
@@ -16,11 +15,13 @@ from typing import Any, Final
 
 from gradio_client import Client
 
+from benchmarks._app_process import served
+from benchmarks._browser import chromium, find_chromium
 from benchmarks._report_format import Claim, Options, Row, at_least, at_most, finish, spread
+from benchmarks._toy_runs import jacobi
 from demo.jobs.recordings import pairs, recordings
 from draftscope.cli.main import main as command_line
 from draftscope.cli.streams import exit_code_for_pipe
-from tests.support.app_process import served
 from visualizers.export_zip.words import command
 
 MODEL: Final = "studio-image"
@@ -35,7 +36,6 @@ LONG_RUN: Final[dict[str, Any]] = {"rows": 50, "columns": 48, "window": 64, "see
 """A run of a little over 700 forward passes and 2,400 tokens, 64 of them drafted."""
 SWEEPS: Final = 5
 TIMES_THE_COMMAND_LINE: Final = 1.3
-CHROMIUM: Final = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 # Three passes on with every frame, as when the slider is dragged; the milliseconds between frames.
 _SWEEP: Final = """() => new Promise(done => {
@@ -88,10 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             ),
             *memory(chosen.runs, idle, held, resident_megabytes(process)),
         ]
-        if any(map(shutil.which, CHROMIUM)):
-            from tests.support.browser import chromium
-
-            with chromium() as browser:
+        if path := find_chromium():
+            with chromium(path) as browser:
                 claims += [opening(browser, address), clicking(browser.new_page(), address)]
                 claims += [racing(browser.new_page(), address, kind) for kind in ("picture", "video")]
                 claims.append(scrubbing(browser.new_page()))
@@ -227,7 +225,6 @@ def run_once(page: Any) -> float:
 
 def scrubbing(page: Any) -> Claim:
     """Drag through a long run; frames that stay empty for other reasons count against it, too."""
-    from tests.support.toy_raster_runs import jacobi
     from visualizers.player_page import standalone
 
     trace = jacobi(**LONG_RUN)

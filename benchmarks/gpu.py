@@ -147,7 +147,7 @@ def cosmos(name: str, fields: Mapping[str, Any], tokenizer: TokenizerSize, shape
         angles = torch.rand(clip.latents * clip.plane + 1, fields["head_dim"], device=device)
         network.model.rotary_emb = PlaceRotary(angles)
         model = CosmosVideo(network, pixels, clip, _card(name), str(device))
-        return Built(model, pack([0] * clip.given), network)
+        return Built(model, pack([0] * clip.num_given), network)
 
     return build
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from traces import Trace, hardware
-from traces.hardware import (
+from analysis import hardware
+from analysis.hardware import (
     DEVICES,
     Device,
     Engine,
@@ -16,6 +16,7 @@ from traces.hardware import (
     Prediction,
     named,
 )
+from traces import Trace
 
 
 def predict(
@@ -31,8 +32,8 @@ def predict(
 
     Args:
         trace: Specifies the passes.
-        device: A name of `traces.hardware.DEVICES`, such as "H100", a `Device`, or a .json file of `draftscope hardware
-            calibrate`.
+        device: A name of `analysis.hardware.DEVICES`, such as "H100", a `Device`, or a .json file of
+            `draftscope hardware calibrate`.
         target: Size of the target: a name of `SIZES` or `SHIPPED`, a number of parameters, or a `NetworkSize`; by
             default the trace's own models, which must be among these.
         draft: Size of the drafter in the same forms, for traces with another draft model.

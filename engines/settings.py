@@ -45,7 +45,7 @@ def format_name(name: object) -> str:
     return name if isinstance(name, str) and name.isidentifier() and len(name) <= _SHOWN else format_value(name)
 
 
-def _said(value: Value) -> str:
+def _format(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -73,7 +73,7 @@ class Setting:
     def describe_condition(self) -> str:
         """Return when the setting has an effect, in words; empty for always."""
         return " and ".join(
-            f"{name} is {' or '.join(map(_said, values))}" for name, values in self.knob.active_if.items()
+            f"{name} is {' or '.join(map(_format, values))}" for name, values in self.knob.active_if.items()
         )
 
     def is_active(self, values: Mapping[str, object]) -> bool:
@@ -116,14 +116,14 @@ C = TypeVar("C")
 def settings(config: type[Any]) -> tuple[Setting, ...]:
     """The settings of a Config class, in the order of its fields."""
     hints = get_type_hints(config, include_extras=True)
-    every = []
+    settings_found = []
     for each in fields(config):
         kind, knob = get_args(hints[each.name])
         choices = get_args(kind) if get_origin(kind) is Literal else ()
         name: Any = "choice" if choices else kind.__name__
         default: Any = each.default
-        every.append(Setting(each.name, name, default, choices, knob))
-    return tuple(every)
+        settings_found.append(Setting(each.name, name, default, choices, knob))
+    return tuple(settings_found)
 
 
 def make_config(config: type[C], values: Mapping[str, object]) -> C:

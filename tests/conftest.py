@@ -39,10 +39,12 @@ _browsers: list[Any] = []
 @pytest.fixture(scope="module")
 def browser() -> Any:
     """Chromium, or its headless shell, which takes less time. Tests that follow each other share it."""
-    from support.browser import chromium
+    from support.browser import executable
+
+    from benchmarks._browser import chromium
 
     if not _browsers:
-        _browsers.append(_open.enter_context(chromium(shutil.which("chromium-headless-shell"))))
+        _browsers.append(_open.enter_context(chromium(shutil.which("chromium-headless-shell") or executable())))
     return _browsers[0]
 
 

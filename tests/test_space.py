@@ -15,8 +15,8 @@ from gradio_client import Client
 from gradio_client.utils import Status
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from support.app_process import served
 
+from benchmarks._app_process import served
 from traces import loads
 from traces.files import ROOT
 

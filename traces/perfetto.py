@@ -4,15 +4,14 @@ Target and drafter are tracks, a forward pass is a slice with its stages inside,
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
 from typing import Any, Final
 
-from traces.schema import Milliseconds, Step, Trace
+from traces.schema import Step, Trace
+from traces.stats import STAGES
 
 _PROCESS: Final = 1
 _TRACKS: Final = {"target": 1, "draft": 2, "self": 3}
 """Role of a pass -> number of its track."""
-_STAGES: Final = tuple(stage.name for stage in fields(Milliseconds))
 _UNTIMED: Final = 1000.0
 """Microseconds of a pass in a trace without times."""
 
@@ -41,7 +40,7 @@ def _pass(index: int, step: Step, at: float, took: float, words: Mapping[int, st
     fed = {"pass": index, "query_tokens": call.query_tokens, "rows": call.rows, "batch": call.batch}
     yield {"ph": "X", "cat": "pass", "name": call.mode, "ts": at, "dur": took, **where, "args": fed}
     since = at
-    for stage in _STAGES:
+    for stage in STAGES:
         if spent := 1000 * getattr(call.milliseconds, stage):
             yield {"ph": "X", "cat": "stage", "name": stage, "ts": since, "dur": spent, **where}
             since += spent

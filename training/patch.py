@@ -96,7 +96,7 @@ def measure_tokenizer(model: PatchTokenizer, images: Tensor) -> dict[str, float 
 def noised(token: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Tokens [M, D] with the noise of random timesteps [M]; and that noise."""
     t = torch.randint(TIMESTEPS, (len(token),), generator=generator, device=token.device)
-    kept = torch.tensor(SCHEDULE.kept, device=token.device)[t, None]
+    kept = torch.tensor(SCHEDULE.coefficients, device=token.device)[t, None]
     eps = torch.randn(token.shape, generator=generator, device=token.device)
     return kept.sqrt() * token + (1 - kept).sqrt() * eps, t.float(), eps
 
@@ -161,7 +161,7 @@ def drawn_paths(target: PatchNetwork, condition: Tensor, generator: torch.Genera
     noise = torch.randn(shape, generator=generator, device=condition.device, dtype=torch.float64)
     paths = denoise(target.head.lean()(condition, SAMPLING.schedule), noise[:, :-1], SAMPLING, None)
     states = torch.cat([paths.states, paths.last.draw(noise[:, -1], noise[:, -1, 0])[:, None]], 1)
-    return states, paths.whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
+    return states, paths.distributions.log_density(states[:, 1:].transpose(0, 1)).sum(0)
 
 
 def loss(

@@ -19,7 +19,7 @@ from transformers import Qwen3ForCausalLM
 
 from engines.models.bundled import tally
 from engines.models.bundled.language import END, MASK, PAD
-from engines.models.bundled.tally import FEWEST_EVENTS, LINE, MOST, MOST_EVENTS, draw, held_out_stories
+from engines.models.bundled.tally import LINE, MAX_EVENTS, MIN_EVENTS, MOST, draw, held_out_stories
 from training.block_diffusion import BLOCK, Noise, Recipe, answers, export, network, token_id, train
 from training.trainer import MODELS, Preset, Run, device, muon, parse
 
@@ -39,7 +39,7 @@ PRESETS: Final = {
 MEASURED: Final = 200
 MEASURED_FULL: Final = 48
 """Stories for a bidirectional model, which computes the whole row for every token."""
-LENGTH: Final = LINE * MOST_EVENTS + 16
+LENGTH: Final = LINE * MAX_EVENTS + 16
 """Room for the longest answer and its end."""
 
 
@@ -70,10 +70,10 @@ def encoder() -> Tokenizer:
 def batch(step: int, size: int, seed: int) -> tuple[Tensor, Tensor]:
     """Token rows [size, L] for a step of training, filled up with <end>, and prompt lengths [size]."""
     dice, made = Random(f"{seed} {step}"), encoder()
-    events, end = dice.randint(FEWEST_EVENTS, MOST_EVENTS), token_id(made, END)
+    events, end = dice.randint(MIN_EVENTS, MAX_EVENTS), token_id(made, END)
     stories = [draw(dice, events) for _ in range(size)]
     prompts = [made.encode(f"{story.prompt}\n").ids for story in stories]
-    answers = [made.encode(story.tell(dice)).ids for story in stories]
+    answers = [made.encode(story.write(dice)).ids for story in stories]
     # Padded to whole blocks: one is learnt up to its end, whatever the last one holds after the answer.
     length = -(-(len(prompts[0]) + LINE * events + 1) // BLOCK) * BLOCK
     rows = [[*a, *b] + [end] * (length - len(a) - len(b)) for a, b in zip(prompts, answers, strict=True)]

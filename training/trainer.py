@@ -40,10 +40,27 @@ class Preset:
     minutes: float = math.inf
     linear: float = 0.0
     """The learning rate falls linearly to zero over this last part of the budget; 0 for a cosine over all of it."""
+    warmup: int = 100
+    """Steps over which the learning rate rises."""
 
 
-def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tuple[argparse.Namespace, Preset]:
-    """The command line of a training script, which names one of several models if there are any, and its preset."""
+def parse(
+    doc: str,
+    presets: dict[str, Preset],
+    names: Iterable[str] = (),
+    add: Callable[[argparse.ArgumentParser], None] | None = None,
+) -> tuple[argparse.Namespace, Preset]:
+    """Read the command line of a training script.
+
+    Args:
+        doc: Its description.
+        presets: Presets to choose from.
+        names: The models to choose from, if there are several.
+        add: Adds options that the script alone has.
+
+    Returns:
+        The options, and the preset.
+    """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     if names:
         parser.add_argument("name", choices=names)
@@ -52,6 +69,8 @@ def parse(doc: str, presets: dict[str, Preset], names: Iterable[str] = ()) -> tu
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fresh", action="store_true", help="ignore the checkpoint of an interrupted run")
     parser.add_argument("--export-only", action="store_true", help="measure and export the last checkpoint")
+    if add:
+        add(parser)
     options = parser.parse_args()
     preset = presets[options.preset]
     if options.minutes is not None:
@@ -150,7 +169,7 @@ class Run:
             torch.save(state, part)
 
     def _scale(self) -> float:
-        warm = min(1.0, (self.step + 1) / 100)
+        warm = min(1.0, (self.step + 1) / self.preset.warmup)
         if self.preset.linear:
             return warm * min(1.0, (1 - self.progress) / self.preset.linear)
         return warm * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * self.progress)))

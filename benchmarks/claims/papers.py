@@ -8,11 +8,11 @@ from typing import Final
 from analysis.block_stats import decode_order, local_ar_ness, router_decisions
 from analysis.prediction import contributions
 from analysis.seeds import Estimate
+from analysis.stats import agreement_by_age, mean_difference, token_difference
 from benchmarks._timing import prompts
 from benchmarks.claims.claim import NUMBERS, RESULTS, Effect, against, difference, runs, sweep, texts
 from engines.models.bundled.catalog import PATCHES
 from traces.schema import Trace
-from traces.stats import agreement_by_age, mean_difference, token_difference
 
 WINDOW: Final = 64
 YOUNG, OLD = 2, 8

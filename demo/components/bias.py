@@ -89,7 +89,7 @@ def sample_modes(
                 return
             drawn = sample(mode, plane, torch.arange(first, first + _AT_ONCE), chance)
             counts = counts + count_cells(drawn.token)
-            sums += torch.stack([part.sum().double() for part in (drawn.kept, drawn.tries, drawn.capped)])
+            sums += torch.stack([part.sum().double() for part in (drawn.accepted, drawn.tries, drawn.capped)])
             yield k * TOKENS + first + _AT_ONCE
         cells[mode] = counts / TOKENS
         kept, tries, capped = sums.tolist()

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import gradio as gr
 
+from analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
 from analysis.shipped_results import drafted
 from analysis.speedup_model import MOST_DRAFTS, SpeedupModel
 from demo.components.context import AT_ONCE, LATEST, Site, Update
@@ -14,7 +15,6 @@ from demo.components.widgets import chosen_index, component, data_table, notice,
 from demo.jobs.links import calculator_link
 from draftscope.recommendations import reported_near
 from engines.settings import ConfigError
-from traces.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
 from visualizers.figures.calculator import DRAFTS, Calculation, DeviceCurve, calculator_figure, device_curves
 from visualizers.tables import table_files
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
+from analysis.hardware import HardwareError, Machine, predict
 from analysis.oracle import hindsight
 from analysis.seeds import estimate, paired_by_seed, seconds, target_forwards
 from analysis.tables import table
-from traces.hardware import HardwareError, Machine, predict
 from traces.labels import is_baseline, labels
 from traces.schema import Trace
 from traces.stats import draft_forwards

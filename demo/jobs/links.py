@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
+from analysis.hardware import HardwareError, Machine, read_machine
 from demo.server.limits import PROMPT_CHARACTERS
 from engines.methods import METHODS, baseline
 from engines.models.catalog import MODELS, default_model, is_available, models_for
 from engines.runtime.run_request import RunRequest
 from engines.sampling.random_source import parse_seed
 from engines.settings import ConfigError, config_values, make_config
-from traces.hardware import HardwareError, Machine, read_machine
 from traces.schema import Trace
 
 WATCH, COMPARE, CHOOSE, LEARN = TABS = ("watch", "compare", "choose", "learn")

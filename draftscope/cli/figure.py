@@ -270,7 +270,7 @@ def _save(figure: "FigureText", drawn: "go.Figure", path: Path, theme: Theme, **
 
 def _machine(clock: str | None, machine: dict[str, Any]) -> dict[str, Any]:
     """Return the setting `machine` of an animation, from the options of the computed clock."""
-    from traces.hardware import HardwareError, read_machine
+    from analysis.hardware import HardwareError, read_machine
 
     options = {name: "--drafter" if name == "draft" else f"--{name}" for name in (*machine, "device", "target")}
     if clock != "computed":

@@ -58,7 +58,7 @@ def held_out() -> tuple[Problem, ...]:
 def stories() -> tuple[Problem, ...]:
     """Return stories on which no model was trained; their answers are the prompts themselves."""
     drawn = held_out_stories(_NUM_STORIES)
-    return tuple(Problem(story.prompt, story.tell(Random(story.prompt)), story.prompt) for story in drawn)
+    return tuple(Problem(story.prompt, story.write(Random(story.prompt)), story.prompt) for story in drawn)
 
 
 def extract_answer(text: str) -> str:

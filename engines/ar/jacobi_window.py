@@ -75,7 +75,7 @@ class Window:
         The host reads back which drafts were accepted, and for texts which tokens end it.
         """
         W, E = len(self), position.shape[0]
-        told = yield Decision(
+        answer = yield Decision(
             position,
             after,
             readback=torch.cat([verdict.accepted, is_eos(task, after)]) if task.eos_token_ids else verdict.accepted,
@@ -90,8 +90,8 @@ class Window:
                 "measures": {"age": self.age, "initial": self.age == 0, **(numbers or {})},
             },
         )
-        gained = min((*told[:W], 0).index(0) + 1, E)
-        ends = told[W : W + gained]
+        gained = min((*answer[:W], 0).index(0) + 1, E)
+        ends = answer[W : W + gained]
         return (ends.index(1) + 1, True) if 1 in ends else (gained, False)
 
     def _fates(self, task: Task, after: Int[Tensor, " E"], r: Int[Tensor, ""]) -> Int[Tensor, " E"]:

@@ -38,14 +38,16 @@ def _log_ratios(p: Gaussians, q: Gaussians, states: Float[Tensor, "W S D"]) -> F
     return torch.cat([torch.zeros_like(summed[:1]), summed])
 
 
-def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, chance: RandomSource) -> GivenPaths:
+def verify_paths(
+    block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries: int, chance: RandomSource
+) -> GivenPaths:
     """Return what the target needs to verify drafts x by their whole paths.
 
     It continues on its own where it leaves one.
 
     If none is rejected, the target denoises the position after them, with the noise of that position.
     """
-    states, q, n = torch.cat([drawn.states, x[:, None]], 1), drawn.whole, drawn.states.shape[1]
+    states, q, n = torch.cat([drawn.states, x[:, None]], 1), drawn.distributions, drawn.states.shape[1]
 
     def verify_paths(p: Gaussians) -> PathVerification:
         log_w = log_weights(p, q, states)
@@ -54,7 +56,7 @@ def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int,
         if int(r) == block.W:
             return replace((yield from bonus_path(block)), coins=coins)
         at = DrawKey("leave", block.iteration, block.position[r])
-        left_at = find_exit_step(p[:, r], q[:, r], log_w[:-1, r], most, chance, at)
+        left_at = find_exit_step(p[:, r], q[:, r], log_w[:-1, r], max_tries, chance, at)
         left, shape = n - 1 - left_at.step, states.shape[1:]
         fresh = chance.normal(DrawKey("led", at.iteration, at.position), shape.numel()).unflatten(1, shape)
         denoised = yield DenoiseRequest(r, left, left_at.state, fresh)
@@ -65,9 +67,9 @@ def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int,
 
 def verification_measures(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, Tensor]:
     """Return the measures of a verification of drafts x along their paths."""
-    summed = _log_ratios(paths.whole, drawn.whole, torch.cat([drawn.states, x[:, None]], 1))
-    whole, highest = summed[-1], summed[:-1].max(0).values
-    return {"log_ratio": whole - highest, "path_log_ratio": whole, "path_log_ratio_highest": highest}
+    summed = _log_ratios(paths.distributions, drawn.distributions, torch.cat([drawn.states, x[:, None]], 1))
+    total, highest = summed[-1], summed[:-1].max(0).values
+    return {"log_ratio": total - highest, "path_log_ratio": total, "path_log_ratio_highest": highest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class PathExit:
 
 
 def find_exit_step(
-    p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], most: int, chance: RandomSource, at: DrawKey
+    p: Gaussians, q: Gaussians, log_w: Float[Tensor, "n R"], max_tries: int, chance: RandomSource, at: DrawKey
 ) -> PathExit:
     """Find the largest k that passes, for distributions of n steps and R paths that are not kept as a whole.
 
@@ -93,12 +95,12 @@ def find_exit_step(
     """
     n, width = len(log_w), p.mean.shape[-1]
     level = torch.arange(n, device=log_w.device)[:, None]
-    place = (at.position * n + level).flatten()  # a name of its own for every step
+    keys = (at.position * n + level).flatten()  # a name of its own for every step
     passed, over = torch.zeros_like(log_w, dtype=torch.bool), torch.zeros_like(log_w, dtype=torch.bool)
     y, tries = p.mean[..., 0, :].clone(), torch.zeros_like(log_w)
-    made, count = 0, min(_FIRST_ROUND, most)
+    num_tried, count = 0, min(_FIRST_ROUND, max_tries)
     while True:
-        named = [DrawKey(f"{at.purpose} {part} {made}", at.iteration, place) for part in ("state", "side", "coin")]
+        named = [DrawKey(f"{at.purpose} {part} {num_tried}", at.iteration, keys) for part in ("state", "side", "coin")]
         side, coin = (chance.uniform(draw, count).unflatten(0, log_w.shape) for draw in named[1:])
         z = chance.normal(named[0], count * width).unflatten(1, (count, width)).unflatten(0, log_w.shape)
         z = p[:, :, None].draw(z, side)  # plain Gaussians: there is nothing to pick
@@ -110,12 +112,12 @@ def find_exit_step(
         y = torch.where(new[..., None], z.gather(2, first[..., None].expand(-1, -1, -1, width))[:, :, 0], y)
         passed = passed | (new & won.gather(2, first)[..., 0])
         tries = tries + torch.where(over, 0, torch.where(new, first[..., 0] + 1, count))
-        over, made = over | new, made + count
+        over, num_tried = over | new, num_tried + count
         k = torch.where(passed | ~over, level, -1).max(0, keepdim=True).values
         capped = ~passed.gather(0, k)
-        if made >= most or not bool(capped.any()):
+        if num_tried >= max_tries or not bool(capped.any()):
             break
-        count = min(2 * count, _LARGEST_ROUND, most - made)
-    spare = chance.normal(DrawKey(f"{at.purpose} spare", at.iteration, place), width).unflatten(0, log_w.shape)
+        count = min(2 * count, _LARGEST_ROUND, max_tries - num_tried)
+    spare = chance.normal(DrawKey(f"{at.purpose} spare", at.iteration, keys), width).unflatten(0, log_w.shape)
     y = torch.where(capped[..., None], p.draw(spare, spare[..., 0]), y)
     return PathExit(k[0], y.gather(0, k[..., None].expand(-1, -1, width))[0], tries.gather(0, k)[0], capped[0])

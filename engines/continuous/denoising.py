@@ -26,7 +26,7 @@ from engines.settings import SettingInfo
 TIMESTEPS: Final = 1000
 """Steps of the schedule that heads are trained on."""
 _OFFSET: Final = 0.008
-_MOST_NOISE: Final = 0.999
+_MAX_NOISE: Final = 0.999
 
 Denoiser: TypeAlias = Callable[[Tensor, "Schedule", int], tuple[Tensor, Tensor]]
 """Called with noisy tokens [M, D], the schedule and the index of a step; gives eps and v, both [M, D]."""
@@ -121,7 +121,7 @@ class Schedule:
     """The timesteps that are visited, by step index: 0 is the last step, T - 1 the first."""
 
     timestep: tuple[int, ...]
-    kept: tuple[float, ...]
+    coefficients: tuple[float, ...]
     """Share of the clean token's variance at each of them: alpha-bar."""
 
     def __len__(self) -> int:
@@ -129,21 +129,21 @@ class Schedule:
 
     def alpha_bar_prev(self, i: int) -> float:
         """alpha-bar that step i leads to; 1 is clean."""
-        return self.kept[i - 1] if i else 1.0
+        return self.coefficients[i - 1] if i else 1.0
 
     def beta(self, i: int) -> float:
         """The larger extreme of the variance of step i."""
-        return 1 - self.kept[i] / self.alpha_bar_prev(i)
+        return 1 - self.coefficients[i] / self.alpha_bar_prev(i)
 
     def posterior(self, i: int) -> float:
         """The smaller extreme, beta-tilde; it would be 0 for the last step, which takes that of the step before."""
         i = max(i, 1)
-        return self.beta(i) * (1 - self.alpha_bar_prev(i)) / (1 - self.kept[i])
+        return self.beta(i) * (1 - self.alpha_bar_prev(i)) / (1 - self.coefficients[i])
 
     def ddim_std(self, i: int, eta: float) -> float:
         """Standard deviation of a DDIM step; it too would be 0 for the last one."""
         i = max(i, 1)
-        return eta * math.sqrt((1 - self.alpha_bar_prev(i)) / (1 - self.kept[i]) * self.beta(i))
+        return eta * math.sqrt((1 - self.alpha_bar_prev(i)) / (1 - self.coefficients[i]) * self.beta(i))
 
     def custom_step(self, i: int) -> tuple[float, float, float] | None:
         """Return the coefficients of step i if it is neither a DDPM nor a DDIM step.
@@ -160,7 +160,7 @@ def respaced_cosine_schedule(steps: int, last: int = 0, first: int = TIMESTEPS -
     clean = []
     product = 1.0
     for t in range(TIMESTEPS):
-        product *= 1 - min(1 - _cosine((t + 1) / TIMESTEPS) / _cosine(t / TIMESTEPS), _MOST_NOISE)
+        product *= 1 - min(1 - _cosine((t + 1) / TIMESTEPS) / _cosine(t / TIMESTEPS), _MAX_NOISE)
         clean.append(product)
     chosen = tuple(round(last + i * (first - last) / (steps - 1)) for i in range(steps))
     return Schedule(chosen, tuple(clean[t] for t in chosen))
@@ -182,10 +182,10 @@ def _one_step(schedule: Schedule, i: int, sampling: ContinuousSampling) -> tuple
     The mean is the first number times x_t, plus the second times eps; the standard deviation is exp(the third plus the
     fourth times v).
     """
-    if (own := schedule.custom_step(i)) is not None:
-        of_state, of_noise, std = own
+    if (custom := schedule.custom_step(i)) is not None:
+        of_state, of_noise, std = custom
         return of_state, of_noise, math.log(std) + math.log(sampling.temperature), 0.0
-    now, then = schedule.kept[i], schedule.alpha_bar_prev(i)
+    now, then = schedule.coefficients[i], schedule.alpha_bar_prev(i)
     if sampling.sampler == "ddim":
         std = schedule.ddim_std(i, sampling.eta)
         of_clean, of_state, of_eps = math.sqrt(then), 0.0, math.sqrt(max(1 - then - std**2, 0.0))
@@ -210,15 +210,15 @@ def _all_steps(schedule: Schedule, sampling: ContinuousSampling, device: torch.d
     return columns(_each_step(schedule, sampling)[::-1], torch.float64, device)
 
 
-def columns(every: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
+def columns(rows: Sequence[Sequence[float]], dtype: torch.dtype, device: torch.device) -> tuple[Tensor, ...]:
     """Numbers of n steps as columns [n, 1, 1], which any mode of autograd may use again."""
     with torch.inference_mode(False):
-        return tuple(column[:, None, None] for column in torch.tensor(every, dtype=dtype, device=device).unbind(1))
+        return tuple(column[:, None, None] for column in torch.tensor(rows, dtype=dtype, device=device).unbind(1))
 
 
-def _made(by: Sequence[Any], x: Tensor, out: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def _mean_and_std(coefficients: Sequence[Any], x: Tensor, out: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
     """Mean and standard deviation of a step, or of several."""
-    of_state, of_noise, log_std, of_v = by
+    of_state, of_noise, log_std, of_v = coefficients
     eps, v = (part.to(torch.float64) for part in out)
     return of_state * x + of_noise * eps, (log_std + of_v * v).exp()
 
@@ -227,7 +227,7 @@ def step_distribution(
     schedule: Schedule, i: int, x: Tensor, out: tuple[Tensor, Tensor], sampling: ContinuousSampling
 ) -> Gaussians:
     """p(x_{t-1} | x_t) of step i, at x_t [M, D] in float64, where the network gives eps and v `out`, both [M, D]."""
-    return single_gaussian(*_made(_each_step(schedule, sampling)[i], x, out))
+    return single_gaussian(*_mean_and_std(_each_step(schedule, sampling)[i], x, out))
 
 
 @lru_cache(maxsize=4096)
@@ -236,7 +236,7 @@ def _variance(schedule: Schedule, i: int) -> tuple[float, ...]:
 
     The last value is the factor of the squared error of the noise estimate, which may replace that variance.
     """
-    now, then, beta = schedule.kept[i], schedule.alpha_bar_prev(i), schedule.beta(i)
+    now, then, beta = schedule.coefficients[i], schedule.alpha_bar_prev(i), schedule.beta(i)
     known, of_clean = beta * (1 - then) / (1 - now), (beta * math.sqrt(then) / (1 - now)) ** 2
     low, high = math.log(schedule.posterior(i)), math.log(beta)
     return known, of_clean, low, 2 / (high - low), of_clean * (1 - now) / now
@@ -256,8 +256,8 @@ def variance_output(schedule: Schedule, i: int, clean: Tensor) -> Tensor:
 
 def variance_output_from_error(schedule: Schedule, i: int | None, error: Tensor) -> Tensor:
     """Return the variance output if the noise estimate has the squared error `error`; for all steps if i is None."""
-    by: Any = _variances(schedule, error.dtype, error.device) if i is None else _variance(schedule, i)
-    known, _, low, per_nat, of_error = by
+    coefficients: Any = _variances(schedule, error.dtype, error.device) if i is None else _variance(schedule, i)
+    known, _, low, per_nat, of_error = coefficients
     return cast(Tensor, ((known + of_error * error).log() - low) * per_nat - 1)
 
 
@@ -266,16 +266,16 @@ def denoise(
 ) -> Paths:
     """Denoise M tokens along their noise: x_T first, then that of every step but the last."""
     schedule = sampling.schedule
-    by, x = _each_step(schedule, sampling), noise[:, 0]
-    states, made = [x], list[tuple[Tensor, Tensor]]()
+    coefficients, x = _each_step(schedule, sampling), noise[:, 0]
+    states, outputs = [x], list[tuple[Tensor, Tensor]]()
     for i, z in zip(range(len(schedule) - 1, 0, -1), noise[:, 1:].unbind(1), strict=True):
-        mean, std = _made(by[i], x, denoise(x, schedule, i))
+        mean, std = _mean_and_std(coefficients[i], x, denoise(x, schedule, i))
         x = torch.addcmul(mean, std, z)
         x = x if steer is None else steer(i, single_gaussian(mean, std), x)
-        made.append((mean, std))
+        outputs.append((mean, std))
         states.append(x)
-    made.append(_made(by[0], x, denoise(x, schedule, 0)))
-    return Paths(_stacked(made), torch.stack(states, 1))
+    outputs.append(_mean_and_std(coefficients[0], x, denoise(x, schedule, 0)))
+    return Paths(_stacked(outputs), torch.stack(states, 1))
 
 
 def _stacked(steps: Sequence[tuple[Tensor, Tensor]]) -> Gaussians:
@@ -289,10 +289,12 @@ def path_distributions(denoise: Denoiser, states: Float[Tensor, "M S D"], sampli
     schedule, before = sampling.schedule, states[:, :-1].transpose(0, 1)
     if isinstance(denoise, ConditionedDenoiser):
         return single_gaussian(
-            *_made(_all_steps(schedule, sampling, states.device), before, denoise.predict_all_steps(before, schedule))
+            *_mean_and_std(
+                _all_steps(schedule, sampling, states.device), before, denoise.predict_all_steps(before, schedule)
+            )
         )
-    by, steps = _each_step(schedule, sampling), zip(reversed(range(len(schedule))), before, strict=True)
-    return _stacked([_made(by[i], x, denoise(x, schedule, i)) for i, x in steps])
+    coefficients, steps = _each_step(schedule, sampling), zip(reversed(range(len(schedule))), before, strict=True)
+    return _stacked([_mean_and_std(coefficients[i], x, denoise(x, schedule, i)) for i, x in steps])
 
 
 def resume_denoising(
@@ -312,15 +314,15 @@ def resume_denoising(
     # Nothing moves before the longest way begins, which a CPU may look up; the last step has a distribution anyway.
     steps = max(1, int(left.max())) if left.device.type == "cpu" else len(schedule)
     together = left.device.type == "cpu" and bool((left == steps).all())
-    states, made = [x] * (1 + len(schedule) - steps), list[tuple[Tensor, Tensor]]()
-    by = _each_step(schedule, sampling)
+    states, outputs = [x] * (1 + len(schedule) - steps), list[tuple[Tensor, Tensor]]()
+    coefficients = _each_step(schedule, sampling)
     for i, z in zip(reversed(range(steps)), noise[:, -steps:].unbind(1), strict=True):
-        mean, std = _made(by[i], x, denoise(x, schedule, i))
+        mean, std = _mean_and_std(coefficients[i], x, denoise(x, schedule, i))
         y = torch.addcmul(mean, std, z)
         x = y if together else torch.where((i < left)[:, None], y, x)
         states.append(x)
-        made.append((mean, std))
-    return _stacked(made), torch.stack(states, 1)
+        outputs.append((mean, std))
+    return _stacked(outputs), torch.stack(states, 1)
 
 
 @dataclass(frozen=True, slots=True)

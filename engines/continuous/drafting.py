@@ -130,8 +130,8 @@ def next_block(canvas: Block, config: DraftedSampling, done: Tensor, iteration: 
     n, length = len(done), len(canvas.position)
     prefilled = n < round(config.prefill * length)
     W = 0 if prefilled else min(config.gamma, length - n - bonus)
-    own = slice(n, n + max(W + bonus, 1))
-    return canvas.at(own, final_tokens=done, W=W, iteration=iteration, prefilled=prefilled)
+    index = slice(n, n + max(W + bonus, 1))
+    return canvas.at(index, final_tokens=done, W=W, iteration=iteration, prefilled=prefilled)
 
 
 def decode_without_drafts(block: Block, cached: int) -> SubDecoder[Tensor]:

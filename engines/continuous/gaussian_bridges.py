@@ -65,9 +65,9 @@ class Bridge:
         return (self._weight(states[:, 0]).log_softmax(-1) + steps).logsumexp(-1)
 
     def _log_density_of(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
-        own = slice(row, row + 1)
-        far = (self.log_prior[own], self.far_mean[own], self.far_variance[own])
-        return Bridge(*far, self.slope[:, own], self.offset[:, own], self.std[:, own]).log_density(states)
+        index = slice(row, row + 1)
+        far = (self.log_prior[index], self.far_mean[index], self.far_variance[index])
+        return Bridge(*far, self.slope[:, index], self.offset[:, index], self.std[:, index]).log_density(states)
 
     def _weight(self, x: Float[Tensor, "N D"]) -> Float[Tensor, "N K"]:
         """Logarithms of the weights of the Gaussians given x_T, up to a number."""
@@ -103,9 +103,9 @@ def _steps(sampling: ContinuousSampling, device: torch.device) -> tuple[Tensor, 
     x_0, of the variance of x_0 given x_t and of x_t in the mean; the variance of a step; and the factor of the variance
     of x_0 given x_t that is added to it.
     """
-    schedule, every, hot = sampling.schedule, [], sampling.temperature**2
+    schedule, all_steps, hot = sampling.schedule, [], sampling.temperature**2
     for i in reversed(range(len(schedule))):
-        now, then, beta = schedule.kept[i], schedule.alpha_bar_prev(i), schedule.beta(i)
+        now, then, beta = schedule.coefficients[i], schedule.alpha_bar_prev(i), schedule.beta(i)
         if sampling.sampler == "ddim":
             std = schedule.ddim_std(i, sampling.eta)
             of_state = math.sqrt(max(1 - then - std**2, 0.0) / (1 - now))
@@ -114,5 +114,5 @@ def _steps(sampling: ContinuousSampling, device: torch.device) -> tuple[Tensor, 
             of_clean, of_state = beta * math.sqrt(then) / (1 - now), (1 - then) * math.sqrt(now / then) / (1 - now)
             fixed, spread = beta * (1 - then) / (1 - now), of_clean**2
         of_noisy = of_clean * math.sqrt(now) / (1 - now)
-        every.append((now, now / (1 - now), of_clean, of_noisy, of_state, hot * fixed, hot * spread))
-    return tuple(column[..., None] for column in columns(every, torch.float64, device))
+        all_steps.append((now, now / (1 - now), of_clean, of_noisy, of_state, hot * fixed, hot * spread))
+    return tuple(column[..., None] for column in columns(all_steps, torch.float64, device))

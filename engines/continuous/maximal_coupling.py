@@ -28,10 +28,12 @@ _FIRST_ROUND: Final = 4
 _LARGEST_ROUND: Final = 256
 
 
-def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int, chance: RandomSource) -> GivenPaths:
+def verify_paths(
+    block: Block, drawn: Paths, x: Float[Tensor, "W D"], max_tries: int, chance: RandomSource
+) -> GivenPaths:
     """Return what the target needs to verify drafts x by their whole paths; the first rejected one is sampled again.
 
-    If none is rejected, the target denoises the position after them, with the noise of that position. After `most`
+    If none is rejected, the target denoises the position after them, with the noise of that position. After `max_tries`
     proposals a plain sample is used.
     """
     states = torch.cat([drawn.states, x[:, None]], 1)
@@ -42,8 +44,8 @@ def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int,
         if r == block.W:
             return replace((yield from bonus_path(block)), coins=coins)
         at = DrawKey("anew", block.iteration, block.position[r : r + 1])
-        own = yield from sample_residual_path(r, drawn.densities[r], states.shape[1:], most, chance, at)
-        return replace(own, coins=coins)
+        continuation = yield from sample_residual_path(r, drawn.densities[r], states.shape[1:], max_tries, chance, at)
+        return replace(continuation, coins=coins)
 
     return GivenPaths(states, verify_paths)
 
@@ -51,43 +53,43 @@ def verify_paths(block: Block, drawn: Paths, x: Float[Tensor, "W D"], most: int,
 def log_ratio(drawn: Paths, p: Gaussians, x: Float[Tensor, "W D"]) -> Float[Tensor, " W"]:
     """Log p / q of whole paths of drafts x, given the target's distributions of all steps along them, [n, W]."""
     after = torch.cat([drawn.states, x[:, None]], 1)[:, 1:].transpose(0, 1)
-    return (p.log_density(after) - drawn.whole.log_density(after)).sum(0)
+    return (p.log_density(after) - drawn.distributions.log_density(after)).sum(0)
 
 
 def measured(drawn: Paths, paths: Paths, x: Float[Tensor, "W D"]) -> dict[str, Tensor]:
     """Return the measures of a verification of drafts x along their paths."""
-    ratio = log_ratio(drawn, paths.whole, x)
+    ratio = log_ratio(drawn, paths.distributions, x)
     return {"log_ratio": ratio, "path_log_ratio": ratio}
 
 
 def sample_residual_path(
-    row: int, draft: PathDensity, shape: torch.Size, most: int, chance: RandomSource, at: DrawKey
+    row: int, draft: PathDensity, shape: torch.Size, max_tries: int, chance: RandomSource, at: DrawKey
 ) -> PathVerification:
     """Sample a path from (p - q)+, normalised, by acceptance and rejection.
 
-    After `most` proposals a plain sample is used, which happens with a probability of at most 1 / (e * most) per
-    verified draft: the proposals fail with probability (1 - P)^most, and are needed with probability P.
+    After `max_tries` proposals a plain sample is used. The probability of that is at most 1 / (e * max_tries) per
+    verified draft: the proposals fail with probability (1 - P)^max_tries, and are needed with probability P.
 
     Args:
         row: Index of the position in the request.
         draft: Density q of the draft's paths.
         shape: Shape of a path, [S, D].
-        most: Maximum number of proposals.
+        max_tries: Maximum number of proposals.
         chance: Source of random numbers.
         at: Key of the draws at the position.
     """
-    made, count, width = 0, min(_FIRST_ROUND, most), shape.numel()
-    while made < most:
-        noise = chance.normal(at.subkey(f"paths {made}"), count * width)[0].unflatten(0, (count, *shape))
-        coins = chance.uniform(at.subkey(f"coins {made}"), count)[0]
+    num_tried, count, width = 0, min(_FIRST_ROUND, max_tries), shape.numel()
+    while num_tried < max_tries:
+        noise = chance.normal(at.subkey(f"paths {num_tried}"), count * width)[0].unflatten(0, (count, *shape))
+        coins = chance.uniform(at.subkey(f"coins {num_tried}"), count)[0]
         denoised = yield whole_paths(row, noise)
-        log_p = denoised.whole.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
-        taken = coins < -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
-        if bool(taken.any()):
-            first = int(taken.long().argmax())
-            return resampled_path(row, denoised.states[first : first + 1], made + first + 1)
-        made += count
-        count = min(2 * count, _LARGEST_ROUND, most - made)
+        log_p = denoised.distributions.log_density(denoised.states[:, 1:].transpose(0, 1)).sum(0)
+        accepted = coins < -torch.expm1(draft(denoised.states) - log_p)  # 1 - q / p; below 0 where q is larger
+        if bool(accepted.any()):
+            first = int(accepted.long().argmax())
+            return resampled_path(row, denoised.states[first : first + 1], num_tried + first + 1)
+        num_tried += count
+        count = min(2 * count, _LARGEST_ROUND, max_tries - num_tried)
     spare = chance.normal(at.subkey("spare"), width).unflatten(1, shape)
     denoised = yield whole_paths(row, spare)
-    return resampled_path(row, denoised.states, most, capped=True)
+    return resampled_path(row, denoised.states, max_tries, capped=True)

@@ -31,7 +31,7 @@ class DenoiseRequest:
 class DenoiseResult:
     """The answer to a DenoiseRequest."""
 
-    whole: Gaussians
+    distributions: Gaussians
     """Distributions of the steps, from the first that any of the states had left, [n, N]."""
     states: Float[Tensor, "N S D"]
     """x_T .. x_0, with x in place of those before it."""
@@ -67,9 +67,9 @@ def whole_paths(row: int, noise: Float[Tensor, "N S D"]) -> DenoiseRequest:
 
 def resampled_path(row: int, states: Float[Tensor, "1 S D"], tries: int, *, capped: bool = False) -> PathContinuation:
     """Return a whole path of the target, found after `tries` proposals, as the continuation at a position."""
-    place = torch.full((1,), row, device=states.device)
-    left, plain = torch.full_like(place, states.shape[1] - 1), torch.full_like(place, capped, dtype=torch.bool)
-    return PathContinuation(place, left, states, states.new_full((1,), tries), plain)
+    index = torch.full((1,), row, device=states.device)
+    left, plain = torch.full_like(index, states.shape[1] - 1), torch.full_like(index, capped, dtype=torch.bool)
+    return PathContinuation(index, left, states, states.new_full((1,), tries), plain)
 
 
 PathVerification: TypeAlias = Generator[DenoiseRequest, DenoiseResult, PathContinuation]
@@ -94,7 +94,7 @@ PathDensity: TypeAlias = Callable[[Tensor], Tensor]
 class Paths:
     """How W tokens came to be, up to the distribution of the last step. A GMM head has no path: its S is 0."""
 
-    whole: Gaussians
+    distributions: Gaussians
     """The distributions of all n steps, [n, W]: entry k leads from states k to k + 1, the last one to the token."""
     states: Float[Tensor, "W S D"]
     """x_T .. x_1."""
@@ -106,16 +106,16 @@ class Paths:
     @property
     def last(self) -> Gaussians:
         """The distribution of x_0 given x_1, W rows."""
-        return self.whole[-1]
+        return self.distributions[-1]
 
     @property
     def log_std(self) -> Float[Tensor, " W"]:
         """Sum over all steps but the last, and components, of the logarithms of standard deviations (Eq. 8)."""
-        return self.whole.std[:-1].log().sum((0, -1, -2))
+        return self.distributions.std[:-1].log().sum((0, -1, -2))
 
     def rows(self, index: slice) -> "Paths":
         """Some of the tokens."""
-        return Paths(self.whole[:, index], self.states[index], densities=self.densities[index])
+        return Paths(self.distributions[:, index], self.states[index], densities=self.densities[index])
 
 
 def projection_plane(like: Float[Tensor, "... D"]) -> Float[Tensor, "D 2"]:
@@ -136,7 +136,7 @@ def join(paths: Sequence[Paths]) -> Paths:
     if len(paths) == 1:
         return paths[0]
     return Paths(
-        concat_rows([path.whole for path in paths], 1),
+        concat_rows([path.distributions for path in paths], 1),
         torch.cat([path.states for path in paths]),
         densities=tuple(density for path in paths for density in path.densities),
     )

@@ -68,8 +68,8 @@ def accept(
 ) -> CouplingResult:
     """Accept each draft with probability min(1, R); see `RandomSource.accept` for `until_rejection`."""
     accept_prob = log_ratio.clamp(max=0.0).exp()
-    kept, coin = chance.accept(accept_prob, draw, until_rejection=until_rejection)
-    return CouplingResult(kept, accept_prob, coin)
+    accepted, coin = chance.accept(accept_prob, draw, until_rejection=until_rejection)
+    return CouplingResult(accepted, accept_prob, coin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +83,28 @@ class Replacements:
 
 
 def draw_replacements(
-    ratio: DensityRatio, rejected: Bool[Tensor, " W"], most: int, chance: RandomSource, draw: DrawKey
+    ratio: DensityRatio, rejected: Bool[Tensor, " W"], max_tries: int, chance: RandomSource, draw: DrawKey
 ) -> Replacements:
-    """Draw what replaces the rejected drafts, in at most `most` tries each.
+    """Draw what replaces the rejected drafts, in at most `max_tries` tries each.
 
     Proposals are made many at a time. Which rows are still without is looked up on the host before each round: how
     many it takes cannot be known beforehand.
     """
-    width, count, made = ratio.p.mean.shape[-1], _FIRST_ROUND, 0
+    width, count, num_tried = ratio.p.mean.shape[-1], _FIRST_ROUND, 0
     token = ratio.p.mean.new_zeros(len(rejected), width)
     tries = ratio.p.mean.new_zeros(len(rejected))
     rows = rejected.nonzero().flatten()
-    while len(rows) and made < most:
-        count = min(count, most - made)
-        here, named = ratio[rows], draw.select(rows).subkey(f"{made}")
+    while len(rows) and num_tried < max_tries:
+        count = min(count, max_tries - num_tried)
+        here, named = ratio[rows], draw.select(rows).subkey(f"{num_tried}")
         proposals = _propose(here.p, count, chance, named)
         accept_prob = -torch.expm1(-here.log_of_proposals(proposals))  # 1 - 1 / R; below 0 where R is below 1
-        taken = chance.uniform(named.subkey("coin"), count) < accept_prob
-        first = taken.long().argmax(-1)
+        accepted = chance.uniform(named.subkey("coin"), count) < accept_prob
+        first = accepted.long().argmax(-1)
         token[rows] = proposals[torch.arange(len(rows), device=rows.device), first]
-        tries[rows] = (torch.where(taken.any(-1), first, count - 1) + made + 1).to(tries.dtype)
-        rows = rows[~taken.any(-1)]
-        made, count = made + count, min(2 * count, _LARGEST_ROUND)
+        tries[rows] = (torch.where(accepted.any(-1), first, count - 1) + num_tried + 1).to(tries.dtype)
+        rows = rows[~accepted.any(-1)]
+        num_tried, count = num_tried + count, min(2 * count, _LARGEST_ROUND)
     capped = torch.zeros_like(rejected)
     if len(rows):
         token[rows] = _propose(ratio.p[rows], 1, chance, draw.select(rows).subkey("spare"))[:, 0]
@@ -123,37 +123,37 @@ def _propose(p: Gaussians, count: int, chance: RandomSource, draw: DrawKey) -> T
 class AcceptOrReplaceResult(Replacements):
     """Tokens at W positions, accepted drafts and replacements."""
 
-    kept: Bool[Tensor, " W"]
+    accepted: Bool[Tensor, " W"]
 
 
 def accept_or_replace(
-    ratio: DensityRatio, x: Float[Tensor, "W D"], most: int, chance: RandomSource, draw: DrawKey
+    ratio: DensityRatio, x: Float[Tensor, "W D"], max_tries: int, chance: RandomSource, draw: DrawKey
 ) -> AcceptOrReplaceResult:
     """Accept or replace drafts x ~ q, each apart from the others. The variant exact is a maximal coupling."""
     coins = accept(ratio.log_of_drafts(x), chance, draw.subkey("verdict"))
-    new = draw_replacements(ratio, ~coins.accepted, most, chance, draw)
+    new = draw_replacements(ratio, ~coins.accepted, max_tries, chance, draw)
     return AcceptOrReplaceResult(
         torch.where(coins.accepted[:, None], x, new.token), new.tries, new.capped, coins.accepted
     )
 
 
-def couple_steps(block: Block, drawn: Paths, tied: int, most: int, chance: RandomSource) -> Steer:
+def couple_steps(block: Block, drawn: Paths, tied: int, max_tries: int, chance: RandomSource) -> Steer:
     """Couple `tied` of the target's denoising steps, those before the last one, to the drafts'.
 
     See `accept_or_replace`.
 
     Given the target's path, the draw of a step follows the target's distribution whatever the draft did, so the path
-    keeps its distribution as well; and if both paths meet, their next distributions are nearly equal. After `most`
+    keeps its distribution as well; and if both paths meet, their next distributions are nearly equal. After `max_tries`
     proposals for the replacement of a state a plain sample is used.
     """
 
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
         if i > tied:
             return x
-        k = len(drawn.whole) - 1 - i  # step i leads from states k to k + 1
+        k = len(drawn.distributions) - 1 - i  # step i leads from states k to k + 1
         no_sigma = torch.zeros_like(block.guidance[: block.W])
-        ratio = DensityRatio("exact", distribution[: block.W], drawn.whole[k], no_sigma)
-        y = accept_or_replace(ratio, drawn.states[:, k + 1], most, chance, block.draw_key(f"tie {i}")).token
+        ratio = DensityRatio("exact", distribution[: block.W], drawn.distributions[k], no_sigma)
+        y = accept_or_replace(ratio, drawn.states[:, k + 1], max_tries, chance, block.draw_key(f"tie {i}")).token
         return torch.cat([y, x[block.W :]])
 
     return steer

@@ -82,7 +82,7 @@ class Mixture:
 
     def __call__(self, x: Tensor, schedule: denoising.Schedule, i: int) -> tuple[Tensor, Tensor]:
         """Mean noise and v at noisy tokens [M, 2]; see `engines.continuous.denoising.Denoiser`."""
-        now = schedule.kept[i]
+        now = schedule.coefficients[i]
         variance = _STDS.square()[:, None]  # [K, 1]
         mean = _MEANS + torch.tensor([self.shift, 0.0], dtype=torch.float64)
         noisy = now * variance + 1 - now  # of x_t under each Gaussian
@@ -126,8 +126,8 @@ def distribution(head: denoising.Denoiser, sampling: denoising.ContinuousSamplin
     grid = torch.cartesian_prod(side, side)
     mass = (-0.5 * grid.square().sum(-1)).exp() / (2 * math.pi) * area
     for i in range(len(schedule) - 1, -1, -1):
-        there = mass > _NOTHING
-        x, mass = grid[there], mass[there]
+        nonzero = mass > _NOTHING
+        x, mass = grid[nonzero], mass[nonzero]
         step = denoising.step_distribution(schedule, i, x, head(x, schedule, i), sampling)
         along = [_along(step.mean[:, 0, axis], step.std[:, 0, axis], side if i else edges(), not i) for axis in (0, 1)]
         mass = ((mass[:, None] * along[0]).T @ along[1]).flatten() * (area if i else 1.0)

@@ -74,7 +74,7 @@ class VerifiedBlock:
         seen = [draft @ onto, target @ onto, (draft - target).square().sum(-1, keepdim=True)]
         if self.paths.continuation is not None:
             after = draft[:, 1:].transpose(0, 1)
-            ratio = self.paths.whole.log_density(after) - self.drawn.whole.log_density(after)
+            ratio = self.paths.distributions.log_density(after) - self.drawn.distributions.log_density(after)
             seen.append(F.pad(ratio.T, (1, 0))[..., None])
         return torch.cat(seen, -1)
 

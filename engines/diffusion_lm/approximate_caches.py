@@ -48,7 +48,7 @@ class ApproximateCache:
             return replace(request, num_to_cache=len(request.position), labels=None)
         last = len(row.tokens) if row.task.full else row.block.stop
         fed = torch.arange(start, unit.stop if self._name == "dual" else last)
-        return self._ask(fed, torch.arange(last) if row.task.full else torch.arange(row.block.stop), 0, read)
+        return self._request(fed, torch.arange(last) if row.task.full else torch.arange(row.block.stop), 0, read)
 
     def _delayed(self, read: torch.Tensor) -> BlockRequest:
         row = self._row
@@ -61,19 +61,19 @@ class ApproximateCache:
             wanted[read - 1] = True
         order = torch.cat([(wanted & final).nonzero(), (wanted & ~final).nonzero()]).squeeze(1)
         known = self._stored.nonzero().squeeze(1)
-        kept = int((wanted & final).sum())
-        request = self._ask(order, known, kept, read)
+        num_stored = int((wanted & final).sum())
+        request = self._request(order, known, num_stored, read)
         self._stored = final
         return request
 
-    def _ask(self, fed: torch.Tensor, known: torch.Tensor, keep: int, read: torch.Tensor) -> BlockRequest:
+    def _request(self, fed: torch.Tensor, known: torch.Tensor, keep: int, read: torch.Tensor) -> BlockRequest:
         """Feed some positions, which see each other and of the `known` ones those that are not fed."""
         row = self._row
         past = torch.zeros(int(known.max()) + 1 if len(known) else 0, dtype=torch.bool)
         past[known] = True
         past[fed[fed < len(past)]] = False
-        place = {int(position): index for index, position in enumerate(fed)}
-        read = torch.tensor([place[i - int(row.task.shift)] for i in read.tolist()], dtype=torch.long)
+        index_of = {int(position): index for index, position in enumerate(fed)}
+        read = torch.tensor([index_of[i - int(row.task.shift)] for i in read.tolist()], dtype=torch.long)
         everybody = torch.ones(len(fed), len(fed), dtype=torch.bool)
         layout = PassLayout(tokens=row.tokens[None, fed], position=fed, read=read, seen=everybody)
         return replace(row.request_layout(layout, "draft"), cache_mask=past, num_to_cache=keep, labels=None)

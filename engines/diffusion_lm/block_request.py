@@ -45,15 +45,15 @@ class BlockRequest:
     def in_one_row(self) -> "BlockRequest":
         """Return the request with its rows concatenated, none of which attends to another, if they share the cache."""
         count, width = self.tokens.shape
-        keep, own = self.num_to_cache, width - self.ahead
+        keep, end = self.num_to_cache, width - self.ahead
         if count == 1 or not (keep or self.finished):
             return self
-        step = torch.where(self.output_index < keep, 0, torch.arange(count)[:, None] * (own - keep))
-        inner = self.attention_mask[keep:own, keep:own]
+        step = torch.where(self.output_index < keep, 0, torch.arange(count)[:, None] * (end - keep))
+        inner = self.attention_mask[keep:end, keep:end]
         return replace(
             self,
-            tokens=torch.cat([self.tokens[0, :keep], self.tokens[:, keep:own].flatten(), self.tokens[-1, own:]])[None],
-            position=torch.cat([self.position[:keep], self.position[keep:own].repeat(count), self.position[own:]]),
+            tokens=torch.cat([self.tokens[0, :keep], self.tokens[:, keep:end].flatten(), self.tokens[-1, end:]])[None],
+            position=torch.cat([self.position[:keep], self.position[keep:end].repeat(count), self.position[end:]]),
             output_index=(self.output_index + step).flatten(),
             attention_mask=prefix_mask(
                 self.attention_mask[:keep, :keep],

@@ -144,8 +144,8 @@ class BlockSequence:
         self._part, self._carry = part or size, carry
         self.prompt_length = len(task.prompt_ids)
         self.tokens = torch.tensor([*task.prompt_ids, *[task.mask] * task.length])
-        self._held = self.tokens.numpy()  # the same numbers, for a few of which numpy takes a fraction of the time
-        self._whole = len(self.tokens)
+        self._held_ids = self.tokens.numpy()  # the same numbers, for a few of which numpy takes a fraction of the time
+        self._length = len(self.tokens)
         self._origin = self.prompt_length if task.full or task.causal else self.prompt_length // size * size
         self._first = self._origin
         self._stored: dict[Role, int] = {}  # tokens in the KV cache of a model
@@ -153,7 +153,7 @@ class BlockSequence:
     @property
     def block(self) -> slice:
         """The positions of the block under way."""
-        return slice(self._first, min(self._first + self.size, self._whole))
+        return slice(self._first, min(self._first + self.size, self._length))
 
     @property
     def number(self) -> int:
@@ -177,25 +177,27 @@ class BlockSequence:
             if self._part == self.size
             else self.sub_block_positions.stop
         )
-        return torch.tensor([place for place in self._masked if place < stop], dtype=torch.long)
+        return torch.tensor([position for position in self._masked if position < stop], dtype=torch.long)
 
     @property
     def reuses_store_pass(self) -> bool:
         """Whether the next pass stores the block before, which predicts this one's first token, and does no more."""
         ahead = self.task.shift and not self.task.full and (self._carry or self.size == 1)
-        return ahead and int(self._held[self._first]) == self.task.mask
+        return ahead and int(self._held_ids[self._first]) == self.task.mask
 
     @property
     def _masked(self) -> list[int]:
         """Open positions of the block under way."""
-        held = self._held[self.block].tolist()
-        return [place for place, token in enumerate(held, self._first) if token == self.task.mask]
+        block_ids = self._held_ids[self.block].tolist()
+        return [position for position, token in enumerate(block_ids, self._first) if token == self.task.mask]
 
     @property
     def span(self) -> Int[Tensor, " m"]:
         """The first run of open positions of the block, without one that the block before predicts."""
-        places = [place for place in self.open.tolist() if not (self.task.shift and place == self._first)]
-        return torch.tensor([place for i, place in enumerate(places) if place == places[0] + i], dtype=torch.long)
+        positions = [position for position in self.open.tolist() if not (self.task.shift and position == self._first)]
+        return torch.tensor(
+            [position for i, position in enumerate(positions) if position == positions[0] + i], dtype=torch.long
+        )
 
     @property
     def written(self) -> Int[Tensor, " m"]:
@@ -203,23 +205,23 @@ class BlockSequence:
         position = torch.arange(max(self.block.start, self.prompt_length), self.block.stop)
         return position[(self.tokens[position] != self.task.mask) & ~self.carried(position)]
 
-    def before_end(self, held: Int[Tensor, " T"]) -> Int[Tensor, " m"]:
-        """Return the open positions of the block before an end token in `held`: later ones are not part of the text."""
-        inside, start = held[self.block].tolist(), self.block.start
+    def before_end(self, ids: Int[Tensor, " T"]) -> Int[Tensor, " m"]:
+        """Return the open positions of the block before an end token in `ids`: later ones are not part of the text."""
+        inside, start = ids[self.block].tolist(), self.block.start
         ends = (
             i for i, token in enumerate(inside) if token in self.task.eos_token_ids and start + i >= self.prompt_length
         )
         known = inside[: next(ends, len(inside))]
         return torch.tensor([start + i for i, token in enumerate(known) if token == self.task.mask], dtype=torch.long)
 
-    def behind(self, drafts: Int[Tensor, " m"]) -> Int[Tensor, " s"]:
+    def next_block(self, drafts: Int[Tensor, " m"]) -> Int[Tensor, " s"]:
         """Return the next block, if it is visible to this one, filled with `drafts`, as it is stored.
 
         Empty after an end.
         """
-        stop, task, filled = self.block.stop, self.task, {*self._held[self.block].tolist(), *drafts.tolist()}
+        stop, task, filled = self.block.stop, self.task, {*self._held_ids[self.block].tolist(), *drafts.tolist()}
         exact = not (task.shift or task.full or self._causal) and filled.isdisjoint(task.eos_token_ids)
-        return torch.arange(stop, min(stop + self.size, self._whole) if exact else stop)
+        return torch.arange(stop, min(stop + self.size, self._length) if exact else stop)
 
     @property
     def block_is_full(self) -> bool:
@@ -229,12 +231,12 @@ class BlockSequence:
     @property
     def ended(self) -> bool:
         """Whether an end token with no open position before it exists, or all positions are filled."""
-        answer, mask = self._held[self.prompt_length :].tolist(), self.task.mask
+        answer, mask = self._held_ids[self.prompt_length :].tolist(), self.task.mask
         return mask not in answer or any(end in answer[: answer.index(mask)] for end in self.task.eos_token_ids)
 
     def fill(self, position: Sequence[int], token: Sequence[int]) -> None:
         """Make tokens final; go on to the next block when this one is full."""
-        self._held[position] = token
+        self._held_ids[position] = token
         self.move_on()
 
     def write(self, position: Int[Tensor, " m"], answer: Sequence[int]) -> bool:
@@ -242,9 +244,9 @@ class BlockSequence:
 
         The answer has a token for every position, and then 1 or 0 for each.
         """
-        places = position.tolist()
-        chosen = {place: answer[i] for i, place in enumerate(places) if answer[len(places) + i]}
-        self._held[[*chosen]] = [*chosen.values()]
+        positions = position.tolist()
+        chosen = {place: answer[i] for i, place in enumerate(positions) if answer[len(positions) + i]}
+        self._held_ids[[*chosen]] = [*chosen.values()]
         return bool(chosen)
 
     def decision(
@@ -259,19 +261,22 @@ class BlockSequence:
 
         `decided` has tokens, fates and accepted flags.
         """
-        token, fate, kept = decided
-        place, readback = to_device(position - self.prompt_length, probs.device), torch.cat([token, kept.long()])
+        token, fate, accepted = decided
+        canvas_position, readback = (
+            to_device(position - self.prompt_length, probs.device),
+            torch.cat([token, accepted.long()]),
+        )
         signals = {"block": self.number, **signals}
 
         def details() -> dict[str, Any]:
-            counts = {"committed": kept.sum(), **signals}
+            counts = {"committed": accepted.sum(), **signals}
             return {"fate": fate(), "measures": {"confidence": confidence}, "step_measures": counts}
 
-        return Decision(place, token, readback=readback, probs=probs, deferred_fields=details)
+        return Decision(canvas_position, token, readback=readback, probs=probs, deferred_fields=details)
 
     def move_on(self) -> None:
         """Go on to the next block if this one is full."""
-        while not self._masked and self.block.stop < self._whole:
+        while not self._masked and self.block.stop < self._length:
             self._first = self.block.stop
 
     def request_open_positions(
@@ -293,10 +298,10 @@ class BlockSequence:
             tokens: Rows to evaluate instead of the current tokens.
             blocks: Number of later blocks that are visible as well.
         """
-        lead, last = self._lead(role), self._whole if self.task.full else self._first + blocks * self.size
+        lead, last = self._lead(role), self._length if self.task.full else self._first + blocks * self.size
         if self.reuses_store_pass:  # the token before predicts this one; there is nothing else to feed
             last, seen = lead.stop, None
-        position = torch.arange(lead.start, min(last, self._whole))
+        position = torch.arange(lead.start, min(last, self._length))
         tokens = (self.tokens[None] if tokens is None else tokens)[:, lead.start : last].clone()
         read = (self.open if read is None else read) - (lead.start + self.task.shift)
         return self._request(PassLayout(tokens=tokens, position=position, read=read, seen=seen), lead, mode, role)
@@ -328,7 +333,7 @@ class BlockSequence:
     def _request(self, fed: PassLayout, lead: slice, mode: str, role: Role) -> BlockRequest:
         """Return a request for an input that begins with `lead`; masks and drafts cover what follows it."""
         position, keep, seen = fed.position, lead.stop - lead.start, fed.seen
-        size, causal = (self._whole, False) if self.task.full else (self.size, self._causal)
+        size, causal = (self._length, False) if self.task.full else (self.size, self._causal)
         if seen is None:
             seen = masks.block_causal(len(position), size, keep, causal=causal)
         elif keep:
@@ -340,10 +345,10 @@ class BlockSequence:
         """T for a final token, P for the prompt's, D for a draft, M for a mask, with the position in the answer."""
         names = []
         both = zip(fed.position[keep:].tolist(), fed.tokens[0, keep:].tolist(), strict=True)
-        for i, (place, token) in enumerate(both):
-            final = "P" if place < self.prompt_length else "T"
-            letter = "M" if token == self.task.mask else "D" if i < fed.drafted and place in open_ else final
-            names.append(f"{letter}{place if letter == 'P' else place - self.prompt_length}")
+        for i, (position, token) in enumerate(both):
+            final = "P" if position < self.prompt_length else "T"
+            letter = "M" if token == self.task.mask else "D" if i < fed.drafted and position in open_ else final
+            names.append(f"{letter}{position if letter == 'P' else position - self.prompt_length}")
         return tuple(names)
 
 

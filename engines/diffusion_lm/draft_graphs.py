@@ -34,8 +34,8 @@ class Graph:
         """The nodes whose ranks there are when `count` positions are open."""
         return Graph(tuple(node for node in self.nodes if not node or node[-1] <= count))
 
-    def prune_by_expected_gain(self, chance: Sequence[float], least: float, count: int) -> "Graph":
-        """Return the root, and the nodes whose expected gain over the remaining nodes is at least `least` tokens.
+    def prune_by_expected_gain(self, chance: Sequence[float], min_gain: float, count: int) -> "Graph":
+        """Return the root, and the nodes whose expected gain over the remaining nodes is at least `min_gain` tokens.
 
         A node gains a token if all that it fills is accepted, and no other fed node of its size is accepted; drafts are
         accepted independently, each with the `chance` of its rank. A node that fills all of `count` open positions
@@ -47,7 +47,7 @@ class Graph:
             for other in fed:
                 if len(other) == len(node):
                     gain *= 1 - _all_true(chance, tuple({*other} - {*node}))
-            if not node or gain >= least:
+            if not node or gain >= min_gain:
                 fed.append(node)
         return Graph(tuple(fed))
 
@@ -94,9 +94,9 @@ def star(k: int) -> Graph:
 
 
 @cache
-def sibling_nodes(k: int, given: int = 0) -> Graph:
-    """The ranks 1 .. k, one draft each, on top of the `given` first ones that all drafts hold (FDM)."""
-    common = set(range(1, given + 1))
+def sibling_nodes(k: int, start: int = 0) -> Graph:
+    """The ranks 1 .. k, one draft each, on top of the first `start` ones that all drafts hold (FDM)."""
+    common = set(range(1, start + 1))
     return Graph(tuple(dict.fromkeys(tuple(sorted(common | {rank})) for rank in range(1, k + 1))))
 
 
@@ -127,7 +127,7 @@ def accept_nodes(
         depth: Of the graph.
         exactly: Require that k adds to p just these positions, nothing less.
     """
-    full, held = filled.double(), torch.where(filled, 0.0, confidence).double()
+    full, confidence_or_zero = filled.double(), torch.where(filled, 0.0, confidence).double()
     size, empty = full.sum(-1), 1 - full
     below = (full @ empty.T == 0) & (size[:, None] < size)  # [p, k]
     good = below & ((empty * ~holds) @ full.T == 0)
@@ -137,7 +137,7 @@ def accept_nodes(
     for _ in range(depth):
         accepted = accepted | (accepted[:, None] & good).any(0)
     accepted_under = good & accepted[:, None]
-    mean = held @ full.T / (size - size[:, None]).clamp(min=1)
+    mean = confidence_or_zero @ full.T / (size - size[:, None]).clamp(min=1)
     surest = torch.where(accepted_under, mean, 0.0).amax(0)
     winner = torch.where(accepted, size + surest / 2, -1.0).argmax()
     return GraphAcceptance(accepted_under, accepted, winner)

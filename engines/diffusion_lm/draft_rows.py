@@ -69,8 +69,8 @@ def build_rows(
 def rank_by_confidence(confidence: Float[Tensor, " m"], left: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
     """Return the ranks of the remaining positions by falling confidence, from 1, ties by position; 0 for the others."""
     order = torch.where(left, confidence, -torch.inf).argsort(descending=True, stable=True)
-    places = torch.arange(1, len(order) + 1, device=order.device)
-    return torch.zeros_like(order).scatter_(0, order, places) * left
+    ranks = torch.arange(1, len(order) + 1, device=order.device)
+    return torch.zeros_like(order).scatter_(0, order, ranks) * left
 
 
 def apply_answer(
@@ -92,10 +92,10 @@ def draft_graph(rows: DraftRows, accepted: Bool[Tensor, " K"], accepted_under: B
     """Return the rows and their outcome, for the record."""
     graph, drafts = rows.graph, rows.drafts
     assert drafts is not None
-    place = dict(zip(drafts.rank.tolist(), rows.position.tolist(), strict=False))
+    position_of = dict(zip(drafts.rank.tolist(), rows.position.tolist(), strict=False))
     return DraftGraph(
         parents=tuple(graph.parents(k) for k in range(len(graph.nodes))),
-        positions=tuple(tuple(place[rank] for rank in node) for node in graph.nodes),
+        positions=tuple(tuple(position_of[rank] for rank in node) for node in graph.nodes),
         accepted=accepted,
         accepted_by_parent=accepted_under,
     )
@@ -116,10 +116,10 @@ def verdicts(
     size, won = filled.sum(-1), filled[winner][0]
     inside = outcome.accepted & ~(filled & ~won).any(-1)
     first = (filled & (inside[:, None] | ~won)).int().argmax(0)  # the smallest set that holds the draft
-    by = torch.where(won, outcome.accepted_under[:, first].int().argmax(0), winner)
+    verifier = torch.where(won, outcome.accepted_under[:, first].int().argmax(0), winner)
     next_ = (filled | ~won).all(-1) & (size == size[winner] + 1)
     rejected = torch.where((filled & next_[:, None]).any(0), FATE_CODES[Fate.REJECTED], FATE_CODES[Fate.DISCARDED])
-    p, draft = probs[by, order], to_device(drafts.token, probs.device)[order]
+    p, draft = probs[verifier, order], to_device(drafts.token, probs.device)[order]
     drafted = {
         "confidence": p.amax(-1),
         "rank": torch.arange(len(order), device=probs.device) + 1.0,
@@ -148,9 +148,9 @@ def with_scores(decision: Decision, rows: DraftRows, score: Float[Tensor, " K"],
     filled = to_device(rows.filled, score.device)
     won, first = filled[winner[None]][0], filled.int().argmax(0)
     lost = torch.where(won[order], UNUSED_ENTRY, FATE_CODES[Fate.DISCARDED])
-    rest = torch.full_like(order, torch.nan, dtype=score.dtype)
-    own = torch.where(won, score[winner[None]], torch.nan)
-    scores = {"branch_score": torch.cat([score[first[order]], own])}
+    missing = torch.full_like(order, torch.nan, dtype=score.dtype)
+    winner_score = torch.where(won, score[winner[None]], torch.nan)
+    scores = {"branch_score": torch.cat([score[first[order]], winner_score])}
     accepted = torch.arange(len(score), device=score.device) == winner
     accepted_under = torch.zeros(len(score), len(score), dtype=torch.bool, device=score.device)
     return replace(
@@ -159,7 +159,7 @@ def with_scores(decision: Decision, rows: DraftRows, score: Float[Tensor, " K"],
         token=torch.cat([to_device(drafts.token, score.device)[order], decision.token]),
         fate=torch.cat([lost, decision.fate]),
         probs=torch.cat([drafts.probs[order], *([] if decision.probs is None else [decision.probs])]),
-        measures={name: torch.cat([rest, column]) for name, column in decision.measures.items()} | scores,
+        measures={name: torch.cat([missing, column]) for name, column in decision.measures.items()} | scores,
         row=torch.cat([first[order], winner.expand(len(decision.position))]),
         graph=draft_graph(rows, accepted, accepted_under),
     )

@@ -1,7 +1,7 @@
 """Calibration of draft graphs: what was accepted on other prompts, for one model, transfer policy and block size.
 
-`draftscope model calibrate-graph` decodes some prompts with the policy alone, and notes which ranks became final next with
-the predicted tokens (analysis.prediction); docs/methods/psd.md describes how the graph is chosen.
+`draftscope model calibrate-graph` decodes some prompts with the policy alone, and notes which ranks became final next
+with the predicted tokens (analysis.prediction); docs/methods/psd.md describes how the graph is chosen.
 """
 
 import hashlib

@@ -21,8 +21,8 @@ def block_causal(count: int, size: int, before: int = 0, *, causal: bool = False
 
     A block starts after the first `before`; with `causal` these attend no further than to themselves. Do not modify it.
     """
-    place = torch.arange(-before, count - before)
-    block = torch.where(place < 0, place, place // size) if causal else place // size
+    index = torch.arange(-before, count - before)
+    block = torch.where(index < 0, index, index // size) if causal else index // size
     return block[:, None] >= block[None, :]
 
 
@@ -55,23 +55,23 @@ def temporal(count: int, before: int, after: int) -> Bool[Tensor, "k k"]:
     it.
     """
     query, key = torch.arange(count)[:, None], torch.arange(count)[None, :]
-    drafts, whole = slice(before, before + count), before + 2 * count + after
+    drafts, length = slice(before, before + count), before + 2 * count + after
     copies = slice(drafts.stop, drafts.stop + count)
-    seen = torch.ones(whole, whole, dtype=torch.bool)
+    seen = torch.ones(length, length, dtype=torch.bool)
     seen[:, drafts] = False
     seen[drafts, drafts], seen[drafts, copies] = key <= query, key > query
     seen[copies, drafts], seen[copies, copies] = key < query, key >= query
     return seen
 
 
-def prefix_mask(lead: Bool[Tensor, "n n"], rest: Bool[Tensor, "m m"]) -> Bool[Tensor, "k k"]:
+def prefix_mask(lead: Bool[Tensor, "n n"], tail: Bool[Tensor, "m m"]) -> Bool[Tensor, "k k"]:
     """The mask of `lead` tokens followed by `rest`, which see all of the lead and are not seen by it."""
-    return torch.cat([pad(lead, (0, len(rest))), pad(rest, (len(lead), 0), value=True)])
+    return torch.cat([pad(lead, (0, len(tail))), pad(tail, (len(lead), 0), value=True)])
 
 
 def run_lengths(seen: Bool[Tensor, "n m"]) -> tuple[tuple[int, ...], ...]:
     """Lengths of the runs of every row, beginning with what may not be seen."""
-    whole = np.pad(seen.numpy(), ((0, 0), (1, 0)))
-    row, column = np.nonzero(whole[:, 1:] != whole[:, :-1])  # where another run begins
+    padded = np.pad(seen.numpy(), ((0, 0), (1, 0)))
+    row, column = np.nonzero(padded[:, 1:] != padded[:, :-1])  # where another run begins
     parts = np.split(column, np.searchsorted(row, np.arange(1, len(seen))))
     return tuple(tuple(int(b) - int(a) for a, b in pairwise([0, *part.tolist(), seen.shape[1]])) for part in parts)

@@ -223,21 +223,21 @@ def route(settings: RouterSettings, view: RouterInput, memory: RouterState) -> R
 
     def signals() -> dict[str, Tensor | float]:
         expected = {name: expected_accepted(estimate) for name, estimate in by_name().items()}
-        told = {"expected_accepted": expected[settings.estimator], "score": score(), "verify": verify.double()}
-        return {"span": count, **told, **further, **{f"expected_accepted_{name}": expected[name] for name in TABLE}}
+        measures = {"expected_accepted": expected[settings.estimator], "score": score(), "verify": verify.double()}
+        return {"span": count, **measures, **further, **{f"expected_accepted_{name}": expected[name] for name in TABLE}}
 
     return Route(verify, memory, lambda: by_name()[settings.estimator], signals, bucket)
 
 
-def update_state(taken: Route, committed: Int[Tensor, ""]) -> RouterState:
+def update_state(route: Route, committed: Int[Tensor, ""]) -> RouterState:
     """The memory after a decision that made `committed` tokens final (eq. 18)."""
-    if taken.bucket is None:
-        return taken.memory
-    here = (taken.bucket, taken.verify.long()[None])
-    reward = committed / (1 + taken.verify.double())
-    visits = taken.memory.visits.index_put(here, torch.ones_like(reward)[None], accumulate=True)
-    rewards = taken.memory.rewards.index_put(here, reward[None], accumulate=True)
-    return replace(taken.memory, visits=visits, rewards=rewards)
+    if route.bucket is None:
+        return route.memory
+    here = (route.bucket, route.verify.long()[None])
+    reward = committed / (1 + route.verify.double())
+    visits = route.memory.visits.index_put(here, torch.ones_like(reward)[None], accumulate=True)
+    rewards = route.memory.rewards.index_put(here, reward[None], accumulate=True)
+    return replace(route.memory, visits=visits, rewards=rewards)
 
 
 def _bandit(

@@ -50,10 +50,10 @@ def judging(
     [F | M] under eq. 3: the block with its drafts, and mask copies of the span. A right-shifted model needs no copies:
     a causal pass over F gives the distribution of a token at its left neighbour.
     """
-    start, whole = row.block.start, settings.layout == "full"
-    stop = row.block.stop if whole else int(span[-1]) + (0 if row.task.shift else 1)
+    start, is_full = row.block.start, settings.layout == "full"
+    stop = row.block.stop if is_full else int(span[-1]) + (0 if row.task.shift else 1)
     position = torch.arange(start, stop)
-    copied = span[:0] if row.task.shift else position if whole else span
+    copied = span[:0] if row.task.shift else position if is_full else span
     if row.task.shift:
         seen, read = masks.block_causal(len(position), 1), span - start - 1
     else:

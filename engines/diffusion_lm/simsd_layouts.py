@@ -46,7 +46,7 @@ class Drafts:
 def _temporal(row: BlockSequence, drafts: Drafts, rope_copy: bool) -> PassLayout:
     """[final tokens | D | M | masks that were not drafted], eq. 1. Final tokens and those masks see M, but not D."""
     drafted = drafts.position.tolist()
-    left = [place for place in row.open.tolist() if place not in drafted]
+    left = [position for position in row.open.tolist() if position not in drafted]
     return _copies(row, drafts, rope_copy, left, masks.temporal(len(drafted), len(_final(row)), len(left)))
 
 
@@ -58,13 +58,13 @@ def _twofold(row: BlockSequence, drafts: Drafts, rope_copy: bool) -> PassLayout:
 
 def _final(row: BlockSequence) -> dict[int, int]:
     """Tokens of the block under way by position."""
-    held = enumerate(row.tokens[row.block].tolist(), row.block.start)
-    return {place: token for place, token in held if token != row.task.mask}
+    block_ids = enumerate(row.tokens[row.block].tolist(), row.block.start)
+    return {position: token for position, token in block_ids if token != row.task.mask}
 
 
 def _copies(row: BlockSequence, drafts: Drafts, rope_copy: bool, left: list[int], seen: Tensor) -> PassLayout:
-    final, drafted, behind = _final(row), drafts.position.tolist(), row.block.stop
-    copies = drafted if rope_copy else range(behind, behind + len(drafted))
+    final, drafted, block_end = _final(row), drafts.position.tolist(), row.block.stop
+    copies = drafted if rope_copy else range(block_end, block_end + len(drafted))
     tokens = [*final.values(), *drafts.token.tolist(), *[row.task.mask] * (len(drafted) + len(left))]
     first = len(final) + len(drafted)
     return PassLayout(
@@ -81,10 +81,10 @@ def _rows(row: BlockSequence, drafts: Drafts, _: bool) -> PassLayout:
     position = torch.arange(row.block.start, row.block.stop)
     gamma = len(drafts.token)
     tokens = row.tokens[None, position].repeat(gamma, 1)
-    places = drafts.position - row.block.start
+    offsets = drafts.position - row.block.start
     for r in range(gamma):
-        tokens[r, places[:r]] = drafts.token[:r]
-    return PassLayout(tokens=tokens, position=position, read=places, seen=None)
+        tokens[r, offsets[:r]] = drafts.token[:r]
+    return PassLayout(tokens=tokens, position=position, read=offsets, seen=None)
 
 
 LAYOUTS: Final = {"eq1": _temporal, "exact": _rows, "2L": _twofold}

@@ -19,10 +19,10 @@ MAX_PASSES: Final = 16
 """Passes over a finished block, at most, in the released code."""
 
 
-def propose_edits(probs: Tensor, held: Tensor, threshold: float) -> tuple[Tensor, Tensor, Tensor]:
+def propose_edits(probs: Tensor, ids: Tensor, threshold: float) -> tuple[Tensor, Tensor, Tensor]:
     """Return the most likely tokens [m] of filled positions, their probability, and whether to replace the old ones."""
     confidence, token = probs.max(-1)
-    return token, confidence, unmasking.edits(confidence, token, to_device(held, probs.device), threshold)
+    return token, confidence, unmasking.edits(confidence, token, to_device(ids, probs.device), threshold)
 
 
 def fates(edited: Tensor) -> Tensor:

@@ -28,8 +28,8 @@ def deviation_text(reasons: Mapping[str, bool], together: bool = False) -> str:
 
     Or nothing.
     """
-    every = {"tokens filled in by one pass do not know of each other": together, **reasons}
-    why = "; ".join(reason for reason, holds in every.items() if holds)
+    all_reasons = {"tokens filled in by one pass do not know of each other": together, **reasons}
+    why = "; ".join(reason for reason, holds in all_reasons.items() if holds)
     return f"Not what decoding token by token (block size 1) gives: {why}." if why else ""
 
 
@@ -38,7 +38,7 @@ ANCHOR_RADIUS: Final = 4
 """LocalLeap's threshold and radius around an anchor, as released."""
 
 
-def most_confident(confidence: Confidence, count: int) -> Chosen:
+def top_confident(confidence: Confidence, count: int) -> Chosen:
     """The `count` most confident positions."""
     if confidence.shape[-1] <= count:
         return confidence > -torch.inf
@@ -55,7 +55,7 @@ RevealRule: TypeAlias = Callable[[Confidence, Tensor, float], Chosen]
 
 def top1(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
     """The most confident one, whatever the threshold."""
-    return most_confident(confidence, 1)
+    return top_confident(confidence, 1)
 
 
 def above_threshold(confidence: Confidence, position: Int[Tensor, " m"], threshold: float) -> Chosen:
@@ -67,8 +67,8 @@ def near_anchors(confidence: Confidence, position: Int[Tensor, " m"], threshold:
     """Anchors, which reach the threshold, and what reaches RELAXED within RADIUS of one (LocalLeap, 2510.07081)."""
     anchor = confidence >= threshold
     near = (position[:, None] - position[None, :]).abs() <= ANCHOR_RADIUS  # [m, m]
-    beside = (anchor[..., None, :] & near).any(-1)
-    return anchor | (beside & (confidence >= ANCHOR_THRESHOLD))
+    near_anchor = (anchor[..., None, :] & near).any(-1)
+    return anchor | (near_anchor & (confidence >= ANCHOR_THRESHOLD))
 
 
 RULES: Final[Mapping[str, RevealRule]] = {"confidence": above_threshold, "localleap": near_anchors, "greedy": top1}
@@ -77,7 +77,7 @@ RULES: Final[Mapping[str, RevealRule]] = {"confidence": above_threshold, "locall
 
 def at_least_one(passed: Chosen, confidence: Confidence) -> Chosen:
     """Return what passed a rule, and the most confident position, so that at least one passes."""
-    return passed | most_confident(confidence, 1)
+    return passed | top_confident(confidence, 1)
 
 
 def fates(chosen: Bool[Tensor, " m"], rescued: Bool[Tensor, " m"]) -> Int[Tensor, " m"]:
@@ -86,25 +86,25 @@ def fates(chosen: Bool[Tensor, " m"], rescued: Bool[Tensor, " m"]) -> Int[Tensor
     return torch.where(rescued, FATE_CODES[Fate.FALLBACK], fate)
 
 
-def dynamic(confidence: Confidence, threshold: float, least: int) -> Chosen:
+def dynamic(confidence: Confidence, threshold: float, min_count: int) -> Chosen:
     """All above the threshold if they are at least as many as the schedule wants, else the schedule's (SDAR)."""
     passed = confidence > threshold
-    return torch.where(passed.sum() >= least, passed, most_confident(confidence, least))
+    return torch.where(passed.sum() >= min_count, passed, top_confident(confidence, min_count))
 
 
-def top_up(confidence: Confidence, taken: Chosen, least: int) -> Chosen:
-    """Return the most confident positions missing to `least` in addition to those already `taken` (release of S2D2)."""
-    order = torch.where(taken, -torch.inf, confidence).argsort(descending=True, stable=True)
+def top_up(confidence: Confidence, chosen: Chosen, min_count: int) -> Chosen:
+    """Return the most confident positions missing to `min_count`, in addition to the chosen ones (release of S2D2)."""
+    order = torch.where(chosen, -torch.inf, confidence).argsort(descending=True, stable=True)
     rank = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
-    return (rank < least - taken.sum()) & ~taken
+    return (rank < min_count - chosen.sum()) & ~chosen
 
 
-def edits(confidence: Confidence, token: Int[Tensor, " m"], held: Int[Tensor, " m"], threshold: float) -> Chosen:
+def edits(confidence: Confidence, token: Int[Tensor, " m"], ids: Int[Tensor, " m"], threshold: float) -> Chosen:
     """Held tokens that the model would replace by another one, above the threshold (LLaDA2.1); 1 replaces none."""
-    return (confidence > threshold) & (token != held)
+    return (confidence > threshold) & (token != ids)
 
 
-def schedule(size: int, steps: int, taken: int) -> int:
+def schedule(size: int, steps: int, num_steps_done: int) -> int:
     """How many positions of a block of `size` the next of `steps` steps reveals: the first steps take the remainder."""
-    whole, rest = divmod(size, steps)
-    return max(1, whole + (taken < rest))
+    quotient, remainder = divmod(size, steps)
+    return max(1, quotient + (num_steps_done < remainder))

@@ -109,7 +109,7 @@ def own_settings(method: Method) -> tuple[Setting, ...]:
 
 def baseline(family: Family, settings: Mapping[str, object]) -> tuple[Method, Any]:
     """Ordinary decoding, the baseline of a family, under those of `settings` that it has: method and Config."""
-    name, own = _ORDINARY[family]
+    name, baseline_settings = _ORDINARY[family]
     shared = {setting.name for setting in settings_of(SHARED[family])}
-    config = make_config(METHODS[name].config, {k: v for k, v in settings.items() if k in shared} | own)
+    config = make_config(METHODS[name].config, {k: v for k, v in settings.items() if k in shared} | baseline_settings)
     return METHODS[name], config

@@ -83,24 +83,24 @@ def deviation(config: Config) -> str:
 def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     """Reveal tokens until the text ends."""
     row = BlockSequence(task, config.size, part=config.part, carry=config.carry)
-    ask = row if config.cache == "exact" else ApproximateCache(row, config.cache, config.refresh)
-    iteration, block, taken = 0, row.block, 0
+    requester = row if config.cache == "exact" else ApproximateCache(row, config.cache, config.refresh)
+    iteration, block, num_steps = 0, row.block, 0
     while not row.ended:
         position = row.open
-        probs = as_probs((yield ask.request_open_positions(read=position)))  # [m, V]
+        probs = as_probs((yield requester.request_open_positions(read=position)))  # [m, V]
         token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
-        ruled, passed = _choose(confidence, to_device(position, probs.device), config, taken)
+        ruled, passed = _choose(confidence, to_device(position, probs.device), config, num_steps)
         chosen = ruled | to_device(row.carried(position), probs.device) if task.shift else ruled
         decided = token, partial(unmasking.fates, chosen, ruled & ~passed), chosen
         answer = yield row.decision(position, decided, probs, confidence, open=len(position))
         row.write(position, as_ints(answer))
         row.move_on()
-        iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
+        iteration, num_steps = iteration + 1, num_steps + 1 if row.block == block else 0
         block = row.block
     return row.tokens[row.prompt_length :]
 
 
-def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) -> tuple[Tensor, Tensor]:
+def _choose(confidence: Tensor, position: Tensor, config: Config, num_steps: int) -> tuple[Tensor, Tensor]:
     """Return the positions to reveal [m], and those that the rule accepts.
 
     If none, the most confident one is revealed.
@@ -108,6 +108,6 @@ def _choose(confidence: Tensor, position: Tensor, config: Config, taken: int) ->
     if config.rule in unmasking.RULES:
         passed = unmasking.RULES[config.rule](confidence, position, config.threshold)
         return unmasking.at_least_one(passed, confidence), passed
-    least = unmasking.schedule(config.size, config.steps, taken)
-    chosen = unmasking.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, least)
+    min_count = unmasking.schedule(config.size, config.steps, num_steps)
+    chosen = unmasking.dynamic(confidence, config.threshold if config.rule == "dynamic" else 2.0, min_count)
     return chosen, chosen

@@ -79,7 +79,7 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
             "use exact."
         )
     done = (canvas := whole_canvas(task, config, chance)).final_tokens
-    own = (
+    target_distribution = (
         canvas.noise if config.align else position_noise(canvas.position, task, config.steps, chance, " of the target")
     )
     settled = fed = iteration = 0  # how many tokens the caches of target and drafter hold, and rounds
@@ -94,7 +94,7 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
         x, drawn = yield from draft(block, min(settled, fed))
         drawn = replace(drawn, densities=())  # a record is not to hold what the drafter's head computed
         # Denoise gamma + 1 positions by the target in one pass, along Y_p.
-        noise = own[start : start + W + 1]
+        noise = target_distribution[start : start + W + 1]
         request = PathRequest(
             torch.cat([done, x]),
             num_final=start,

@@ -83,11 +83,11 @@ def decode(task: ContinuousTask, config: Config, chance: RandomSource) -> Decode
         paths = as_paths((yield request))
         assert paths.continuation is not None and paths.continuation.coins is not None
         drawn = replace(drawn, densities=())  # a record is not to hold what the drafter's head computed
-        own, coins = paths.continuation, paths.continuation.coins
-        token = torch.cat([x, own.token]).index_copy(0, own.row, own.token)
+        continuation, coins = paths.continuation, paths.continuation.coins
+        token = torch.cat([x, continuation.token]).index_copy(0, continuation.row, continuation.token)
         n = coins.rejection
         rejected = torch.arange(W, device=x.device) == n
-        numbers = partial(search_measures, rejected, own, partial(measured, drawn, paths, x))
+        numbers = partial(search_measures, rejected, continuation, partial(measured, drawn, paths, x))
         verified = VerifiedBlock(block, x, drawn, token[:W], paths)
         (count,) = as_ints((yield verified.decision(token, coins, numbers, (n + 1)[None])))
         done, settled, fed = torch.cat([done, token[:count]]), start + count - 1, start + W - 1

@@ -57,8 +57,8 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
         chosen = unmasking.dynamic(confidence, config.threshold, 1) | to_device(row.carried(position), all_probs.device)
         rescued = chosen & (confidence <= config.threshold)
         repaired, sure, edited = propose_edits(all_probs[count:], row.tokens[written], config.edit)
-        after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited])
-        decided = after, partial(torch.cat, [unmasking.fates(chosen, rescued), fates(edited)]), kept
+        after, accepted = torch.cat([token, repaired]), torch.cat([chosen, edited])
+        decided = after, partial(torch.cat, [unmasking.fates(chosen, rescued), fates(edited)]), accepted
         sure = torch.cat([confidence, sure])
         answer = yield row.decision(both, decided, all_probs, sure, open=count, committed=chosen.sum())
         row.write(both, as_ints(answer))

@@ -50,18 +50,18 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
         position = row.open if row.reuses_store_pass else window[row.tokens[window] == task.mask]
         probs = as_probs((yield row.request_open_positions(read=position, blocks=config.k)))
         token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
-        place = to_device(position, probs.device)
-        sure = unmasking.above_threshold(confidence, place, config.tau)
-        first = place < row.block.stop
+        device_position = to_device(position, probs.device)
+        sure = unmasking.above_threshold(confidence, device_position, config.tau)
+        first = device_position < row.block.stop
         inside = torch.where(first, confidence, -torch.inf)
         unsure = torch.where(first & (confidence >= config.floor) & ~sure, -confidence, -torch.inf)
-        explored = unmasking.most_confident(unsure if config.explore else inside, 1)
-        best = unmasking.most_confident(inside, 1)
+        explored = unmasking.top_confident(unsure if config.explore else inside, 1)
+        best = unmasking.top_confident(inside, 1)
         explored = torch.where(explored.any(), explored, best)
-        few = sure.sum() < (_ENOUGH if config.explore else 1)
-        rescued = explored & few & ~sure
-        kept = sure | rescued | to_device(row.carried(position), probs.device)
-        decided = token, partial(unmasking.fates, kept, rescued), kept
+        is_few = sure.sum() < (_ENOUGH if config.explore else 1)
+        rescued = explored & is_few & ~sure
+        accepted = sure | rescued | to_device(row.carried(position), probs.device)
+        decided = token, partial(unmasking.fates, accepted, rescued), accepted
         answer = yield row.decision(position, decided, probs, confidence, open=len(position), confident=sure.sum())
         row.write(position, as_ints(answer))
         row.move_on()

@@ -126,13 +126,13 @@ def in_graphs(config: Any) -> tuple[Rule, ...]:
     """Return rules for drafts in the graph of a later step, which must be accepted there."""
     agree = "likeliest, given the drafts before it: {best} {best ? draft} the draft {draft}"
     enough = "" if config.policy == "greedy" else "; confidence {confidence} {confidence ? set tau} {set tau}"
-    held = Rule(
+    pending = Rule(
         fates=(Fate.ACCEPTED, Fate.REJECTED),
         formula=f"{agree}{enough}: {{fate}}",
         says="A draft is accepted if the model, seeing the drafts before it, reveals the same token. Drafts that were "
         "added together are accepted together.",
     )
-    return held, *revealed(config.policy, "tau")
+    return pending, *revealed(config.policy, "tau")
 
 
 def edited(_: Any) -> tuple[Rule, ...]:
@@ -196,5 +196,5 @@ def softened(_: Any) -> tuple[Rule, ...]:
 
 
 def _continuous(formula: str, name: str, says: str) -> tuple[Rule, ...]:
-    whole = f"{formula}; min(1, {name}) = {{accept_prob}}; {_COIN}"
-    return (Rule(fates=_JUDGED, formula=whole, says=says, redrawn="residual"),)
+    whole_path = f"{formula}; min(1, {name}) = {{accept_prob}}; {_COIN}"
+    return (Rule(fates=_JUDGED, formula=whole_path, says=says, redrawn="residual"),)

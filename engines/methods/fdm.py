@@ -62,7 +62,7 @@ def _step(
     position, drafts = row.open, rows.drafts
     probs = as_probs((yield row.request_open_positions("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
-    place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
+    device_position, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     score = _score(probs, filled, rows)
     winner = score.argmax()
     filled, probs_now = (each[winner[None]][0] for each in (filled, probs))
@@ -71,17 +71,17 @@ def _step(
         token = torch.where(filled, to_device(drafts.token, probs.device), token)
 
     confidence = torch.where(filled, -torch.inf, best)
-    sure = unmasking.above_threshold(confidence, place, config.tau)  # H
+    sure = unmasking.above_threshold(confidence, device_position, config.tau)  # H
     candidates = (confidence >= config.floor).sum().clamp(1, config.k)
     chosen = torch.where((sure.sum() > 1) | (candidates == 1), unmasking.at_least_one(sure, confidence), False)
-    kept = chosen | filled | to_device(row.carried(position), probs.device)
-    rank = branches.rank_by_confidence(best, ~kept)
-    counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
+    accepted = chosen | filled | to_device(row.carried(position), probs.device)
+    rank = branches.rank_by_confidence(best, ~accepted)
+    counts = {"speculated": filled.sum(), "unmasked": (accepted & ~filled).sum(), "committed": accepted.sum()}
     decision = Decision(
-        place - row.prompt_length,
+        device_position - row.prompt_length,
         token,
-        unmasking.fates(kept, chosen & ~sure),
-        readback=torch.cat([token, rank, (kept & ~filled).any()[None], sure.sum()[None], candidates[None]]),
+        unmasking.fates(accepted, chosen & ~sure),
+        readback=torch.cat([token, rank, (accepted & ~filled).any()[None], sure.sum()[None], candidates[None]]),
         probs=probs_now,
         measures={
             "confidence": best,
@@ -92,16 +92,16 @@ def _step(
     )
     if drafts is not None:
         decision = branches.with_scores(decision, rows, score, winner)
-    *answer, stale, given, count = as_ints((yield decision))
+    *answer, stale, num_given, count = as_ints((yield decision))
     left = branches.apply_answer(row, rows, tuple(answer), probs_now)
-    return (None, ROOT) if stale else (left, sibling_nodes(count, given))
+    return (None, ROOT) if stale else (left, sibling_nodes(count, num_given))
 
 
 def _score(probs: Tensor, filled: Tensor, rows: branches.DraftRows) -> Tensor:
     """By which states are compared [K]: the candidate's log probability less the entropy, in nats, of the rest."""
     if (drafts := rows.drafts) is None:
         return probs.new_zeros(1)
-    rest = torch.where(filled, 0.0, torch.special.entr(probs).sum(-1)).sum(-1)
+    entropy_rest = torch.where(filled, 0.0, torch.special.entr(probs).sum(-1)).sum(-1)
     last = to_device(torch.tensor([node[-1] for node in rows.graph.nodes]), probs.device)  # the candidate's rank
     order = to_device(drafts.rank.argsort(), probs.device)
-    return drafts.probs.amax(-1)[order[last - 1]].log() - rest
+    return drafts.probs.amax(-1)[order[last - 1]].log() - entropy_rest

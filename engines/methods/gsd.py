@@ -70,23 +70,26 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     """Speculative Jacobi decoding with grouped verdicts; raises ConfigError for the same noise."""
     if config.same_noise:
         raise ConfigError("same_noise: True is not possible, groups keep other tokens than the noise picks; use False.")
-    done, place = torch.empty(0, dtype=torch.long, device=task.device), torch.arange(task.length, device=task.device)
+    done, positions = (
+        torch.empty(0, dtype=torch.long, device=task.device),
+        torch.arange(task.length, device=task.device),
+    )
     window = empty_window(task)
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     iteration, ended = 0, False
     while (n := done.shape[0]) < task.length and not ended:
         window = drafter.fill(window, done, iteration)
         x, q, W = window.x, window.q, len(window)
-        position = place[n : n + W + 1]  # [E]: W drafts, and the one after them unless the canvas ends there
+        position = positions[n : n + W + 1]  # [E]: W drafts, and the one after them unless the canvas ends there
         E = position.shape[0]
         probs = as_probs((yield window.make_request(done)))[:E]
-        p, drafts, slot = probs[:W], position[:W], place[:E]
+        p, drafts, slot = probs[:W], position[:W], positions[:E]
 
         # Verify by groups: r is the first rejection.
         group_p, group_q, group_size = group_probs(x, q, p, config, task.embedding)
         accept_prob = (group_p / group_q).clamp(max=1.0)
-        kept, coin = chance.accept(accept_prob, DrawKey("verify", iteration, drafts), until_rejection=True)
-        verdict = CouplingResult(kept, accept_prob, coin)
+        accepted, coin = chance.accept(accept_prob, DrawKey("verify", iteration, drafts), until_rejection=True)
+        verdict = CouplingResult(accepted, accept_prob, coin)
         r = verdict.rejection
         rejected = slot[:W] == r
         after = pad(sample_residual(x, q, p, chance, DrawKey("residual", iteration, drafts), rejected), (0, E - W))

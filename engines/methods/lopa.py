@@ -54,7 +54,7 @@ def _step(row: BlockSequence, rows: branches.DraftRows, config: Config) -> SubDe
     position, drafts = row.open, rows.drafts
     probs = as_probs((yield row.request_open_positions("draft" if drafts is None else "lookahead", tokens=rows.tokens)))
     probs = probs.view(len(rows.filled), len(position), -1)
-    place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
+    device_position, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
     best, token = probs.max(-1)
     value = best if config.ranking == "confidence" else torch.special.entr(probs).sum(-1).neg()
     left = (~filled).sum(-1)
@@ -66,15 +66,15 @@ def _step(row: BlockSequence, rows: branches.DraftRows, config: Config) -> SubDe
     if drafts is not None:
         token = torch.where(filled, to_device(drafts.token, probs.device), token)
     confidence = torch.where(filled, -torch.inf, best)
-    passed = unmasking.above_threshold(confidence, place, config.tau)
+    passed = unmasking.above_threshold(confidence, device_position, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
-    kept = chosen | filled | to_device(row.carried(position), probs.device)
-    rank = branches.rank_by_confidence(value, ~kept)
-    counts = {"speculated": filled.sum(), "unmasked": (kept & ~filled).sum(), "committed": kept.sum()}
+    accepted = chosen | filled | to_device(row.carried(position), probs.device)
+    rank = branches.rank_by_confidence(value, ~accepted)
+    counts = {"speculated": filled.sum(), "unmasked": (accepted & ~filled).sum(), "committed": accepted.sum()}
     decision = Decision(
-        place - row.prompt_length,
+        device_position - row.prompt_length,
         token,
-        unmasking.fates(kept, chosen & ~passed),
+        unmasking.fates(accepted, chosen & ~passed),
         readback=torch.cat([token, rank]),
         probs=probs_now,
         measures={

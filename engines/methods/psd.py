@@ -98,19 +98,19 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
     graph = graph_of(task, config)
     branches.check_size(task, config.size, graph)
     row, left = BlockSequence(task, config.size), None
-    held, judged, tokens, time = 4, 5, 0, 0.0  # of the run so far, as if four of five drafts had held before it
+    num_accepted, judged, tokens, time = 4, 5, 0, 0.0  # of the run so far, as if four of five drafts had held before it
     while not row.ended:
         fed, ahead = graph, None
         if left is not None and config.row_cost:
-            holds, count = held / judged, len(left.token)
+            holds, count = num_accepted / judged, len(left.token)
             fed = graph.prune_by_expected_gain([holds] * graph.reach, config.row_cost * tokens / time, count)
             # The block with all drafts and the next one cost two rows, and save a pass if the drafts hold.
             pays = count <= graph.reach and holds**count >= 2 * config.row_cost and config.loop == "reuse"
-            if pays and len(behind := row.behind(left.token)):
-                fed, ahead = chain(count), behind
+            if pays and len(next_ids := row.next_block(left.token)):
+                fed, ahead = chain(count), next_ids
         rows = branches.build_rows(row, None if fed == ROOT else left, fed, ahead)
         left, won, final = yield from _step(row, rows, config)
-        held, judged = held + won, judged + min(won + 1, rows.graph.depth)
+        num_accepted, judged = num_accepted + won, judged + min(won + 1, rows.graph.depth)
         tokens += final
         time += 1 + config.row_cost * (len(rows.filled) - 1 + bool(rows.ahead))
         if rows.drafts is not None and config.loop == "literal":
@@ -138,13 +138,15 @@ def _step(
         "verify" if drafts else "draft", read=position, tokens=rows.tokens, blocks=1 + bool(ahead)
     )
     probs = as_probs((yield replace(request, ahead=ahead))).view(len(rows.filled), len(position), -1)
-    place, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
-    draft = torch.zeros_like(place) if drafts is None else pad(to_device(drafts.token, probs.device), (0, ahead))
+    device_position, filled = to_device(position, probs.device), to_device(rows.filled, probs.device)
+    draft = (
+        torch.zeros_like(device_position) if drafts is None else pad(to_device(drafts.token, probs.device), (0, ahead))
+    )
     best, token = probs.max(-1)
     closed = filled.clone()  # [K, m]
     closed[:-1, len(position) - ahead :] = True
     confidence = torch.where(closed, -torch.inf, best)
-    passed = unmasking.RULES[config.policy](confidence, place, config.tau)
+    passed = unmasking.RULES[config.policy](confidence, device_position, config.tau)
     chosen = unmasking.at_least_one(passed, confidence)
     outcome, winner = None, torch.zeros((), dtype=torch.long, device=probs.device)
     if drafts is not None:
@@ -157,13 +159,13 @@ def _step(
         each.index_select(0, winner)[0] for each in (best, token, passed, chosen, closed, filled, probs)
     )
     revealed = chosen | to_device(row.carried(position), probs.device)
-    token, kept = torch.where(speculated, draft, token), revealed | speculated
-    rank = branches.rank_by_confidence(best, ~(kept | closed)) - (closed & ~speculated).long()
+    token, accepted = torch.where(speculated, draft, token), revealed | speculated
+    rank = branches.rank_by_confidence(best, ~(accepted | closed)) - (closed & ~speculated).long()
     block = row.number
 
     def details() -> dict[str, Any]:
         fate = unmasking.fates(revealed, chosen & ~passed)
-        counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": kept.sum()}
+        counts = {"speculated": speculated.sum(), "unmasked": revealed.sum(), "committed": accepted.sum()}
         fields: dict[str, Any] = {
             "fate": torch.where(closed, UNUSED_ENTRY, fate),  # the verdicts have theirs
             "measures": {"confidence": best, "rank": torch.where(rank > 0, rank.double(), torch.nan)},
@@ -171,14 +173,14 @@ def _step(
         }
         if outcome is None:
             return fields
-        return fields | branches.verdicts(replace(made, deferred_fields=None, **fields), rows, outcome, probs)
+        return fields | branches.verdicts(replace(decision, deferred_fields=None, **fields), rows, outcome, probs)
 
-    made = Decision(
+    decision = Decision(
         to_device(rows.position, probs.device),
         token,
         readback=torch.cat([speculated.sum()[None], token, rank]),
         probs=probs_now,
         deferred_fields=details,
     )
-    won, *answer = as_ints((yield made))
+    won, *answer = as_ints((yield decision))
     return branches.apply_answer(row, rows, answer, probs_now), won, answer[len(position) :].count(0)

@@ -112,32 +112,37 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
         )
     row = BlockSequence(task, config.size, causal=config.ar_cache, part=config.part, carry=config.carry)
     memory = routing.initial_state(config, row.task.device)
-    iteration, block, taken = 0, row.block, 0
+    iteration, block, num_steps = 0, row.block, 0
     while not row.ended:
-        least = unmasking.schedule(config.size, config.steps or config.size, taken)
-        drafts, route, gained = yield from _draft(row, config, chance, memory, iteration, least)
+        min_count = unmasking.schedule(config.size, config.steps or config.size, num_steps)
+        drafts, route, gained = yield from _draft(row, config, chance, memory, iteration, min_count)
         if drafts is not None:
-            gained = gained + (yield from _verify(row, config, chance, drafts, iteration, least))
+            gained = gained + (yield from _verify(row, config, chance, drafts, iteration, min_count))
         memory = routing.update_state(route, gained)
         if row.block_is_full:
             yield from edit_until_stable(row, config.edit)
         row.move_on()
-        iteration, taken = iteration + 1, taken + 1 if row.block == block else 0
+        iteration, num_steps = iteration + 1, num_steps + 1 if row.block == block else 0
         block = row.block
     return row.tokens[row.prompt_length :]
 
 
 def _draft(
-    row: BlockSequence, config: Config, chance: RandomSource, memory: routing.RouterState, iteration: int, least: int
+    row: BlockSequence,
+    config: Config,
+    chance: RandomSource,
+    memory: routing.RouterState,
+    iteration: int,
+    min_count: int,
 ) -> SubDecoder[tuple[FilledSpan | None, routing.Route, Tensor]]:
     """Run the draft pass; returns the drafts if they are to be verified, the route, and the tokens gained."""
     position, span, number = row.open, row.span, row.number
     written = row.written if config.edit < 1 else position[:0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)
     all_probs = as_probs((yield row.request_open_positions(seen=s2d2_layouts.drafting(row, config), read=both)))
-    probs, places, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
+    probs, positions, first = all_probs[:count], to_device(both, all_probs.device), int(carried.sum())
     token, confidence = sample_open_positions(probs, position, iteration, chance, config.mode)
-    _, coin = chance.accept(torch.ones_like(confidence), DrawKey("estimate", iteration, places[:count]))
+    _, coin = chance.accept(torch.ones_like(confidence), DrawKey("estimate", iteration, positions[:count]))
     inside, sure = slice(first, first + len(span)), (confidence > config.threshold).sum()
     progress = (
         row.sub_block_positions.stop - max(row.sub_block_positions.start, row.prompt_length) - count
@@ -147,14 +152,14 @@ def _draft(
     )
 
     carried = to_device(carried, probs.device)
-    ruled = unmasking.dynamic(confidence, config.threshold, least) & ~route.verify & ~carried
+    ruled = unmasking.dynamic(confidence, config.threshold, min_count) & ~route.verify & ~carried
     chosen = ruled | carried
     repaired, _, edited = propose_edits(all_probs[count:], row.tokens[written], config.edit)
-    after, kept = torch.cat([token, repaired]), torch.cat([chosen, edited])
+    after, accepted = torch.cat([token, repaired]), torch.cat([chosen, edited])
     answer = yield Decision(
-        places - row.prompt_length,
+        positions - row.prompt_length,
         after,
-        readback=torch.cat([after, kept.long(), route.verify.long()[None]]),
+        readback=torch.cat([after, accepted.long(), route.verify.long()[None]]),
         probs=all_probs,
         deferred_fields=lambda: {
             "fate": torch.cat([unmasking.fates(chosen, ruled & (confidence <= config.threshold)), fates(edited)]),
@@ -170,12 +175,12 @@ def _draft(
         return None, route, chosen.sum()
     filled, left = row.tokens.clone(), slice(first, count)
     filled[position] = torch.tensor(numbers[:count])
-    drafts = FilledSpan(span, filled, places[left], token[left], confidence[left], probs[left], route)
+    drafts = FilledSpan(span, filled, positions[left], token[left], confidence[left], probs[left], route)
     return drafts, route, chosen.sum()
 
 
 def _verify(
-    row: BlockSequence, config: Config, chance: RandomSource, drafts: FilledSpan, iteration: int, least: int
+    row: BlockSequence, config: Config, chance: RandomSource, drafts: FilledSpan, iteration: int, min_count: int
 ) -> SubDecoder[Tensor]:
     """The verification pass: the number of tokens gained."""
     x, count = drafts.token, len(drafts.span)
@@ -187,14 +192,14 @@ def _verify(
     ends = passed & torch.isin(verdict.token, to_device(torch.tensor(row.task.eos_token_ids, dtype=x.dtype), x.device))
     passed &= ends.cumsum(0) == ends  # positions after the end are not decoded
     more = (0, len(x) - count)
-    kept = pad(passed, more)
-    topped = unmasking.top_up(drafts.confidence, kept, least)
+    accepted = pad(passed, more)
+    topped = unmasking.top_up(drafts.confidence, accepted, min_count)
     token = torch.cat([torch.where(passed, verdict.token, x[:count]), x[count:]])
-    gained = (kept | topped).sum()
+    gained = (accepted | topped).sum()
     answer = yield Decision(
         drafts.position - row.prompt_length,
         token,
-        readback=torch.cat([token, (kept | topped).long()]),
+        readback=torch.cat([token, (accepted | topped).long()]),
         draft=x[:count],
         p=p,
         q=q,

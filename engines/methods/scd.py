@@ -79,7 +79,10 @@ def deviation(config: Config) -> str:
 def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     """Decode with drafts that are verified and sampled again in one pass per iteration."""
     chance.same_noise = config.same_noise  # then every coupling is the Gumbel one
-    done, place = torch.empty(0, dtype=torch.long, device=task.device), torch.arange(task.length, device=task.device)
+    done, positions = (
+        torch.empty(0, dtype=torch.long, device=task.device),
+        torch.arange(task.length, device=task.device),
+    )
     window = empty_window(task)
     drafter = InitialDrafter(task, config.window - 1, config.initial, chance)
     maximal = config.coupling == "maximal"
@@ -88,25 +91,25 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         # Initial drafts, and one pass for the distributions of all drafts and the next position (lines 1, 2, 7, 8).
         window = drafter.fill(window, done, iteration)
         x, q, W = window.x, window.q, len(window)
-        position = place[n : n + W + 1]  # [E]: W drafts, and the one after them unless the canvas ends there
+        position = positions[n : n + W + 1]  # [E]: W drafts, and the one after them unless the canvas ends there
         E = position.shape[0]
         probs = as_probs((yield window.make_request(done)))
         p, drafts, probs = probs[:W], position[:W], probs[:E] if E == W else probs
 
         # Verify (Alg. 2, line 10): r is the first rejection.
         verdict = verify_drafts(x, q, p, chance, DrawKey("verify", iteration, drafts), until_rejection=not maximal)
-        kept, residual = verdict.accepted, DrawKey("residual", iteration, drafts)
+        accepted, residual = verdict.accepted, DrawKey("residual", iteration, drafts)
 
         # Redraft what lies to the right (lines 4, 5); under maximal coupling the MRS output is the draft. What is
         # after the window is sampled from the model, too: a bonus, or a draft for the next iteration.
         if maximal and config.alpha == 1:
-            after = sample_residual(x, q, p, chance, residual, ~kept)
+            after = sample_residual(x, q, p, chance, residual, ~accepted)
             if E > W:
                 after = torch.cat([after, chance.categorical(probs[W:], DrawKey("sample", iteration, position[W:]))])
         else:
-            slot, r = place[:E], verdict.rejection
+            slot, r = positions[:E], verdict.rejection
             loose = _loose(slot, r, position, config, chance, iteration)
-            redrawn = ~(kept | loose[:W]) if maximal else slot[:W] == r
+            redrawn = ~(accepted | loose[:W]) if maximal else slot[:W] == r
             after, free = pad(sample_residual(x, q, p, chance, residual, redrawn), (0, E - W)), slot == W
             if config.coupling == "gumbel":
                 tied = (slot > r) & ~loose
@@ -120,7 +123,7 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         gained, ended = yield from window.record_iteration(task, position, after, p, verdict)
         done = torch.cat([done, after[:gained]])
         if maximal and config.stale:  # as released: drafts that were kept, not redrawn, keep the distribution they had
-            stays = kept if config.alpha == 1 else kept & ~loose[:W]
+            stays = accepted if config.alpha == 1 else accepted & ~loose[:W]
             probs = torch.cat([torch.where(stays[:, None], q, p), probs[W:]])
         window = window.advance(after, probs, gained)
         iteration += 1

@@ -99,7 +99,7 @@ class Pick:
     chance: RandomSource
     number: int
     order: int | None = None
-    most: int = 1
+    max_count: int = 1
     """How many positions may share the pass: the surest one, and others that reach `draft_threshold`."""
 
 
@@ -119,29 +119,31 @@ def decode(task: TextTask, config: Config, chance: RandomSource) -> Decoder:
             ((place, token, _),) = yield from _choose(row, request, row.open, pick)
             row.fill([place], [token])
             continue
-        held = row.tokens.clone()
+        ids = row.tokens.clone()
         drafts: list[Chosen] = []
-        while (made := len(drafts)) < gamma and len(open_ := row.before_end(held)):
-            pick = Pick(config, chance, next(passes), made, gamma - made if config.draft_threshold < 1 else 1)
-            drafts += yield from _draft(row, held, open_, pick)
+        while (num_drafts := len(drafts)) < gamma and len(open_ := row.before_end(ids)):
+            pick = Pick(
+                config, chance, next(passes), num_drafts, gamma - num_drafts if config.draft_threshold < 1 else 1
+            )
+            drafts += yield from _draft(row, ids, open_, pick)
         position, tokens, q = zip(*drafts, strict=True)
         judged = Drafts(torch.tensor(position), torch.tensor(tokens), torch.stack(q))
         yield from _verify(row, judged, config, chance, next(passes))
     return row.tokens[row.prompt_length :]
 
 
-def _draft(row: BlockSequence, held: Tensor, open_: Tensor, pick: Pick) -> SubDecoder[list[Chosen]]:
-    """One pass of the drafter over the block as `held` has it; the surest of the open positions take tokens.
+def _draft(row: BlockSequence, ids: Tensor, open_: Tensor, pick: Pick) -> SubDecoder[list[Chosen]]:
+    """One pass of the drafter over the block as `ids` has it; the surest of the open positions take tokens.
 
     Positions are chosen by their distributions, not by the tokens drawn there: a choice that favours likely draws would
     make the token's distribution another than q.
     """
     position, read = torch.arange(row.block.start, row.block.stop), open_ - row.block.start
-    tokens = held[None, row.block].clone()
+    tokens = ids[None, row.block].clone()
     layout = PassLayout(tokens=tokens, position=position, read=read, seen=None, drafted=len(position))
     drafts = yield from _choose(row, row.request_layout(layout, "small_draft", "draft"), open_, pick)
     for place, token, _ in drafts:
-        held[place] = token
+        ids[place] = token
     return drafts
 
 
@@ -149,27 +151,29 @@ def _choose(row: BlockSequence, request: ForwardRequest, position: Tensor, pick:
     """Ask, and put tokens at the positions whose distributions are surest, the surest first."""
     probs = as_probs((yield request))
     position, best = to_device(position, probs.device), probs.max(-1).values
-    surest = best.argmax()[None] if pick.most == 1 else best.argsort(descending=True, stable=True)[: pick.most]
+    surest = (
+        best.argmax()[None] if pick.max_count == 1 else best.argsort(descending=True, stable=True)[: pick.max_count]
+    )
     here, probs, count = position[surest], probs[surest], len(surest)
-    kept = best[surest] >= pick.config.draft_threshold
-    kept[0] = True
+    accepted = best[surest] >= pick.config.draft_threshold
+    accepted[0] = True
     draw, greedy = DrawKey("draft", pick.number, here), pick.config.mode == "greedy"
-    token = probs.argmax(-1) if greedy else pick.chance.categorical(probs, draw, where=kept)
+    token = probs.argmax(-1) if greedy else pick.chance.categorical(probs, draw, where=accepted)
     fate = FATE_CODES[Fate.FALLBACK if pick.order is None else Fate.DRAFTED]
     answer = yield Decision(
         here - row.prompt_length,
         token,
-        readback=torch.cat([kept.sum()[None], here, token]),
+        readback=torch.cat([accepted.sum()[None], here, token]),
         probs=probs,
         step_measures={"block": row.number, "open": len(position), "committed": float(pick.order is None)},
         deferred_fields=lambda: {
-            "fate": torch.where(kept, fate, UNUSED_ENTRY),
+            "fate": torch.where(accepted, fate, UNUSED_ENTRY),
             "measures": {"confidence": probs.gather(1, token[:, None]).squeeze(1)}
             | ({} if pick.order is None else {"order": pick.order + torch.ones_like(best[:count]).cumsum(0) - 1}),
         },
     )
-    most, *chosen = as_ints(answer)
-    return list(zip(chosen[:most], chosen[count:], probs, strict=False))
+    max_index, *chosen = as_ints(answer)
+    return list(zip(chosen[:max_index], chosen[count:], probs, strict=False))
 
 
 def _verify(row: BlockSequence, drafts: Drafts, config: Config, chance: RandomSource, number: int) -> SubDecoder[None]:

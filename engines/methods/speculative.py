@@ -86,37 +86,46 @@ def decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
 
 def _decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
     chance.same_noise = config.same_noise
-    done, place = torch.empty(0, dtype=torch.long, device=task.device), torch.arange(task.length, device=task.device)
-    context, kept, least = list(task.prompt_ids), (0, 0), _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1)
+    done, positions = (
+        torch.empty(0, dtype=torch.long, device=task.device),
+        torch.arange(task.length, device=task.device),
+    )
+    context, num_cached, min_match = (
+        list(task.prompt_ids),
+        (0, 0),
+        _SHORTEST_MATCH.get(config.drafter, _LONGEST_MATCH + 1),
+    )
     copied_to = len(context)
     longest = config.lookup_gamma if config.drafter == "lookup-eagle" and config.gamma else config.gamma
     lengths = {"draft": config.gamma, "lookup": longest}
     iteration, ended = 0, False
     while (n := len(done)) < task.length and not ended:
         # Draft (Alg. 1, first loop). The target always adds one token, so the last position needs no draft.
-        most = task.length - n - 1
+        max_drafts = task.length - n - 1
         if config.drafter in EAGLE_DRAFTERS and not iteration:
-            most = 0  # the target has yet to read the prompt
-        found = _look_up(context, copied_to, least)
-        copied = context[found : found + min(lengths["lookup"], most)]
-        by = "lookup" if copied or config.drafter == "lookup" else "draft"
-        if by == "draft":
-            x, q = yield from _draft(task, done, min(lengths["draft"], most), kept[1], chance)
+            max_drafts = 0  # the target has yet to read the prompt
+        found = _look_up(context, copied_to, min_match)
+        copied = context[found : found + min(lengths["lookup"], max_drafts)]
+        source = "lookup" if copied or config.drafter == "lookup" else "draft"
+        if source == "draft":
+            x, q = yield from _draft(task, done, min(lengths["draft"], max_drafts), num_cached[1], chance)
         else:
             x, q = _certain(copied, task)
         W = len(x)
 
         # Verify all drafts in one pass. There is no draft after them, so q is 0.
-        request = ProbsRequest(torch.cat([done, x]), num_final=n, num_cached=kept[0], mode="verify" if W else "causal")
+        request = ProbsRequest(
+            torch.cat([done, x]), num_final=n, num_cached=num_cached[0], mode="verify" if W else "causal"
+        )
         p = as_probs((yield request))  # [W + 1, V]
-        position = place[n : n + W + 1]
+        position = positions[n : n + W + 1]
         verdict = verify_drafts(
             x, q[:W], p[:W], chance, DrawKey("verify", iteration, position[:W]), until_rejection=True
         )
         r = verdict.rejection
 
         # The token after the accepted drafts.
-        slot = place[: W + 1]
+        slot = positions[: W + 1]
         drawn = sample_residual(
             torch.zeros_like(position), q, p, chance, DrawKey("residual", iteration, position), slot == r
         )
@@ -136,28 +145,30 @@ def _decode(task: Task, config: Config, chance: RandomSource) -> Decoder:
         gained = next((i for i in range(kept_drafts) if tokens[i] in task.eos_token_ids), kept_drafts) + 1
         done, ended = torch.cat([done, after[:gained]]), tokens[gained - 1] in task.eos_token_ids
         context, copied_to = context + tokens[:gained], found + gained
-        kept = (n + gained - 1, min(n + gained, n + W) - 1)
+        num_cached = (n + gained - 1, min(n + gained, n + W) - 1)
         if config.adaptive and W:
-            lengths[by] = min(max(lengths[by] + (2 if gained > W else -1), 1), MAX_DRAFTS)
+            lengths[source] = min(max(lengths[source] + (2 if gained > W else -1), 1), MAX_DRAFTS)
         iteration += 1
     return done
 
 
-def _draft(task: Task, done: Tensor, count: int, kept: int, chance: RandomSource) -> SubDecoder[tuple[Tensor, Tensor]]:
+def _draft(
+    task: Task, done: Tensor, count: int, num_cached: int, chance: RandomSource
+) -> SubDecoder[tuple[Tensor, Tensor]]:
     """Draw at most `count` drafts [W], one pass of the drafter each, with their distributions and zeros [W + 1, V].
 
-    A draft that ends the text is the last one. `kept` final tokens went through the drafter before.
+    A draft that ends the text is the last one. The drafter has cached `num_cached` tokens.
     """
     tokens, probs = done, list[Tensor]()
     drafted = torch.full((1,), FATE_CODES[Fate.DRAFTED], device=done.device)
     for n in range(len(done), len(done) + count):
         q = as_probs(
-            (yield ProbsRequest(tokens, num_final=n, num_cached=max(kept, 0), role="draft", mode="draft"))
+            (yield ProbsRequest(tokens, num_final=n, num_cached=max(num_cached, 0), role="draft", mode="draft"))
         )  # [1, V]
         position = torch.full((1,), n, device=done.device)
         token = chance.categorical(q, DrawKey("draft", n, position))
         (drawn,) = as_ints((yield Decision(position, token, drafted, readback=token, probs=q)))
-        tokens, kept = torch.cat([tokens, token]), n
+        tokens, num_cached = torch.cat([tokens, token]), n
         probs.append(q)
         if drawn in task.eos_token_ids:
             break
@@ -169,23 +180,23 @@ def _details(task: Task, after: Tensor, r: Tensor, W: int) -> dict[str, Tensor]:
     return {"fate": keep_final_fates(truncate_at_eos(task, after, r + 1)[0], fates_with_bonus(r, W))}
 
 
-def _look_up(context: Sequence[int], copied_to: int, least: int) -> int:
+def _look_up(context: Sequence[int], copied_to: int, min_match: int) -> int:
     """Return where to copy drafts from: the index after an earlier occurrence of the text's last tokens.
 
-    The longest match of at least `least` tokens wins; of equally long ones the first at or after `copied_to`, where the
-    last copy ended, or else the last one. Without a match, the length of the text.
+    The longest match of at least `min_match` tokens wins; of equally long ones the first at or after `copied_to`, where
+    the last copy ended, or else the last one. Without a match, the length of the text.
 
     Example:
-        >>> _look_up([3, 1, 2, 0, 3, 1, 2], copied_to=7, least=1)  # continues after the earlier [3, 1, 2]
+        >>> _look_up([3, 1, 2, 0, 3, 1, 2], copied_to=7, min_match=1)  # continues after the earlier [3, 1, 2]
         3
     """
     here = len(context)
-    for length in range(min(_LONGEST_MATCH, here - 1), least - 1, -1):
+    for length in range(min(_LONGEST_MATCH, here - 1), min_match - 1, -1):
         end = context[-length:]
-        places = chain(range(max(copied_to, length), here), range(min(copied_to, here) - 1, length - 1, -1))
-        place = next((i for i in places if context[i - length : i] == end), None)
-        if place is not None:
-            return place
+        candidates = chain(range(max(copied_to, length), here), range(min(copied_to, here) - 1, length - 1, -1))
+        match_end = next((i for i in candidates if context[i - length : i] == end), None)
+        if match_end is not None:
+            return match_end
     return here
 
 

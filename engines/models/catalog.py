@@ -62,9 +62,9 @@ _CLIP: Final = (
 
 def _info(kind: Kind, name: str, title: str, needs: str) -> ModelInfo:
     """Return the common entries of all checkpoints of a kind."""
-    asks = {"texts": _SAY, "classes": _CLASS, "clips": _CLIP}.get(kind.split()[-1], _QUESTION)
+    prompts = {"texts": _SAY, "classes": _CLASS, "clips": _CLIP}.get(kind.split()[-1], _QUESTION)
     families = _FAMILIES.get(kind.split()[0], ("discrete-ar",))
-    return ModelInfo(name, title, families, needs, *asks, clips=kind == "clips", generates_text=asks is _QUESTION)
+    return ModelInfo(name, title, families, needs, *prompts, clips=kind == "clips", generates_text=prompts is _QUESTION)
 
 
 def _listed(row: Checkpoint, example: Example) -> ModelInfo:
@@ -184,7 +184,7 @@ def register_folder(named: str) -> str:
     if not named.strip():
         raise ValueError(f"{format_value(named)} is empty; name the folder of a checkpoint.")
     if folder in _OWN.values():
-        return next(name for name, own in _OWN.items() if own == folder)
+        return next(name for name, path in _OWN.items() if path == folder)
     try:
         name = _offer(folder)
     except ValueError as error:
@@ -244,8 +244,8 @@ def default_sampling(model: Any) -> dict[str, object]:
     if isinstance(model, str):
         from engines.models.loading import source_of  # brings transformers
 
-        place = download_dir(model) if model in MODELS and MODELS[model].fetched else _OWN.get(model, model)
-        named = {} if is_bundled(model) else source_of(str(place)).read_json_if_any(f"{GENERATION}.json")
+        path = download_dir(model) if model in MODELS and MODELS[model].fetched else _OWN.get(model, model)
+        named = {} if is_bundled(model) else source_of(str(path)).read_json_if_any(f"{GENERATION}.json")
     else:
         config = getattr(model, GENERATION, None)
         named = {} if config is None else config.to_dict()
@@ -287,8 +287,8 @@ def has_eagle(model_id: str) -> bool:
 
 def available_choices(setting: Setting) -> tuple[str, ...]:
     """The choices of a setting for which there are weights."""
-    there = setting.name != "drafter" or any(map(has_eagle, MODELS))
-    return tuple(choice for choice in setting.choices if there or choice not in EAGLE_DRAFTERS)
+    has_drafter = setting.name != "drafter" or any(map(has_eagle, MODELS))
+    return tuple(choice for choice in setting.choices if has_drafter or choice not in EAGLE_DRAFTERS)
 
 
 def eagle_of(model: Model) -> Model:
@@ -321,11 +321,11 @@ def load_model(model_id: str, device: str | None = None) -> Model:
         raise ModelError(f"{model_id}: is loaded by its folder. It needs {info.needs}.")
     if module.startswith("engines.models.bundled") and not ASSETS.is_dir():
         raise ModelError(f"{model_id}: its weights are missing, there is no folder {str(ASSETS)!r}. {REMEDY}.")
-    place = resolve_devices(device)
+    devices = resolve_devices(device)
     if module:
         load: Callable[[str, str], Model] = import_module(module).load
-        return load(model_id, parse_devices(place)[0])
-    return _load(download_dir(model_id) if info.fetched else _OWN.get(model_id, model_id), place)
+        return load(model_id, parse_devices(devices)[0])
+    return _load(download_dir(model_id) if info.fetched else _OWN.get(model_id, model_id), devices)
 
 
 def open_model(
@@ -337,12 +337,12 @@ def open_model(
         if dtype is not None and name in MODELS:
             raise ConfigError(f"dtype: {name} ships in float32; leave it out.")
         return load_model(name, device)
-    place = download_dir(name) if fetched else Path(name) if Path(name).is_dir() else name
-    return _load(place, resolve_devices(device), None if dtype is None else DTYPES[dtype], room)
+    path = download_dir(name) if fetched else Path(name) if Path(name).is_dir() else name
+    return _load(path, resolve_devices(device), None if dtype is None else DTYPES[dtype], room)
 
 
-def _load(place: Path | str, *how: Any) -> Model:
+def _load(path: Path | str, *how: Any) -> Model:
     """A checkpoint by its folder or by OWNER/NAME."""
     from engines.models.loading import load  # brings transformers
 
-    return load(place, *how)
+    return load(path, *how)

@@ -10,7 +10,7 @@ _CHATML: Final = (
     "{% for turn in messages %}<|im_start|>{{ turn['role'] }}\n{{ turn['content'] }}<|im_end|>\n{% endfor %}"
     "{{ '<|im_start|>assistant\n' }}"
 )
-_MOST_CHARACTERS: Final = 200
+_MAX_CHARACTERS: Final = 200
 """Maximum length of a template's error message."""
 
 
@@ -37,10 +37,8 @@ class ChatOptions:
                 'messages: must be a list of turns, such as [{"role": "user", "content": "Why is the sky blue?"}].'
             )
         if chat is False and (messages or system):
-            beside = "messages" if messages else "system"
-            raise ValueError(
-                f"{beside}: cannot be combined with chat=False, which has no turns; leave one of them out."
-            )
+            field = "messages" if messages else "system"
+            raise ValueError(f"{field}: cannot be combined with chat=False, which has no turns; leave one of them out.")
         return cls(chat, tuple(turns), system or "")
 
     @property
@@ -66,7 +64,7 @@ class ChatOptions:
                 turns, chat_template=None if template else _CHATML, tokenize=False, add_generation_prompt=True
             )
         except Exception as error:  # whatever a template raises
-            problem = " ".join(str(error).split())[:_MOST_CHARACTERS]
+            problem = " ".join(str(error).split())[:_MAX_CHARACTERS]
             raise ValueError(
                 f"chat: the chat template of {name} refuses these turns ({problem}); change them, or use chat=False."
             ) from error

@@ -30,7 +30,7 @@ _WHOLE_BYTES: Final = 2**28
 """A file up to here is hashed whole: about a second."""
 _SAMPLE_BYTES, _SAMPLE_EVERY = 2**20, 2**26
 _SHA256: Final = re.compile("[0-9a-f]{64}")
-_MOST_CHARACTERS: Final = 500
+_MAX_CHARACTERS: Final = 500
 """Maximum length of a problem in messages, because libraries answer with pages."""
 _LONGEST_NAME: Final = 100
 
@@ -52,7 +52,7 @@ class CheckpointDir:
 
     def unsupported(self, problem: str) -> ModelError:
         """The error for a checkpoint that cannot be used, however often it is fetched."""
-        return ModelError(f"{self.name}: {' '.join(problem.split())[:_MOST_CHARACTERS]}.")
+        return ModelError(f"{self.name}: {' '.join(problem.split())[:_MAX_CHARACTERS]}.")
 
     def read_json(self, name: str) -> dict[str, Any]:
         """An object from one of the folder's files."""
@@ -91,19 +91,19 @@ class CheckpointDir:
                     f"config.json has {format_value(settings[name])} for {name!r}; {title} is built for {value!r}"
                 )
 
-    def number(self, settings: Mapping[str, Any], name: str, most: int = LARGEST) -> int:
+    def number(self, settings: Mapping[str, Any], name: str, maximum: int = LARGEST) -> int:
         """A positive whole number from config.json."""
-        return int(self._positive(settings, name, int, most))
+        return int(self._positive(settings, name, int, maximum))
 
     def fraction(self, settings: Mapping[str, Any], name: str) -> float:
         """A positive number from config.json."""
         return float(self._positive(settings, name, (int, float), LARGEST))
 
-    def _positive(self, settings: Mapping[str, Any], name: str, kinds: Any, most: int) -> Any:
+    def _positive(self, settings: Mapping[str, Any], name: str, kinds: Any, maximum: int) -> Any:
         if name not in settings:
             raise self.incomplete(f"config.json has no {name!r}")
         value = settings[name]
-        if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value <= most:
+        if not isinstance(value, kinds) or isinstance(value, bool) or not 0 < value <= maximum:
             raise self.incomplete(f"config.json has {format_value(value)} for {name!r}, which is not allowed")
         return value
 
@@ -185,8 +185,10 @@ def weight_hashes(source: CheckpointDir) -> dict[str, str]:
     """Return the weight files with their hashes; large files are sampled as described in docs/models.md."""
     hashes = {}
     for file in source.files():
-        whole = _SHA256.fullmatch(file.resolve().name) or file.stat().st_size <= _WHOLE_BYTES
-        hashes[file.name if whole else f"{file.name} (samples)"] = sha256(file) if whole else sampled_hash(file)
+        is_hashed_whole = _SHA256.fullmatch(file.resolve().name) or file.stat().st_size <= _WHOLE_BYTES
+        hashes[file.name if is_hashed_whole else f"{file.name} (samples)"] = (
+            sha256(file) if is_hashed_whole else sampled_hash(file)
+        )
     return hashes
 
 
@@ -198,8 +200,8 @@ def sampled_hash(file: Path) -> str:
         start = stream.read(8)
         head = int.from_bytes(start, "little")
         digest.update(start + stream.read(min(head, size)))
-        for place in [*range(8 + head, size, _SAMPLE_EVERY), max(0, size - _SAMPLE_BYTES)]:
-            stream.seek(place)
+        for offset in [*range(8 + head, size, _SAMPLE_EVERY), max(0, size - _SAMPLE_BYTES)]:
+            stream.seek(offset)
             digest.update(stream.read(_SAMPLE_BYTES))
     return digest.hexdigest()
 

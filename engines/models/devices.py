@@ -43,9 +43,9 @@ def resolve_devices(names: str | None = None) -> str:
     return ",".join(_available(field, name) for name in parts)
 
 
-def parse_devices(place: str) -> list[str]:
+def parse_devices(names: str) -> list[str]:
     """The devices of what `resolve_devices` gives; what cannot be spread runs on the first."""
-    return place.split(",")
+    return names.split(",")
 
 
 def _available(field: str, name: str) -> str:

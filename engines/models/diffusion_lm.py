@@ -33,7 +33,7 @@ class Traits:
     sizes: tuple[int, ...] = ()
     """Block sizes that were trained; empty for any."""
     longest: int = 512
-    asks: tuple[str, str] = ("", "\n")
+    prompt_form: tuple[str, str] = ("", "\n")
     """Text before and after a prompt."""
     begins: tuple[int, ...] = ()
     """Ids that every text begins with."""
@@ -78,8 +78,8 @@ class DiffusionLM(Networked):
         """The ids of a prompt in the form that was taught; ValueError for none, special tokens, or too many."""
         check_not_empty(prompt, "ask a question")
         check_no_special_tokens(prompt, filter(None, self._special.values()), self.card.id)
-        before, behind = self.kind.asks
-        ids = self.kind.begins + self.encode(before + self.kind.read(prompt) + behind)
+        before, suffix = self.kind.prompt_form
+        ids = self.kind.begins + self.encode(before + self.kind.read(prompt) + suffix)
         check_length(len(ids), length, self.kind.longest, self.card.id)
         return ids
 

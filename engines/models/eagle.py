@@ -49,18 +49,18 @@ class Eagle(nn.Module):
 
     def __init__(self, config: Any, size: EagleSize) -> None:
         super().__init__()
-        own, self.size = copy(config), size
-        own.intermediate_size = size.feed_forward
+        layer_config, self.size = copy(config), size
+        layer_config.intermediate_size = size.feed_forward
         width, epsilon = config.hidden_size, config.rms_norm_eps
         self.fuse = nn.Linear((len(size.taps) + 1) * width, width, bias=False)
-        self.layer = LlamaDecoderLayer(own, 0)
+        self.layer = LlamaDecoderLayer(layer_config, 0)
         attention = self.layer.self_attn
         for name in ("q_proj", "k_proj", "v_proj"):
             setattr(attention, name, nn.Linear(2 * width, getattr(attention, name).out_features, bias=False))
         self.layer.input_layernorm = LlamaRMSNorm(2 * width, epsilon)  # of token and states, each normalised for itself
         self.norm = LlamaRMSNorm(width, epsilon)
         self.register_buffer("ids", torch.arange(size.rows, dtype=torch.int32))
-        self.config = own
+        self.config = layer_config
 
 
 class EagleHead:
@@ -75,7 +75,7 @@ class EagleHead:
         network = network.to(embedding.device)
         large = embedding.device.type == "cpu" and embedding.nbytes >= _PACKED
         linear = HalfLinear if large and packs(HalfLinear) else Linear
-        root, self._least = width**0.5, least_of(width, config.rms_norm_eps, embedding)
+        root, self._min_length = width**0.5, least_of(width, config.rms_norm_eps, embedding)
         self.taps, self.ids = network.size.taps, network.ids.long()
         self._embedding, self._turn, self._padded = embedding, target.model.turn, linear.padded
         self._fuse = linear(network.fuse.weight.detach() * root)
@@ -84,7 +84,7 @@ class EagleHead:
 
     def fused(self, states: Float[Tensor, "T S"]) -> Float[Tensor, "T W"]:
         """Return the fused hidden states of the target: those of the taps and the last, concatenated."""
-        parts = normed(states.unflatten(-1, (len(self.taps) + 1, -1)), self._least)
+        parts = normed(states.unflatten(-1, (len(self.taps) + 1, -1)), self._min_length)
         return self._fuse(self._padded(parts.flatten(-2)))[: len(states)]
 
     def forward(self, ids: Int[Tensor, " T"], states: Float[Tensor, "T W"], cached: SlotCache) -> Float[Tensor, "T W"]:
@@ -93,15 +93,15 @@ class EagleHead:
         Each is computed from a state of the target or of its own, and a token.
         """
         start, count = cached.get_seq_length(), len(ids)
-        place = torch.arange(start, start + count, device=ids.device)
+        positions = torch.arange(start, start + count, device=ids.device)
         cached.advance(count)
-        inputs = torch.cat([normed(self._embedding[ids], self._least), normed(states, self._least)], -1)
-        rows, turn, remember = self._padded(states), self._turn[place][None], cached.layers[0].update
-        return self._layer(rows, turn, causal_mask(start, place), remember, self._padded(inputs))[:count]
+        inputs = torch.cat([normed(self._embedding[ids], self._min_length), normed(states, self._min_length)], -1)
+        rows, turn, remember = self._padded(states), self._turn[positions][None], cached.layers[0].update
+        return self._layer(rows, turn, causal_mask(start, positions), remember, self._padded(inputs))[:count]
 
     def logits(self, states: Float[Tensor, "T W"]) -> Float[Tensor, "T R"]:
         """Return the logits of the tokens `ids`."""
-        return self._head(self._padded(normed(states, self._least)))[: len(states)]
+        return self._head(self._padded(normed(states, self._min_length)))[: len(states)]
 
 
 class EagleSession:

@@ -51,7 +51,10 @@ class FastDecoder(nn.Module):
         self.linear = linear
         self.embed_tokens = model.embed_tokens
         self.layers = tuple(laid_out(model.layers.pop(0), config, linear) for _ in range(len(model.layers)))
-        width, self._least = config.hidden_size, least_of(config.hidden_size, config.rms_norm_eps, model.norm.weight)
+        width, self._min_length = (
+            config.hidden_size,
+            least_of(config.hidden_size, config.rms_norm_eps, model.norm.weight),
+        )
         self._norm = model.norm.weight.detach() * width**0.5
         steps = torch.arange(config.max_position_embeddings, device=self._norm.device)
         angle = model.rotary_emb.inv_freq[None].to(steps.device) * steps[:, None]
@@ -85,7 +88,7 @@ class FastDecoder(nn.Module):
             rows = layer(rows, turn, attention_mask, remember)
             if i in taps:
                 tapped.append(rows[: shape[0] * shape[1]].view(shape))
-        last = (normed(rows, self._least) * self._norm)[: shape[0] * shape[1]].view(shape)
+        last = (normed(rows, self._min_length) * self._norm)[: shape[0] * shape[1]].view(shape)
         return States(last, tuple(tapped))
 
 
@@ -144,19 +147,19 @@ class LeanCausalLM(nn.Module):
         `taps` as in `FastDecoder.forward`.
         """
         start, count = past_key_values.get_seq_length(), input_ids.shape[1]
-        place = torch.arange(start, start + count, device=input_ids.device)
+        positions = torch.arange(start, start + count, device=input_ids.device)
         past_key_values.advance(count)
-        states = self.model(input_ids, None, place[None], causal_mask(start, place), past_key_values, taps)
+        states = self.model(input_ids, None, positions[None], causal_mask(start, positions), past_key_values, taps)
         rows = states.last_hidden_state[0, -logits_to_keep:]
         logits = self._head(self._head.padded(rows))[None, : len(rows)]
         return States(states.last_hidden_state, states.tapped, logits)
 
 
-def causal_mask(start: int, place: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"] | None:
+def causal_mask(start: int, positions: Int[Tensor, " T"]) -> Float[Tensor, "1 1 T S"] | None:
     """Return the attention mask of consecutive tokens over `start` cached ones and themselves; None if it is causal."""
-    if not start or len(place) == 1:
+    if not start or len(positions) == 1:
         return None
-    hidden = torch.arange(start + len(place), device=place.device) > place[:, None]
+    hidden = torch.arange(start + len(positions), device=positions.device) > positions[:, None]
     return torch.where(hidden, torch.finfo(torch.float32).min, 0.0)[None, None]
 
 
@@ -263,7 +266,7 @@ class LeanLayer:
     gate: Linear
     up: Linear
     down: Linear
-    least: Tensor
+    min_length: Tensor
     """Minimum length of states; see `normed`."""
     least_head: Tensor
 
@@ -278,7 +281,9 @@ class LeanLayer:
         """Return the states after the layer; its attention projects the normalised states, or other `inputs` [P, I]."""
         (n, T), (heads, stored) = turn.shape[:2], self.heads
         both = heads + stored
-        mixed = self.qkv(normed(rows, self.least) if inputs is None else inputs)[: n * T].view(n, T, both + stored, -1)
+        mixed = self.qkv(normed(rows, self.min_length) if inputs is None else inputs)[: n * T].view(
+            n, T, both + stored, -1
+        )
         qk = mixed[:, :, :both]
         if self.scale is not None:
             qk = qk * (self.scale / torch.hypot(torch.linalg.vector_norm(qk, dim=-1, keepdim=True), self.least_head))
@@ -286,7 +291,7 @@ class LeanLayer:
         keys, values = remember(turned[:, heads:], mixed[:, :, both:].transpose(1, 2))
         seen = _attend(turned[:, :heads], keys, values, mask)
         rows = self.out(self.out.padded(seen.transpose(1, 2).reshape(n * T, -1)), "add", rows)
-        between = normed(rows, self.least)
+        between = normed(rows, self.min_length)
         return self.down(self.up(between, "mul", self.gate(between, "swish")), "add", rows)
 
 
@@ -307,7 +312,7 @@ def laid_out(layer: Any, config: Any, linear: type[Linear]) -> LeanLayer:
     """A layer of a decoder that `fits`, in its lean form."""
     attention, feed_forward = layer.self_attn, layer.mlp
     epsilon, width, head_dim = config.rms_norm_eps, config.hidden_size, attention.head_dim
-    root, before, behind = width**0.5, layer.input_layernorm.weight, layer.post_attention_layernorm.weight
+    root, before, post_norm = width**0.5, layer.input_layernorm.weight, layer.post_attention_layernorm.weight
     parts = (attention.q_proj, attention.k_proj, attention.v_proj)
     q, k = (_paired(one.weight, head_dim) for one in parts[:2])
     biases = None
@@ -322,17 +327,17 @@ def laid_out(layer: Any, config: Any, linear: type[Linear]) -> LeanLayer:
         qkv=linear(torch.cat([q, k, attention.v_proj.weight]) * before * root, biases),
         scale=None if scale is None else scale.detach() * head_dim**0.5,
         out=linear(attention.o_proj.weight, attention.o_proj.bias),
-        gate=linear(feed_forward.gate_proj.weight * behind * root, feed_forward.gate_proj.bias),
-        up=linear(feed_forward.up_proj.weight * behind * root, feed_forward.up_proj.bias),
+        gate=linear(feed_forward.gate_proj.weight * post_norm * root, feed_forward.gate_proj.bias),
+        up=linear(feed_forward.up_proj.weight * post_norm * root, feed_forward.up_proj.bias),
         down=linear(feed_forward.down_proj.weight, feed_forward.down_proj.bias),
-        least=least_of(width, epsilon, q),
+        min_length=least_of(width, epsilon, q),
         least_head=least_of(head_dim, epsilon, q),
     )
 
 
-def normed(x: Tensor, least: Tensor) -> Tensor:
+def normed(x: Tensor, min_length: Tensor) -> Tensor:
     """Return x over its length, the root of its mean square up to a factor that is part of the next weights."""
-    return x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), least)
+    return x / torch.hypot(torch.linalg.vector_norm(x, dim=-1, keepdim=True), min_length)
 
 
 def least_of(width: int, epsilon: float, like: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from engines.models.fast_decoder import Linear, PackedLinear, packs
 _FREQUENCIES: Final = 256
 _SLOWEST: Final = 10_000
 _EPSILON: Final = 1e-6
-_LEAST_STD, _MOST_STD = 1e-3, 1e2
+_MIN_STD, _MAX_STD = 1e-3, 1e2
 _ROWS: Final = 512
 """Pairs of step and token whose modulations are made together."""
 Layers: TypeAlias = Sequence[Sequence[tuple[Tensor, Tensor]]]
@@ -101,16 +101,16 @@ class DiffusionHead(nn.Module):
         return [[(part.weight, part.bias) for part in (one.in_ln, one.mlp[0], one.mlp[2])] for one in blocks]
 
     def step(
-        self, x: Float[Tensor, "... D"], own: Sequence[Float[Tensor, "... C"]], layers: Layers
+        self, x: Float[Tensor, "... D"], modulations: Sequence[Float[Tensor, "... C"]], layers: Layers
     ) -> tuple[Tensor, Tensor]:
         """Both outputs for noisy tokens, before they are read; see `modulation` and `layers`."""
         hidden = self.input_proj(x.to(self.input_proj.weight.dtype))
         for k, (norm, first, second) in enumerate(layers):
             normed = torch.layer_norm(hidden, (self.width,), *norm, _EPSILON)
-            inside = F.silu(F.linear(torch.addcmul(own[3 * k], normed, own[3 * k + 1]), *first))
-            hidden = torch.addcmul(hidden, own[3 * k + 2], F.linear(inside, *second))
+            inside = F.silu(F.linear(torch.addcmul(modulations[3 * k], normed, modulations[3 * k + 1]), *first))
+            hidden = torch.addcmul(hidden, modulations[3 * k + 2], F.linear(inside, *second))
         normed = F.layer_norm(hidden, (self.width,), eps=_EPSILON)
-        eps, v = self.final_layer.linear(torch.addcmul(own[-2], normed, own[-1])).chunk(2, -1)
+        eps, v = self.final_layer.linear(torch.addcmul(modulations[-2], normed, modulations[-1])).chunk(2, -1)
         return eps, v
 
     @torch.no_grad()
@@ -149,12 +149,12 @@ class ConditionedHead:
         modulation: Linear,
         times: Float[Tensor, "n C"],
         embedded: Float[Tensor, "M C"],
-        made: Float[Tensor, "n M A"] | None = None,
+        modulations: Float[Tensor, "n M A"] | None = None,
     ) -> None:
         self._head, self._layers, self._modulation = head, layers, modulation
         self._times, self._embedded = times, embedded
-        self._count = max(1, _ROWS // len(embedded)) if made is None else len(made)
-        self._made, self._part, self._steps = made, -1, list[tuple[Tensor, ...]]()
+        self._count = max(1, _ROWS // len(embedded)) if modulations is None else len(modulations)
+        self._modulated, self._part, self._steps = modulations, -1, list[tuple[Tensor, ...]]()
 
     def __call__(self, x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
         """Apply the layer."""
@@ -178,20 +178,20 @@ class ConditionedHead:
         """Return the head for some conditions. Modulations that fit into memory are computed once for all tokens."""
         embedded, steps = self._embedded[index], len(self._times)
         fits = steps <= self._count and steps * len(embedded) <= _ROWS
-        made = self._modulations(0)[:, index] if fits else None
-        return ConditionedHead(self._head, self._layers, self._modulation, self._times, embedded, made)
+        modulated = self._modulations(0)[:, index] if fits else None
+        return ConditionedHead(self._head, self._layers, self._modulation, self._times, embedded, modulated)
 
     def _modulations(self, part: int) -> Float[Tensor, "S M A"]:
         """Return the modulations of all layers at some of the steps, the first first."""
-        if self._made is not None:
-            return self._made
+        if self._modulated is not None:
+            return self._modulated
         steps = slice(part * self._count, (part + 1) * self._count)
         embedded = F.silu(self._times[steps, None] + self._embedded)
         rows = embedded.flatten(0, 1)
-        made = self._modulation(self._modulation.padded(rows))[: len(rows)].unflatten(0, embedded.shape[:2])
+        modulated = self._modulation(self._modulation.padded(rows))[: len(rows)].unflatten(0, embedded.shape[:2])
         if self._count >= len(self._times):
-            self._made = made
-        return cast(Tensor, made)
+            self._modulated = modulated
+        return cast(Tensor, modulated)
 
 
 class ResidualHead(DiffusionHead):
@@ -216,8 +216,8 @@ class MixtureHead(nn.Module):
 
     def forward(self, condition: Float[Tensor, "M H"]) -> Gaussians:
         """The distributions of M tokens, float64."""
-        weight, rest = (
+        weight, bias = (
             self.net(condition).to(torch.float64).split([self.components, 2 * self.components * self.token], -1)
         )
-        mean, scale = rest.unflatten(-1, (self.components, 2 * self.token)).chunk(2, -1)
-        return Gaussians(weight.log_softmax(-1), mean, F.softplus(scale).clamp(_LEAST_STD, _MOST_STD))
+        mean, scale = bias.unflatten(-1, (self.components, 2 * self.token)).chunk(2, -1)
+        return Gaussians(weight.log_softmax(-1), mean, F.softplus(scale).clamp(_MIN_STD, _MAX_STD))

@@ -20,7 +20,7 @@ from traces.schema import Frame, Legend, Output, Token
 class ImageLimits:
     """How much of a canvas a trace holds as pictures."""
 
-    most: int | None = None
+    max_patches: int | None = None
     """Pictures of the canvas, spread evenly over the passes of a run; None is one a step."""
     together: int = 64
     """Canvases that are decoded at once for them."""
@@ -44,8 +44,8 @@ def frames(
 ) -> tuple[Frame, ...]:
     """Pictures of the canvas at steps that are spread evenly over a run."""
     steps = sorted(canvases)
-    if limits.most is not None and len(steps) > limits.most:
-        steps = [steps[round(i)] for i in np.linspace(0, len(steps) - 1, limits.most)]
+    if limits.max_patches is not None and len(steps) > limits.max_patches:
+        steps = [steps[round(i)] for i in np.linspace(0, len(steps) - 1, limits.max_patches)]
     chunks = [steps[i : i + limits.together] for i in range(0, len(steps), limits.together)]
     pictures = (shrunk(one, limits) for chunk in chunks for one in draw([canvases[step] for step in chunk]))
     return tuple(Frame(step=step, image=as_uri(one, limits.kind)) for step, one in zip(steps, pictures, strict=True))

@@ -29,7 +29,7 @@ _LOADED: Final[dict[tuple[CheckpointDir, str, torch.dtype], Model]] = {}
 
 
 def load(
-    place: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: MemoryBudget | None = None
+    path: Path | str, device: str = "cpu", dtype: torch.dtype | None = None, room: MemoryBudget | None = None
 ) -> Model:
     """Load a checkpoint from a folder (a `Path`), or from the hub's cache by its OWNER/NAME; once per device.
 
@@ -39,11 +39,11 @@ def load(
     Raises:
         ModelError: If it is not downloaded, incomplete, of an unsupported family, or too large.
     """
-    source = _local(place) if isinstance(place, Path) else cached_source(place)
-    held = source, device, dtype or default_dtype(device)
-    if held not in _LOADED:
-        _LOADED[held] = _load(*held, room or MemoryBudget())
-    return _LOADED[held]
+    source = _local(path) if isinstance(path, Path) else cached_source(path)
+    key = source, device, dtype or default_dtype(device)
+    if key not in _LOADED:
+        _LOADED[key] = _load(*key, room or MemoryBudget())
+    return _LOADED[key]
 
 
 def source_of(name: str) -> CheckpointDir:

@@ -63,11 +63,11 @@ class MemoryRequirement:
 def cached_numbers(config: Any) -> int:
     """Numbers in the KV cache of one position, by a config of transformers; 0 for a network without attention."""
     config = config.get_text_config()
-    every = getattr(config, "num_attention_heads", None)
-    if not every:
+    num_heads = getattr(config, "num_attention_heads", None)
+    if not num_heads:
         return 0
-    heads = getattr(config, "num_key_value_heads", None) or every
-    width = getattr(config, "head_dim", None) or config.hidden_size // every
+    heads = getattr(config, "num_key_value_heads", None) or num_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // num_heads
     return 2 * int(config.num_hidden_layers) * int(heads) * int(width)
 
 
@@ -88,9 +88,9 @@ def free_bytes(device: str) -> int | None:
     return min(free, default=None)
 
 
-def free_on(place: str) -> int | None:
+def free_on(devices: str) -> int | None:
     """Return the free memory of one device or of several together, as named by `devices.resolve_devices`."""
-    free = [free_bytes(device) for device in parse_devices(place)]
+    free = [free_bytes(device) for device in parse_devices(devices)]
     return None if None in free else sum(one or 0 for one in free)
 
 
@@ -102,10 +102,12 @@ def check_memory(
     weights, cache, free = needs.weights(dtype), needs.cache(dtype, room), free_on(device)
     takes = f"its weights take {_gb(weights)} in {_name(dtype)} on"
     if free is not None and weights + cache > free:
-        kept = f", the KV cache of {needs.describe(room)} {_gb(cache)}" if cache >= _SMALL else ""
+        cache_text = f", the KV cache of {needs.describe(room)} {_gb(cache)}" if cache >= _SMALL else ""
         remedies = list(_remedies(source.name, needs, room, dtype, device, free))
         last = "or use a device with more memory" if remedies else "use a device with more memory"
-        raise source.unsupported(f"{takes} {device}{kept}, and {_gb(free)} are free; {', '.join([*remedies, last])}")
+        raise source.unsupported(
+            f"{takes} {device}{cache_text}, and {_gb(free)} are free; {', '.join([*remedies, last])}"
+        )
     here = free_on("cpu")
     if device != "cpu" and here is not None and weights > here and needs.stored != dtype:
         raise source.unsupported(
@@ -123,9 +125,9 @@ def _remedies(
     if each and 0 < (fitting := (free - needs.weights(dtype)) // each) < room.num_sequences:
         yield f"{fitting} {'sequences fit' if fitting > 1 else 'sequence fits'}"
     for other in _others(device, several=not needs.positions):
-        held = default_dtype(other)
-        if needs.weights(held) + needs.cache(held, room) <= (free_on(other) or 0):
-            yield f"--device {other} has room for it in {_name(held)}"
+        other_dtype = default_dtype(other)
+        if needs.weights(other_dtype) + needs.cache(other_dtype, room) <= (free_on(other) or 0):
+            yield f"--device {other} has room for it in {_name(other_dtype)}"
     row = published_as(name)
     sizes = [(one.gigabytes * _GIGA * dtype.itemsize / 2, one.name) for one in row.examples] if row else []
     if smaller := [(size, other) for size, other in sizes if size <= free]:
@@ -133,24 +135,24 @@ def _remedies(
         yield f"{other} takes {_gb(size)}"
 
 
-def check_cache(owner: str, needed: int, place: str, lanes: int) -> None:
-    """Raise ModelError unless a KV cache of `needed` bytes fits into the free memory of the devices `place`."""
-    free = free_on(place) if needed >= _SMALL else None
+def check_cache(owner: str, needed: int, devices: str, lanes: int) -> None:
+    """Raise ModelError unless a KV cache of `needed` bytes fits into the free memory of the devices `devices`."""
+    free = free_on(devices) if needed >= _SMALL else None
     if free is not None and needed > free:
         many, fewer = ("sequences", "fewer sequences at once, ") if lanes > 1 else ("sequence", "")
         raise ModelError(
-            f"{owner}: the KV cache of {lanes} {many} takes {_gb(needed)} on {place}, and {_gb(free)} are free; use "
+            f"{owner}: the KV cache of {lanes} {many} takes {_gb(needed)} on {devices}, and {_gb(free)} are free; use "
             f"{fewer}a shorter text, a smaller number format or a device with more memory."
         )
 
 
-def _others(place: str, *, several: bool) -> list[str]:
+def _others(devices: str, *, several: bool) -> list[str]:
     """Further devices of this machine, and all its GPUs together for what may be spread."""
     gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if torch.cuda.is_available() else []
     together = [",".join(gpus)] if several and len(gpus) > 1 else []
-    taken = {torch.device(device) for device in parse_devices(place)}
-    single = [device for device in ("cpu", *gpus) if torch.device(device) not in taken]
-    return [*single, *(every for every in together if every != place)]
+    used = {torch.device(device) for device in parse_devices(devices)}
+    single = [device for device in ("cpu", *gpus) if torch.device(device) not in used]
+    return [*single, *(name for name in together if name != devices)]
 
 
 def _read(file: Path) -> str:

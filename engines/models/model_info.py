@@ -47,8 +47,8 @@ class ModelInfo:
     def opening(self, method: str, config: type[Any]) -> dict[str, Value]:
         """Those of `opens` that a method has by its Config, and whose value it takes."""
         choices = {setting.name: setting.choices for setting in settings(config)}
-        given = {name.removeprefix(f"{method}."): at for name, at in self.form_defaults}
-        return {name: at for name, at in given.items() if name in choices and at in (choices[name] or (at,))}
+        defaults = {name.removeprefix(f"{method}."): at for name, at in self.form_defaults}
+        return {name: at for name, at in defaults.items() if name in choices and at in (choices[name] or (at,))}
 
     @property
     def label(self) -> str:

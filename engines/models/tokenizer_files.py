@@ -17,25 +17,25 @@ _SETTINGS: Final = "tokenizer_config.json"
 
 def read_tokenizer(source: CheckpointDir) -> Tokenizer:
     """The tokenizer of a folder: tokenizer.json, or the several files that Qwen's were first published in."""
-    if _whole(source):
-        whole: Tokenizer = _read(
+    if _has_tokenizer_json(source):
+        tokenizer: Tokenizer = _read(
             source, "tokenizer.json", lambda: Tokenizer.from_file(str(source.folder / "tokenizer.json"))
         )
-        return whole
+        return tokenizer
     return cast(Tokenizer, read_chat_tokenizer(source, Qwen2Tokenizer).backend_tokenizer)
 
 
 def read_chat_tokenizer(source: CheckpointDir, kind: Any = AutoTokenizer) -> Any:
     """The tokenizer of a folder with its chat template, by a class of transformers; code of its own is not run."""
-    whole = _whole(source)
-    if whole and "auto_map" in source.read_json_if_any(_SETTINGS):
+    has_tokenizer = _has_tokenizer_json(source)
+    if has_tokenizer and "auto_map" in source.read_json_if_any(_SETTINGS):
         kind = PreTrainedTokenizerFast
-    files = f"{'tokenizer.json' if whole else 'vocab.json, merges.txt'} or {_SETTINGS}"
-    given = {"local_files_only": True, "trust_remote_code": False}
-    return _read(source, files, lambda: kind.from_pretrained(source.folder, **given))
+    files = f"{'tokenizer.json' if has_tokenizer else 'vocab.json, merges.txt'} or {_SETTINGS}"
+    options = {"local_files_only": True, "trust_remote_code": False}
+    return _read(source, files, lambda: kind.from_pretrained(source.folder, **options))
 
 
-def _whole(source: CheckpointDir) -> bool:
+def _has_tokenizer_json(source: CheckpointDir) -> bool:
     """Whether a folder has a tokenizer.json, and not the other files."""
     folder = source.folder
     if (folder / "tokenizer.json").is_file():
@@ -62,8 +62,8 @@ def _read(source: CheckpointDir, files: str, read: Callable[[], Any]) -> Any:
 
 def has_chat_template(source: CheckpointDir) -> bool:
     """Whether a checkpoint comes with a chat template, so that it was taught to chat."""
-    beside = "chat_template" in source.read_json_if_any(_SETTINGS)
-    return beside or (source.folder / "chat_template.jinja").is_file()
+    is_separate = "chat_template" in source.read_json_if_any(_SETTINGS)
+    return is_separate or (source.folder / "chat_template.jinja").is_file()
 
 
 def named_token(source: CheckpointDir, *fields: str) -> str | None:

@@ -22,13 +22,13 @@ from torch import Tensor
 from engines.settings import ConfigError
 
 ENDINGS: Final = (".gif", ".mp4")
-MOST_BYTES: Final = 20_000_000
-MOST_PIXELS: Final = 2_100_000
+MAX_BYTES: Final = 20_000_000
+MAX_PIXELS: Final = 2_100_000
 """Maximum pixels of a frame; 1920 x 1080 fits."""
-MOST_FRAMES: Final = 2_000
-MOST_SECONDS: Final = 60
+MAX_FRAMES: Final = 2_000
+MAX_SECONDS: Final = 60
 SHORTEST_SIDE: Final = 16
-MOST_WAIT: Final = 10
+MAX_WAIT_SECONDS: Final = 10
 """Seconds that ffmpeg may take."""
 _REMEDY: Final = "give a GIF or an MP4 (H.264)"
 _BROKEN_MP4: Final = f"clip: the MP4 is broken or its codec is not known here; {_REMEDY} that a browser plays."
@@ -38,8 +38,8 @@ _PIXELS: Final = re.compile(r"Video: .*?\b(\d{1,6})x(\d{1,6})\b")
 
 def read_clip(data: bytes, frames: int, height: int, width: int) -> UInt8[Tensor, "F H W 3"]:
     """The middle of the first frames of a clip, resized; raises ConfigError for other files, or unfit ones."""
-    if len(data) > MOST_BYTES:
-        raise ConfigError(f"clip: the file has {len(data):,} bytes; cut it to at most {MOST_BYTES:,}.")
+    if len(data) > MAX_BYTES:
+        raise ConfigError(f"clip: the file has {len(data):,} bytes; cut it to at most {MAX_BYTES:,}.")
     if data[:6] in (b"GIF87a", b"GIF89a"):
         pictures = list(_gif(data, frames))
     elif data[4:8] == b"ftyp":
@@ -59,8 +59,8 @@ def _gif(data: bytes, wanted: int) -> Iterator[Image.Image]:
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             picture = Image.open(io.BytesIO(data), formats=("GIF",))
         count: int = getattr(picture, "n_frames", 1)
-        if count > MOST_FRAMES:
-            raise ConfigError(f"clip: the file has {count:,} frames; cut it to at most {MOST_FRAMES:,}.")
+        if count > MAX_FRAMES:
+            raise ConfigError(f"clip: the file has {count:,} frames; cut it to at most {MAX_FRAMES:,}.")
         for index in range(min(count, wanted)):
             picture.seek(index)
             yield picture.convert("RGB")
@@ -80,8 +80,8 @@ def _mp4(data: bytes, wanted: int, high: int, wide: int) -> Iterator[Image.Image
             raise ConfigError(_BROKEN_MP4)
         hours, minutes, seconds = (float(part) for part in duration.groups())
         lasts = 3600 * hours + 60 * minutes + seconds
-        if lasts > MOST_SECONDS:
-            raise ConfigError(f"clip: it lasts {lasts:.0f} s; cut it to at most {MOST_SECONDS} s.")
+        if lasts > MAX_SECONDS:
+            raise ConfigError(f"clip: it lasts {lasts:.0f} s; cut it to at most {MAX_SECONDS} s.")
         width, height = int(size[1]), int(size[2])
         _check(width, height)
         share = min(width / wide, height / high)
@@ -98,19 +98,19 @@ def _mp4(data: bytes, wanted: int, high: int, wide: int) -> Iterator[Image.Image
 
 def _ffmpeg(path: str, *wanted: str) -> subprocess.CompletedProcess[bytes]:
     """Run ffmpeg on a file that holds an MP4 and nothing else: no playlist in it is followed anywhere."""
-    bounds = ("-f", "mov", "-protocol_whitelist", "file", "-max_pixels", str(MOST_PIXELS), "-threads", "1")
+    bounds = ("-f", "mov", "-protocol_whitelist", "file", "-max_pixels", str(MAX_PIXELS), "-threads", "1")
     streams = ("-an", "-sn", "-dn", "-threads", "1")
     try:
         command = [imageio_ffmpeg.get_ffmpeg_exe(), "-hide_banner", "-nostdin", *bounds, "-i", path, *streams, *wanted]
-        return subprocess.run(command, capture_output=True, timeout=MOST_WAIT, check=False)
+        return subprocess.run(command, capture_output=True, timeout=MAX_WAIT_SECONDS, check=False)
     except (RuntimeError, OSError):
         raise ConfigError("clip: ffmpeg is missing here; give a GIF, or pip install imageio-ffmpeg.") from None
     except subprocess.TimeoutExpired:
-        raise ConfigError(f"clip: the MP4 took more than {MOST_WAIT} s to read; give a smaller one.") from None
+        raise ConfigError(f"clip: the MP4 took more than {MAX_WAIT_SECONDS} s to read; give a smaller one.") from None
 
 
 def _check(width: int, height: int) -> None:
-    if width * height > MOST_PIXELS:
-        raise ConfigError(f"clip: a frame has {width} x {height} pixels; shrink it to at most {MOST_PIXELS:,} in all.")
+    if width * height > MAX_PIXELS:
+        raise ConfigError(f"clip: a frame has {width} x {height} pixels; shrink it to at most {MAX_PIXELS:,} in all.")
     if min(width, height) < SHORTEST_SIDE:
         raise ConfigError(f"clip: a frame has {width} x {height} pixels; give at least {SHORTEST_SIDE} each way.")

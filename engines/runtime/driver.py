@@ -31,7 +31,7 @@ from engines.protocol import (
 )
 from engines.runtime.environment import environment
 from engines.runtime.model_pair import PairSession, check_heads, check_prompt_compatibility, check_vocabularies
-from engines.runtime.recorder import LIKELY, MOST_LIKELY, PendingStep, StepRecorder
+from engines.runtime.recorder import LIKELY, MAX_TOP_K, PendingStep, StepRecorder
 from engines.runtime.stage_timer import Cuda, Host, StageTimer
 from engines.sampling.random_source import SeededRandom, UniformOverride, parse_seed
 from engines.settings import ConfigError, config_values
@@ -65,10 +65,10 @@ class Job:
     def __post_init__(self) -> None:
         parse_seed(self.seed)
         if self.record_top_k is not None and not (
-            isinstance(self.record_top_k, int) and 0 <= self.record_top_k <= MOST_LIKELY
+            isinstance(self.record_top_k, int) and 0 <= self.record_top_k <= MAX_TOP_K
         ):
             raise ConfigError(
-                f"likely: {self.record_top_k!r} is not allowed; use a whole number from 0 to {MOST_LIKELY}."
+                f"likely: {self.record_top_k!r} is not allowed; use a whole number from 0 to {MAX_TOP_K}."
             )
         if self.method.family not in self.model.families:
             raise ConfigError(
@@ -175,8 +175,8 @@ def open_session(jobs: Sequence[Job]) -> Session:
     if tasks[0].canvas.kind == "text" and draft is not first.model:
         for job, task in zip(jobs, tasks, strict=True):
             check_prompt_compatibility(first.model, draft, task, draft.make_task(job.prompt, job.config))
-    places: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
-    return PairSession({"target": session, "draft": draft.open_session(tasks, guided)}, places)
+    devices: dict[Role, torch.device] = {"target": first.model.device, "draft": draft.device}
+    return PairSession({"target": session, "draft": draft.open_session(tasks, guided)}, devices)
 
 
 @torch.inference_mode()
@@ -200,13 +200,13 @@ def run_passes(
     while answers:
         clock = StageTimer(accelerator or Host()) if record else None
         lap: Callable[..., None] = clock.lap if clock else lambda *_: None
-        requests = _ask(sequences, answers)
+        requests = _next_requests(sequences, answers)
         if not requests:
             return
         lap("prepare")
         decisions: dict[int, Decision] = {}
-        given = session.forward(requests, sampling, lap)
-        for i, answer in given.items():
+        results = session.forward(requests, sampling, lap)
+        for i, answer in results.items():
             decision = sequences[i].decoder.send(answer.value)
             assert isinstance(decision, Decision)
             decisions[i] = decision
@@ -219,7 +219,7 @@ def run_passes(
         if clock:
             spent = clock.milliseconds()
             for i, decision in decisions.items():
-                request, answer = requests[i], given[i]
+                request, answer = requests[i], results[i]
                 call = Call(
                     role=request.role,
                     mode=request.mode,
@@ -228,12 +228,12 @@ def run_passes(
                     batch=len(requests),
                     milliseconds=spent,
                 )
-                held = answer.value.numel() if isinstance(answer.value, Tensor) else 0
-                sequences[i].recording.add(PendingStep(request, decision, call, likely, held))
+                num_values = answer.value.numel() if isinstance(answer.value, Tensor) else 0
+                sequences[i].recording.add(PendingStep(request, decision, call, likely, num_values))
         yield list(decisions)
 
 
-def _ask(sequences: Sequence[RunningSequence], answers: Mapping[int, Any]) -> dict[int, ForwardRequest]:
+def _next_requests(sequences: Sequence[RunningSequence], answers: Mapping[int, Any]) -> dict[int, ForwardRequest]:
     """Resume the decoders and collect the forward passes they want; those that end leave their tokens."""
     requests: dict[int, ForwardRequest] = {}
     for i, answer in answers.items():

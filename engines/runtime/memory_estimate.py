@@ -19,23 +19,23 @@ def estimate_memory(
 
     No tensor of a checkpoint is read.
     """
-    place, room = resolve_devices(device), room or MemoryBudget()
+    devices, room = resolve_devices(device), room or MemoryBudget()
     if is_bundled(name) or not ("/" in name or Path(name).is_dir()):
         model = open_model(name, device, dtype)
-        needs, number, place = MemoryRequirement(model.num_parameters), model.dtype, parse_devices(place)[0]
+        needs, number, devices = MemoryRequirement(model.num_parameters), model.dtype, parse_devices(devices)[0]
     else:
         from engines.models import loading  # brings transformers
 
         needs = loading.needs_of(name)
-        place = parse_devices(place)[0] if needs.positions else place  # pictures and clips run on one
-        number = (DTYPES[dtype] if dtype else default_dtype(place)) if needs.parameters else torch.float32
-    weights, kept, free = needs.weights(number), needs.cache(number, room), free_on(place)
-    cache = f", {kept / _GIGA:.2f} GB of KV cache for {needs.describe(room)}" if kept else ""
-    there = ""
+        devices = parse_devices(devices)[0] if needs.positions else devices  # pictures and clips run on one
+        number = (DTYPES[dtype] if dtype else default_dtype(devices)) if needs.parameters else torch.float32
+    weights, cache_bytes, free = needs.weights(number), needs.cache(number, room), free_on(devices)
+    cache = f", {cache_bytes / _GIGA:.2f} GB of KV cache for {needs.describe(room)}" if cache_bytes else ""
+    free_text = ""
     if free is not None:
-        fits = "fits" if weights + kept <= free else "does not fit"
-        there = f", and {free / _GIGA:.1f} GB are free ({fits})"
+        fits = "fits" if weights + cache_bytes <= free else "does not fit"
+        free_text = f", and {free / _GIGA:.1f} GB are free ({fits})"
     return (
         f"{name}: {needs.parameters + needs.exact:,} parameters, {weights / _GIGA:.1f} GB of weights in "
-        f"{str(number).removeprefix('torch.')} on {place}{cache}{there}"
+        f"{str(number).removeprefix('torch.')} on {devices}{cache}{free_text}"
     )

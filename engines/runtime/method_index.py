@@ -29,7 +29,7 @@ def method_index() -> dict[str, Any]:
     The first two are read from a file, unless torch is imported already or DRAFTSCOPE_MODELS adds models. A family has
     its state and licence, and how it is read or why not.
     """
-    imported = "torch" in sys.modules or os.environ.get(MODELS_VARIABLE)
+    imported = sys.modules.get("torch") or os.environ.get(MODELS_VARIABLE)
     index = compute_index() if imported else _read_index()
     return index | {"families": [asdict(row) | {"state": row.state} for row in CHECKPOINTS]}
 

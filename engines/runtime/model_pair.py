@@ -23,8 +23,8 @@ class PairSession:
         """Run one forward pass for the requesting sequences."""
         answers: dict[int, ForwardResult] = {}
         for role in dict.fromkeys(request.role for request in requests.values()):
-            own = {sequence: request for sequence, request in requests.items() if request.role == role}
-            answers |= self._answer(role, own, sampling, lap)
+            own_requests = {sequence: request for sequence, request in requests.items() if request.role == role}
+            answers |= self._answer(role, own_requests, sampling, lap)
         return {sequence: answers[sequence] for sequence in requests}
 
     def _answer(
@@ -33,8 +33,11 @@ class PairSession:
         """The answers of one session; of a drafter elsewhere, on the target's device, where verdicts are made."""
         if self._devices.get(role) == self._devices.get("target"):
             return self._sessions[role].forward(requests, sampling, lap)
-        there, here = self._devices[role], self._devices["target"]
-        moved = {sequence: replace(request, tokens=request.tokens.to(there)) for sequence, request in requests.items()}
+        drafter_device, here = self._devices[role], self._devices["target"]
+        moved = {
+            sequence: replace(request, tokens=request.tokens.to(drafter_device))
+            for sequence, request in requests.items()
+        }
         answers = self._sessions[role].forward(moved, sampling, lap)
         return {sequence: replace(answer, value=answer.value.to(here)) for sequence, answer in answers.items()}
 
@@ -49,20 +52,25 @@ def check_vocabularies(target: Model, draft: Model) -> None:
         )
 
 
-def check_prompt_compatibility(target: Model, draft: Model, task: Task, own: Task) -> None:
+def check_prompt_compatibility(target: Model, draft: Model, task: Task, draft_task: Task) -> None:
     """Raise ValueError if models of one vocabulary do not predict the same positions of the same text."""
-    if not (isinstance(task, TextTask) and isinstance(own, TextTask)):
+    if not (isinstance(task, TextTask) and isinstance(draft_task, TextTask)):
         return
-    if (task.mask, task.shift, task.full, task.causal) != (own.mask, own.shift, own.full, own.causal):
+    if (task.mask, task.shift, task.full, task.causal) != (
+        draft_task.mask,
+        draft_task.shift,
+        draft_task.full,
+        draft_task.causal,
+    ):
         raise ValueError(
-            f"drafter: {draft.card.id} is {_reads(own)}, and {target.card.id} {_reads(task)}, so their distributions "
-            "belong to different positions; give a drafter of the same kind, or set drafter=itself."
+            f"drafter: {draft.card.id} is {_reads(draft_task)}, and {target.card.id} {_reads(task)}, so their "
+            "distributions belong to different positions; give a drafter of the same kind, or set drafter=itself."
         )
 
 
-def check_heads(drafter: str, task: ContinuousTask, name: str, own: Task) -> None:
+def check_heads(drafter: str, task: ContinuousTask, name: str, draft_task: Task) -> None:
     """Raise ConfigError where the drafter called `name` mixes Gaussians and `drafter` does not, or vice versa."""
-    mixes = isinstance(own, ContinuousTask) and own.mixture
+    mixes = isinstance(draft_task, ContinuousTask) and draft_task.mixture
     if drafter == "mixture" and not mixes:
         raise ConfigError(
             f"drafter: 'mixture' is for models that mix Gaussians, as patch-mixture does; {name} denoises, set "

@@ -23,10 +23,10 @@ _PLACES: Final = 3
 _ALTERNATIVES: Final = 5
 LIKELY: Final = 8
 """Number of tokens recorded of the distributions of each verdict by default."""
-MOST_LIKELY: Final = 100
+MAX_TOP_K: Final = 100
 _SHARE_DIGITS: Final = 4
 """Significant digits of their probabilities, which are drawn as bars."""
-_MOST_HELD: Final = 2**23
+_MAX_PENDING: Final = 2**23
 """Probabilities, 64 MB of them, that wait before steps are made unasked."""
 _FIELDS: Final = ("p", "q", "accept_prob", "coin")
 """Numbers of an entry that are fields of a step."""
@@ -47,7 +47,7 @@ class PendingStep:
     call: Call
     likely: int = 0
     """As in `run_passes`."""
-    held: int = 0
+    num_values: int = 0
     """Probabilities of the answer."""
 
 
@@ -57,13 +57,13 @@ class StepRecorder:
     def __init__(self) -> None:
         self._steps: list[Step] = []
         self._waiting: list[PendingStep] = []
-        self._held = 0
+        self._num_pending = 0
 
     def add(self, one: PendingStep) -> None:
         """Keep a pass; what waits becomes steps unasked where it holds too many numbers."""
         self._waiting.append(one)
-        self._held += one.held
-        if self._held > _MOST_HELD:
+        self._num_pending += one.num_values
+        if self._num_pending > _MAX_PENDING:
             self._convert()
 
     @property
@@ -75,7 +75,7 @@ class StepRecorder:
 
     def _convert(self) -> None:
         self._steps += to_steps(self._waiting)
-        self._waiting, self._held = [], 0
+        self._waiting, self._num_pending = [], 0
 
 
 def to_steps(passes: Sequence[PendingStep]) -> list[Step]:
@@ -83,9 +83,9 @@ def to_steps(passes: Sequence[PendingStep]) -> list[Step]:
     passes = [replace(one, decision=one.decision.resolve()) for one in passes]
     exact, numbers = zip(*(_tables(one.decision) for one in passes), strict=True)
     signals = [{k: v for k, v in one.decision.step_measures.items() if isinstance(v, Tensor)} for one in passes]
-    whole = _to_host(exact, Tensor.tolist)
-    rounded = _to_host([*numbers, *signals], _told)
-    return list(map(_step, passes, whole, rounded, rounded[len(passes) :]))
+    exact_lists = _to_host(exact, Tensor.tolist)
+    rounded = _to_host([*numbers, *signals], _finite)
+    return list(map(_step, passes, exact_lists, rounded, rounded[len(passes) :]))
 
 
 def derived_measures(decision: Decision) -> dict[str, Tensor]:
@@ -118,29 +118,29 @@ def top_k_tokens(decision: Decision, judged: Sequence[int], count: int) -> Itera
     assert decision.p is not None and decision.q is not None and decision.draft is not None
     rows = torch.tensor(judged, device=decision.p.device)
     both = torch.stack([decision.p[rows], decision.q[rows]]).float()
-    most = torch.cat([both, both[:1] - both[1:]]).topk(min(count, both.shape[-1])).indices  # [3, R, k]
+    top_ids = torch.cat([both, both[:1] - both[1:]]).topk(min(count, both.shape[-1])).indices  # [3, R, k]
     named = torch.stack([decision.draft[rows], decision.token[rows]], 1)
-    ids = torch.cat([named, most.movedim(0, 1).flatten(1)], 1)
+    ids = torch.cat([named, top_ids.movedim(0, 1).flatten(1)], 1)
     shares = both.gather(-1, ids.expand(2, *ids.shape)).double().cpu().numpy()
     for row in zip(ids.tolist(), *_rounded(shares, _SHARE_DIGITS).tolist(), strict=True):
         each = {one for one in zip(*row, strict=True) if one[1] > 0 or one[2] > 0}
         yield tuple(sorted(each, key=lambda one: (-one[1], -one[2], one[0])))
 
 
-def _tables(made: Decision) -> tuple[Table, Table]:
+def _tables(decision: Decision) -> tuple[Table, Table]:
     """Columns of a decision, flat: whole numbers, and numbers that are rounded."""
-    exact: dict[str, Tensor | None] = {"position": made.position, "fate": made.fate, "row": made.row}
-    numbers: dict[str, Tensor | None] = {"accept_prob": made.accept_prob, "coin": made.uniform}
-    numbers |= {**made.measures, **derived_measures(made)}
-    for name, tokens in (("token", made.token), ("draft", made.draft)):
+    exact: dict[str, Tensor | None] = {"position": decision.position, "fate": decision.fate, "row": decision.row}
+    numbers: dict[str, Tensor | None] = {"accept_prob": decision.accept_prob, "coin": decision.uniform}
+    numbers |= {**decision.measures, **derived_measures(decision)}
+    for name, tokens in (("token", decision.token), ("draft", decision.draft)):
         (numbers if tokens is not None and tokens.ndim > 1 else exact)[name] = tokens
-    if made.probs is not None:
-        best = made.probs.topk(min(_ALTERNATIVES, made.probs.shape[-1]))
+    if decision.probs is not None:
+        best = decision.probs.topk(min(_ALTERNATIVES, decision.probs.shape[-1]))
         exact["top"], numbers["top"] = best.indices, best.values
-    if made.graph is not None:
-        exact["graph"] = torch.cat([made.graph.accepted[None], made.graph.accepted_by_parent])
-    given = ({name: column for name, column in table.items() if column is not None} for table in (exact, numbers))
-    return next(given), next(given)
+    if decision.graph is not None:
+        exact["graph"] = torch.cat([decision.graph.accepted[None], decision.graph.accepted_by_parent])
+    present = ({name: column for name, column in table.items() if column is not None} for table in (exact, numbers))
+    return next(present), next(present)
 
 
 def _to_host(tables: Sequence[Table], convert: Callable[[Tensor], list[Any]]) -> list[Lists]:
@@ -154,9 +154,9 @@ def _to_host(tables: Sequence[Table], convert: Callable[[Tensor], list[Any]]) ->
     return [dict(zip(table, columns, strict=False)) for table in tables]
 
 
-def _step(one: PendingStep, whole: Lists, numbers: Lists, signals: Lists) -> Step:
+def _step(one: PendingStep, exact: Lists, numbers: Lists, signals: Lists) -> Step:
     """The step of a pass, from its numbers on the host."""
-    made, codes = one.decision, whole["fate"]
+    decision, codes = one.decision, exact["fate"]
     real = [i for i, code in enumerate(codes) if code != UNUSED_ENTRY]
 
     def column(values: list[Any]) -> tuple[Any, ...]:
@@ -164,27 +164,29 @@ def _step(one: PendingStep, whole: Lists, numbers: Lists, signals: Lists) -> Ste
         padded = values + [None] * (len(codes) - len(values))
         return tuple(padded if len(real) == len(codes) else [padded[i] for i in real])
 
-    def tokens(name: str, given: Tensor) -> tuple[Any, ...]:
-        return column(whole[name] if given.ndim == 1 else _in_rows(numbers.pop(name), given.shape[1]))
+    def tokens(name: str, ids: Tensor) -> tuple[Any, ...]:
+        return column(exact[name] if ids.ndim == 1 else _in_rows(numbers.pop(name), ids.shape[1]))
 
     fate = tuple(_FATES[codes[i]] for i in real)
-    draft = None if made.draft is None else tokens("draft", made.draft)
+    draft = None if decision.draft is None else tokens("draft", decision.draft)
     counts: dict[str, float] = {}
     if draft is not None:
         counts = {"accepted": fate.count(Fate.ACCEPTED), "window": sum(each is not None for each in draft)}
     top = None
-    if made.probs is not None:  # impossible tokens are not alternatives
-        best = list(zip(whole["top"], numbers.pop("top"), strict=True))
-        rows = _in_rows(best, min(_ALTERNATIVES, made.probs.shape[-1]))
+    if decision.probs is not None:  # impossible tokens are not alternatives
+        best = list(zip(exact["top"], numbers.pop("top"), strict=True))
+        rows = _in_rows(best, min(_ALTERNATIVES, decision.probs.shape[-1]))
         top = tuple(tuple(one for one in row or () if one[1] > 0) for row in column(rows))
-    known = {name: float(f"{value:.{_DIGITS}g}") for name, value in made.step_measures.items() if name not in signals}
+    known = {
+        name: float(f"{value:.{_DIGITS}g}") for name, value in decision.step_measures.items() if name not in signals
+    }
     measured = {name: value for name, (value,) in signals.items() if value is not None}
     return Step(
         call=one.call,
-        position=column(whole["position"]),
-        token=tokens("token", made.token),
+        position=column(exact["position"]),
+        token=tokens("token", decision.token),
         fate=fate,
-        row=column(whole["row"]) if made.row is not None else None,
+        row=column(exact["row"]) if decision.row is not None else None,
         draft=draft,
         top=top,
         likely=_likely(one, real, fate),
@@ -193,8 +195,12 @@ def _step(one: PendingStep, whole: Lists, numbers: Lists, signals: Lists) -> Ste
         # A mean over nothing is not finite, and left out.
         signals=counts | {name: value for name, value in (known | measured).items() if isfinite(value)},
         mask=one.request.recorded_mask(),
-        graph=None if made.graph is None else _nodes(made.graph, _in_rows(whole["graph"], len(made.graph.parents))),
-        paths=None if made.denoising_paths is None else _paths(made.denoising_paths.double().cpu().numpy(), real, fate),
+        graph=None
+        if decision.graph is None
+        else _nodes(decision.graph, _in_rows(exact["graph"], len(decision.graph.parents))),
+        paths=None
+        if decision.denoising_paths is None
+        else _paths(decision.denoising_paths.double().cpu().numpy(), real, fate),
     )
 
 
@@ -212,7 +218,7 @@ def _paths(seen: Numbers, real: list[int], fate: Sequence[Fate]) -> tuple[PathPa
     if not seen.size:
         return None
     judged = [f.judged and i < len(seen) for i, f in zip(real, fate, strict=True)]
-    return tuple(_pair(seen[i]) if kept else None for i, kept in zip(real, judged, strict=True))
+    return tuple(_pair(seen[i]) if is_verified else None for i, is_verified in zip(real, judged, strict=True))
 
 
 def _pair(points: Numbers) -> PathPair:
@@ -236,7 +242,7 @@ def _likely(one: PendingStep, real: list[int], fate: Sequence[Fate]) -> tuple[Li
     return tuple(rows.get(i) for i in real)
 
 
-def _told(numbers: Tensor) -> list[float | None]:
+def _finite(numbers: Tensor) -> list[float | None]:
     """The numbers as a trace has them; None for what is not one."""
     values = _rounded(numbers.double().numpy())
     plain: list[float | None] = values.tolist()
@@ -251,6 +257,6 @@ def _rounded(values: Numbers, digits: int = _DIGITS) -> Numbers:
     Each is an integer over a power of ten, so it prints short.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        places = digits - 1 - np.floor(np.log10(np.abs(values)))
-    up, down = 10.0 ** np.clip(places, 0, 300), 10.0 ** np.clip(-places, 0, 300)
+        decimals = digits - 1 - np.floor(np.log10(np.abs(values)))
+    up, down = 10.0 ** np.clip(decimals, 0, 300), 10.0 ** np.clip(-decimals, 0, 300)
     return np.where(values == 0, 0.0, np.round(values / down * up) / up * down)

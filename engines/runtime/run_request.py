@@ -102,18 +102,18 @@ class RunRequest:
             ConfigError: as `resolved` does, and for models that do not fit the method or each other.
             ModelError: for a model that cannot be had.
         """
-        made = self.resolve()
-        method, config, seed = made.method, made.config, made.seed
+        resolved = self.resolve()
+        method, config, seed = resolved.method, resolved.config, resolved.seed
         assert isinstance(method, Method) and isinstance(seed, int)
-        model = made._target(MemoryBudget(getattr(config, "length", 0) or MemoryBudget().length))
-        model = made._asked(model)
-        prompt = made.prompt
+        model = resolved._target(MemoryBudget(getattr(config, "length", 0) or MemoryBudget().length))
+        model = resolved._with_chat(model)
+        prompt = resolved.prompt
         if prompt is None:  # a model object
             known = catalog.MODELS.get(model.card.id) if self.messages is None else None
             prompt = known.default_prompt if known else model.prompt if isinstance(model, HasChat) else ""
         if self.local and prompt.lower().endswith(clip_files.ENDINGS):
             prompt = _clip_prompt(model, prompt)
-        small = made._drafter(method, model)
+        small = resolved._drafter(method, model)
         return Job(method, model, prompt, config, seed, self.sample, small, self.likely, self.turned)
 
     def _config(self, method: Method, model: Any) -> Any:
@@ -129,8 +129,8 @@ class RunRequest:
                 )
             return make_config(method.config, {**named, **self.settings})
         if self.settings or self.preset:
-            beside = next(iter(self.settings), "preset")
-            raise ConfigError(f"{beside}: cannot be combined with config; give settings or a config.")
+            field = next(iter(self.settings), "preset")
+            raise ConfigError(f"{field}: cannot be combined with config; give settings or a config.")
         if not isinstance(self.config, method.config):
             raise ConfigError(
                 f"config: {format_value(self.config)} is not a Config of {method.name}; give settings by name, such as "
@@ -145,7 +145,7 @@ class RunRequest:
             return catalog.open_model(self.model, self.device, self.dtype, room)
         return catalog.load_model(self.model, self.device)
 
-    def _asked(self, model: Model) -> Model:
+    def _with_chat(self, model: Model) -> Model:
         """The model, whose prompts are put as this asks for."""
         chat = ChatOptions.parse(self.chat, self.messages, self.system)
         if isinstance(model, HasChat):
@@ -246,7 +246,7 @@ def _clip_prompt(model: Model, path: str) -> str:
         return path
     try:
         with Path(path).open("rb") as file:
-            data = file.read(clip_files.MOST_BYTES + 1)
+            data = file.read(clip_files.MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise ConfigError(f"prompt: {path!r} cannot be read ({why}); check the path.") from None

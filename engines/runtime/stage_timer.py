@@ -71,9 +71,9 @@ class StageTimer:
         self._accelerator = accelerator
         self._marks: list[tuple[str, Any]] = [("", accelerator.mark())]
 
-    def lap(self, stage: str, made: Tensor | None = None) -> None:
+    def lap(self, stage: str, result: Tensor | None = None) -> None:
         """A stage is over once `made` is there."""
-        self._marks.append((stage, self._accelerator.mark(made)))
+        self._marks.append((stage, self._accelerator.mark(result)))
 
     def milliseconds(self) -> Milliseconds:
         """Return the durations of the stages, after the host has read the result of the last one."""

@@ -57,13 +57,13 @@ def verify_drafts(
         return CouplingResult(x == chance.gumbel_argmax(p, draw.position), gumbel_repeat_prob(x, q, p))
     here = x[:, None]
     accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).clamp(max=1.0)
-    kept, coin = chance.accept(accept_prob, draw, until_rejection=until_rejection)
-    return CouplingResult(kept, accept_prob, coin)
+    accepted, coin = chance.accept(accept_prob, draw, until_rejection=until_rejection)
+    return CouplingResult(accepted, accept_prob, coin)
 
 
-def first_rejection(kept: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
+def first_rejection(accepted: Bool[Tensor, " W"]) -> Int[Tensor, ""]:
     """Index of the first draft that was rejected; W when all were kept."""
-    return kept.cumprod(0).sum()
+    return accepted.cumprod(0).sum()
 
 
 def residual(q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> Float[Tensor, "W V"]:
@@ -93,9 +93,9 @@ def sample_residual(
         return torch.where(where, chance.categorical(residual(q, p), draw, where=where), x)
     rows, step = where.nonzero().squeeze(1), max(1, CHUNK_NUMEL // p.shape[-1])
     for first in range(0, rows.shape[0], step):  # a few rows at a time, whose numbers stay in the processor's cache
-        some = rows[first : first + step]
-        rest = residual(q.index_select(0, some), p.index_select(0, some))
-        x = x.index_copy(0, some, chance.categorical(rest, draw.select(some)))
+        chunk = rows[first : first + step]
+        part = residual(q.index_select(0, chunk), p.index_select(0, chunk))
+        x = x.index_copy(0, chunk, chance.categorical(part, draw.select(chunk)))
     return x
 
 
@@ -142,7 +142,7 @@ def gumbel_repeat_prob(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[T
 
 def entropy_bits(p: Float[Tensor, "W V"]) -> Float[Tensor, " W"]:
     """Entropy of each row in bits."""
-    some = p.clamp(min=torch.finfo(p.dtype).tiny)
+    safe = p.clamp(min=torch.finfo(p.dtype).tiny)
     # On a CPU numpy takes a fifth of torch's time for logarithms.
-    log = torch.from_numpy(np.log2(some.numpy())) if p.device.type == "cpu" else some.log2()
+    log = torch.from_numpy(np.log2(safe.numpy())) if p.device.type == "cpu" else safe.log2()
     return -(p * log).sum(-1)

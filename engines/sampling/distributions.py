@@ -102,8 +102,8 @@ def _to_probs(logits: Float[Tensor, "*B R T V"], sampling: Sampling) -> Float[Te
     if sampling.temperature != 1.0:
         conditional = conditional.to(torch.float64) / sampling.temperature
     if 0 < sampling.top_k < conditional.shape[-1]:
-        least = _largest(conditional, sampling.top_k)
-        conditional = conditional.masked_fill(conditional < least, -torch.inf)
+        threshold = _largest(conditional, sampling.top_k)
+        conditional = conditional.masked_fill(conditional < threshold, -torch.inf)
     probs = conditional.softmax(-1, dtype=torch.float64)
     return probs if sampling.top_p >= 1.0 else top_p_filter(probs, sampling.top_p)
 
@@ -114,16 +114,16 @@ def top_p_filter(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B
         return _truncated_quickly(probs, mass)
     ordered, index = probs.sort(dim=-1, descending=True, stable=True)
     before = ordered.cumsum(-1) - ordered  # probability ahead of each id
-    kept = torch.zeros_like(probs).scatter(-1, index, torch.where(before < mass, ordered, 0.0))
-    return kept / kept.sum(-1, keepdim=True)
+    kept_probs = torch.zeros_like(probs).scatter(-1, index, torch.where(before < mass, ordered, 0.0))
+    return kept_probs / kept_probs.sum(-1, keepdim=True)
 
 
 def _largest(values: Float[Tensor, "*B V"], k: int) -> Float[Tensor, "*B 1"]:
     """The k-th largest of each row. On a CPU numpy finds it in a tenth of torch's time."""
     if values.device.type != "cpu":
         return values.topk(k).values[..., -1:]
-    place = values.shape[-1] - k
-    return torch.from_numpy(np.partition(values.numpy(), place, -1)[..., place : place + 1])
+    index = values.shape[-1] - k
+    return torch.from_numpy(np.partition(values.numpy(), index, -1)[..., index : index + 1])
 
 
 def _truncated_quickly(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B V"]:
@@ -133,20 +133,20 @@ def _truncated_quickly(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tenso
     """
     ordered = _first(probs, mass)
     count = (ordered.cumsum(-1) - ordered < mass).sum(-1, keepdim=True)
-    least = ordered.gather(-1, count - 1)
-    chosen = probs >= least
+    threshold = ordered.gather(-1, count - 1)
+    chosen = probs >= threshold
     surplus = chosen.sum(-1, keepdim=True) - count  # of those with the least probability; the highest ids go
     if bool(surplus.any()):
-        ties = probs == least
+        ties = probs == threshold
         chosen &= ~(ties & (ties.flip(-1).cumsum(-1).flip(-1) <= surplus))
-    kept = torch.where(chosen, probs, 0.0)
-    return kept / kept.sum(-1, keepdim=True)
+    kept_probs = torch.where(chosen, probs, 0.0)
+    return kept_probs / kept_probs.sum(-1, keepdim=True)
 
 
 def _first(probs: Float[Tensor, "*B V"], mass: float) -> Float[Tensor, "*B n"]:
     """The largest probabilities of each row, falling, as many as reach `mass` in all rows."""
-    values, few = probs.numpy(), probs.shape[-1] // _FEW
-    for count in filter(None, (few, probs.shape[-1])):
+    values, num_candidates = probs.numpy(), probs.shape[-1] // _FEW
+    for count in filter(None, (num_candidates, probs.shape[-1])):
         largest = values if count == probs.shape[-1] else np.partition(values, -count, -1)[..., -count:]
         ordered = torch.from_numpy(np.sort(largest, -1)).flip(-1)
         if bool((ordered.cumsum(-1)[..., -1] >= mass).all()):

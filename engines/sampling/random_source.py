@@ -154,8 +154,8 @@ def sample_in_chunks(where: Bool[Tensor, " W"], count: int, do: Callable[[Tensor
         max(1, CHUNK_NUMEL // count),
     )
     for first in range(0, rows.shape[0], step):
-        some = rows[first : first + step]
-        ids.index_copy_(0, some, do(some))
+        chunk = rows[first : first + step]
+        ids.index_copy_(0, chunk, do(chunk))
     return ids
 
 
@@ -216,12 +216,12 @@ class SeededRandom:
 
     def _keep_races(self, position: Int[Tensor, " W"], count: int) -> None:
         """Have E of these positions and no others: a window asks for most of its positions again."""
-        places = [(place, count) for place in position.tolist()]
-        new = [place for place, _ in places if (place, count) not in self._races]
-        for some in torch.tensor(new, dtype=torch.long).split(max(1, CHUNK_NUMEL // count)):
-            exponential = -self.uniform(DrawKey("gumbel", 0, some), count).log()
-            self._races |= {(place, count): row.clone() for place, row in zip(some.tolist(), exponential, strict=True)}
-        self._races = {place: self._races[place] for place in places}
+        keys = [(place, count) for place in position.tolist()]
+        new = [place for place, _ in keys if (place, count) not in self._races]
+        for chunk in torch.tensor(new, dtype=torch.long).split(max(1, CHUNK_NUMEL // count)):
+            exponential = -self.uniform(DrawKey("gumbel", 0, chunk), count).log()
+            self._races |= {(place, count): row.clone() for place, row in zip(chunk.tolist(), exponential, strict=True)}
+        self._races = {key: self._races[key] for key in keys}
 
     def uniform(self, draw: DrawKey, count: int) -> Float[Tensor, "W N"]:
         """Return uniform numbers."""
@@ -239,8 +239,8 @@ class SeededRandom:
         return _mix((iterations + 1) * _GOLDEN + _mix(self._root + np.array([zlib.crc32(purpose.encode())]) * _GOLDEN))
 
     def _key(self, purpose: str, iteration: int, position: Tensor) -> Integers:
-        place = position.numpy() if position.device.type == "cpu" else position
-        return _mix((place + 1) * _GOLDEN + int(self._streams(purpose, np.array([iteration]))[0]))
+        positions = position.numpy() if position.device.type == "cpu" else position
+        return _mix((positions + 1) * _GOLDEN + int(self._streams(purpose, np.array([iteration]))[0]))
 
     def _uniform(self, draw: DrawKey) -> Tensor:
         """A number for every position; on a CPU those of the iterations and positions to come are made with it."""

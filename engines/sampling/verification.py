@@ -44,12 +44,14 @@ def verify_in_order(
     q, p = probs
     if rule == "match":
         best, accept_prob, coin = p.argmax(-1), None, None
-        kept = x == best
+        accepted = x == best
     else:
         here = x[:, None]
         accept_prob = (p.gather(1, here) / q.gather(1, here)).squeeze(1).pow(tempering).clamp(max=1.0)
-        kept, coin = chance.accept(accept_prob, DrawKey("verify", draw.iteration, draw.position), until_rejection=True)
-    r = first_rejection(kept)
+        accepted, coin = chance.accept(
+            accept_prob, DrawKey("verify", draw.iteration, draw.position), until_rejection=True
+        )
+    r = first_rejection(accepted)
     lost = torch.arange(len(x), device=x.device) == r
     if rule != "match":
         at = DrawKey("residual", draw.iteration, draw.position)
@@ -66,8 +68,8 @@ def fates(r: Int[Tensor, ""], W: int) -> Int[Tensor, " W"]:
 
 def fates_with_bonus(r: Int[Tensor, ""], W: int) -> Int[Tensor, " E"]:
     """Return the fates of W drafts and of the target's token after them, which exists if none was rejected."""
-    own = FATE_CODES[Fate.BONUS if W else Fate.SAMPLED]
-    return torch.cat([fates(r, W), torch.where(r == W, own, UNUSED_ENTRY)[None]])
+    last_code = FATE_CODES[Fate.BONUS if W else Fate.SAMPLED]
+    return torch.cat([fates(r, W), torch.where(r == W, last_code, UNUSED_ENTRY)[None]])
 
 
 def divergences(x: Int[Tensor, " W"], q: Float[Tensor, "W V"], p: Float[Tensor, "W V"]) -> dict[str, Tensor]:

@@ -68,15 +68,15 @@ def subject(method: Method, given: Mapping[str, object] | None = None) -> Confor
     model, small = _models(method.family)
     if getattr(config, "drafter", "") == "mixture":
         small = ToyFieldModel(SMALL, mixed=True)
-    made = ConformanceCase(method, config, model, small, frozenset(short))
-    open_session([made.job()])
-    made.job().decoder()
-    return made
+    case = ConformanceCase(method, config, model, small, frozenset(short))
+    open_session([case.job()])
+    case.job().decoder()
+    return case
 
 
-def claims(method: Method, given: Mapping[str, object]) -> bool:
+def claims(method: Method, settings: Mapping[str, object]) -> bool:
     """Whether the method says that its output distribution is ordinary decoding's under these settings, unshortened."""
-    return not method.deviation(make_config(method.config, given))
+    return not method.deviation(make_config(method.config, settings))
 
 
 def find(spec: str) -> Method:
@@ -98,13 +98,13 @@ def find(spec: str) -> Method:
             f"method: the module {module_name!r} cannot be imported ({type(error).__name__}: {first_line}); "
             "run this in the folder that holds it."
         ) from error
-    there = {key: value for key, value in vars(module).items() if isinstance(value, Method)}
-    if name not in there:
+    methods = {key: value for key, value in vars(module).items() if isinstance(value, Method)}
+    if name not in methods:
         raise ConfigError(
             f"method: {spec} is not an engines.methods.method.Method; those of the module are "
-            f"{', '.join(there) or 'none at all'}, and engines/methods/__init__.py has examples."
+            f"{', '.join(methods) or 'none at all'}, and engines/methods/__init__.py has examples."
         )
-    return there[name]
+    return methods[name]
 
 
 def decoded(jobs: Sequence[Job], session: Session | None = None) -> list[Tensor]:

@@ -72,15 +72,15 @@ def _finding(name: str, run: Callable[[], str | None]) -> CheckResult:
 def _claim(subject: ConformanceCase, claimed: bool, sampled: bool) -> str:
     proved = proof(subject, sampled=sampled)
     if not claimed:
-        return f"lossy, as declared{', though not where it is this small' if proved.holds else ''}: {proved.said}"
-    expect(proved.holds, f"although the method claims so: {proved.said}")
-    return proved.said
+        return f"lossy, as declared{', though not where it is this small' if proved.holds else ''}: {proved.message}"
+    expect(proved.holds, f"although the method claims so: {proved.message}")
+    return proved.message
 
 
-def expect(holds: object, said: str) -> None:
+def expect(holds: object, message: str) -> None:
     """Raise unless something holds."""
     if not holds:
-        raise DoesNotHoldError(said)
+        raise DoesNotHoldError(message)
 
 
 def finish(job: Job) -> Trace:
@@ -165,21 +165,21 @@ def counted(subject: ConformanceCase) -> None:
         run._session = session
         run.finish()
         trace = run.trace()
-        made, roles = trace.summary, Counter(step.call.role for step in trace.steps)
+        summary, roles = trace.summary, Counter(step.call.role for step in trace.steps)
         passes = sum(session.roles.values())
-        expect(len(trace.steps) == made.forwards == passes, f"{passes} forward passes make {len(trace.steps)} steps")
+        expect(len(trace.steps) == summary.forwards == passes, f"{passes} forward passes make {len(trace.steps)} steps")
         expect(roles == session.roles, f"passes by role are {dict(session.roles)}, and steps {dict(roles)}")
-        counts, wanted = (made.row_forwards, made.query_tokens), (session.rows, session.fed)
+        counts, wanted = (summary.row_forwards, summary.query_tokens), (session.rows, session.fed)
         expect(counts == wanted, f"rows and tokens fed are {wanted}, and the summary has {counts}")
         final = sum(replay_steps(trace.steps, job.task.length).final)
-        expect(made.tokens <= final, f"{final} tokens are final, and the summary counts {made.tokens}")
+        expect(summary.tokens <= final, f"{final} tokens are final, and the summary counts {summary.tokens}")
 
 
 def resumed(subject: ConformanceCase) -> None:
     """Check that a run that is paused has a valid trace and continues unchanged."""
     for seed in range(SEEDS):
-        whole = finish(subject.job(seed))
-        for k in sorted({1, max(1, len(whole.steps) // 2)}):
+        complete = finish(subject.job(seed))
+        for k in sorted({1, max(1, len(complete.steps) // 2)}):
             run = Run(subject.job(seed))
             steps = iter(run)
             next(islice(steps, k - 1, None))
@@ -187,10 +187,10 @@ def resumed(subject: ConformanceCase) -> None:
             expect(_reads_back(part), f"stopped after {k} passes, its trace does not read back as it was written")
             full = None not in part.output.tokens
             expect(part.summary.complete == full, f"stopped after {k} passes, its trace does not report it")
-            expect(tuple(map(_timeless, part.steps)) == tuple(map(_timeless, whole.steps[:k])), "its steps differ")
+            expect(tuple(map(_timeless, part.steps)) == tuple(map(_timeless, complete.steps[:k])), "its steps differ")
             for _ in steps:
                 pass
-            expect(timeless(run.trace()) == timeless(whole), f"stopped after {k} passes, it ends elsewhere")
+            expect(timeless(run.trace()) == timeless(complete), f"stopped after {k} passes, it ends elsewhere")
 
 
 def _reads_back(trace: Trace) -> bool:
@@ -219,12 +219,12 @@ class _Anew:
         """Run one forward pass for one sequence."""
         ((i, request),) = requests.items()
         fast = self._cached.forward(requests, sampling, lap)[i]
-        slow = open_session([self._job]).forward({i: self._whole(request)}, sampling, lap)[i]
+        slow = open_session([self._job]).forward({i: self._uncached(request)}, sampling, lap)[i]
         for a, b in zip(_numbers(fast.value), _numbers(slow.value), strict=True):
             self.worst = max(self.worst, float((a - b).abs().max()) if a.shape == b.shape and a.numel() else 0.0)
         return {i: replace(slow, rows=fast.rows, query_tokens=fast.query_tokens)}
 
-    def _whole(self, request: Any) -> Any:
+    def _uncached(self, request: Any) -> Any:
         """The request with everything that a cache would know."""
         if not isinstance(request, BlockRequest):
             return replace(request, num_cached=0)

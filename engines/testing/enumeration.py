@@ -48,7 +48,7 @@ class Enumerator:
     path: Path = ()
     same_noise: bool = False
     weight: float = 1.0
-    taken: list[int] = field(default_factory=list)
+    choices: list[int] = field(default_factory=list)
     siblings: list[Path] = field(default_factory=list)
     intervals: dict[object, tuple[float, float]] = field(default_factory=dict)
     races: dict[int, Polygon] = field(default_factory=dict)
@@ -59,13 +59,13 @@ class Enumerator:
 
     def choose(self, probs: Sequence[float]) -> int:
         """Take the branch of the path, or the first that can be taken; the others become siblings."""
-        depth = len(self.taken)
+        depth = len(self.choices)
         if depth < len(self.path):
             choice = self.path[depth]
         else:
             choice, *others = (i for i, p in enumerate(probs) if p > _IMPOSSIBLE)
-            self.siblings += [(*self.taken, other) for other in others]
-        self.taken.append(choice)
+            self.siblings += [(*self.choices, other) for other in others]
+        self.choices.append(choice)
         self.weight *= probs[choice]
         return choice
 
@@ -81,10 +81,10 @@ class Enumerator:
         coins: list[float] = []
         over = False
         for accept_prob, position in zip(prob.tolist(), draw.position.tolist(), strict=True):
-            kept = not over and self._drawn((accept_prob, 1.0), draw, position) == 0
+            is_accepted = not over and self._drawn((accept_prob, 1.0), draw, position) == 0
             low, high = (0.0, 1.0) if over else self.intervals[self._key(draw, position)]
-            over = over or (until_rejection and not kept)
-            verdicts.append(kept)
+            over = over or (until_rejection and not is_accepted)
+            verdicts.append(is_accepted)
             coins.append(low + (high - low) * self.within.random())
         return torch.tensor(verdicts, dtype=torch.bool), torch.tensor(coins, dtype=torch.float64)
 
@@ -158,21 +158,21 @@ def _race(polygon: Polygon, probs: tuple[float, float, float]) -> tuple[tuple[fl
                 part = _clip(part, i, v, probs)
         parts.append(part)
     sides = [zip(part, part[1:] + part[:1], strict=True) for part in parts]
-    areas = [0.5 * abs(sum(a[0] * b[1] - b[0] * a[1] for a, b in some)) for some in sides]
+    areas = [0.5 * abs(sum(a[0] * b[1] - b[0] * a[1] for a, b in corners)) for corners in sides]
     return _shares(areas), tuple(parts)
 
 
 def _clip(polygon: Polygon, i: int, v: int, probs: tuple[float, float, float]) -> Polygon:
     """The part of a polygon where E_i / p_i <= E_v / p_v."""
     sides = [point[v] * probs[i] - point[i] * probs[v] for point in polygon]
-    kept: list[Point] = []
-    for a, b, here, there in zip(polygon, polygon[1:] + polygon[:1], sides, sides[1:] + sides[:1], strict=True):
+    inside: list[Point] = []
+    for a, b, here, next_side in zip(polygon, polygon[1:] + polygon[:1], sides, sides[1:] + sides[:1], strict=True):
         if here >= 0:
-            kept.append(a)
-        if here * there < 0:
-            t = here / (here - there)
-            kept.append((a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1]), a[2] + t * (b[2] - a[2])))
-    return tuple(kept)
+            inside.append(a)
+        if here * next_side < 0:
+            t = here / (here - next_side)
+            inside.append((a[0] + t * (b[0] - a[0]), a[1] + t * (b[1] - a[1]), a[2] + t * (b[2] - a[2])))
+    return tuple(inside)
 
 
 Answer: TypeAlias = Callable[[Any], Tensor]
@@ -200,17 +200,23 @@ def run_decoder(decoder: Decoder, answer: Answer, chance: Enumerator | None = No
             answered = answer(item)
 
 
-def exact_distribution(make: Callable[[RandomSource], Decoder], answer: Answer, most: int = 1_000_000) -> Distribution:
-    """Probability of every output of the decoders that `make` gives; TooManyBranchesError beyond `most` branches."""
+def exact_distribution(
+    make: Callable[[RandomSource], Decoder], answer: Answer, max_branches: int = 1_000_000
+) -> Distribution:
+    """Return the probability of every output of the decoders from `make`.
+
+    Raises:
+        TooManyBranchesError: If there are more than `max_branches` branches.
+    """
     probs: defaultdict[tuple[int, ...], float] = defaultdict(float)
     todo: list[Path] = [()]
-    for _ in range(most):
+    for _ in range(max_branches):
         chance = Enumerator(todo.pop())
         probs[run_decoder(make(chance), answer, chance)] += chance.weight
         todo += chance.siblings
         if not todo:
             return dict(probs)
-    raise TooManyBranchesError(f"more than {most} branches; take fewer positions or fewer tokens.")
+    raise TooManyBranchesError(f"more than {max_branches} branches; take fewer positions or fewer tokens.")
 
 
 def largest_error(probs: Distribution, reference: Distribution) -> float:

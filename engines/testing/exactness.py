@@ -35,7 +35,7 @@ from engines.testing.toy_models import NAMES, DepthModel, Table, ToyBlockModel
 from engines.testing.toy_models import misfit as misfit_of_vectors
 
 EXACT: Final = 1e-12
-MOST_BRANCHES: Final = 20_000
+MAX_BRANCHES: Final = 20_000
 TEXTS: Final = 8
 """Models on which likeliest tokens are compared."""
 SAMPLES: Final = 600
@@ -59,7 +59,7 @@ class ExactnessResult:
     """Result of a comparison with the baseline."""
 
     holds: bool
-    said: str
+    message: str
 
 
 def proof(subject: ConformanceCase, *, sampled: bool = True) -> ExactnessResult:
@@ -88,13 +88,13 @@ Kind: TypeAlias = type[Table] | type[_Deep]
 
 
 def _decoding(
-    subject: ConformanceCase, target: Table | _Deep, own: Table | _Deep, small: Table | _Deep
+    subject: ConformanceCase, target: Table | _Deep, target_as_drafter: Table | _Deep, small: Table | _Deep
 ) -> tuple[Callable[[RandomSource], Decoder], Answer]:
     """Return a factory of decoders, and the answers of its models.
 
-    `small` drafts, or the target, which is `own` then.
+    `small` drafts, or the target, which is `target_as_drafter` then.
     """
-    drafting = small if subject.drafting is subject.small else own
+    drafting = small if subject.drafting is subject.small else target_as_drafter
     answer = by_role({"target": target, "self": target, "draft": drafting})
     return lambda chance: subject.method.decode(target.task, subject.config, chance), answer
 
@@ -110,11 +110,11 @@ def _walked(subject: ConformanceCase, model: Kind, shapes: Sequence[tuple[int, i
         sizes.append(f"{len(next(iter(wanted)))} tokens of {vocabulary} ids")
         error = largest_error(probs, wanted)
         if error >= EXACT:
-            said = f"TV {variation(probs, wanted):.2g}, largest error {error:.1g} over {len(wanted)} outcomes"
-            return ExactnessResult(False, said)
+            message = f"TV {variation(probs, wanted):.2g}, largest error {error:.1g} over {len(wanted)} outcomes"
+            return ExactnessResult(False, message)
         worst, outcomes = max(worst, error), outcomes + len(wanted)
     if not outcomes:
-        return ExactnessResult(False, f"more than {MOST_BRANCHES:,} branches on two positions cannot be enumerated")
+        return ExactnessResult(False, f"more than {MAX_BRANCHES:,} branches on two positions cannot be enumerated")
     return ExactnessResult(
         True, f"largest error {worst:.1g} over {outcomes} outcomes, enumerated for {' and '.join(sizes)}"
     )
@@ -125,14 +125,16 @@ def _walk(
 ) -> tuple[Distribution, Distribution] | None:
     """The method's distribution and ordinary decoding's, on the longest text that can be walked."""
     if model is Table and vocabulary > 2:  # with many tokens, what can be walked has one draft in flight
-        most = {"window": 2, "gamma": 1}
-        few = {name: min(most[name], getattr(subject.config, name)) for name in most if hasattr(subject.config, name)}
-        subject = replace(subject, config=replace(subject.config, **few))
+        maximum = {"window": 2, "gamma": 1}
+        reduced = {
+            name: min(maximum[name], getattr(subject.config, name)) for name in maximum if hasattr(subject.config, name)
+        }
+        subject = replace(subject, config=replace(subject.config, **reduced))
     for fewer in range(length, 1, -1):
-        target, own, small = (model(fewer, vocabulary, seed) for seed in (3, 3, 4))
-        make, answer = _decoding(subject, target, own, small)
+        target, self_model, small = (model(fewer, vocabulary, seed) for seed in (3, 3, 4))
+        make, answer = _decoding(subject, target, self_model, small)
         try:
-            return exact_distribution(make, answer, most=MOST_BRANCHES), target.joint()
+            return exact_distribution(make, answer, max_branches=MAX_BRANCHES), target.joint()
         except TooManyBranchesError:
             continue
         except TooManyGumbelIdsError:
@@ -142,22 +144,23 @@ def _walk(
 
 def _tested(subject: ConformanceCase, model: Kind, samples: int, walked: ExactnessResult) -> ExactnessResult:
     """By samples of longer texts of more ids, with as many drafts in flight as fit."""
-    most = {"window": LENGTH, "gamma": LENGTH - 1}
+    maximum = {"window": LENGTH, "gamma": LENGTH - 1}
     subject = replace(
-        subject, config=replace(subject.config, **{name: most[name] for name in most if name in subject.shortened})
+        subject,
+        config=replace(subject.config, **{name: maximum[name] for name in maximum if name in subject.shortened}),
     )
     largest = 0.0
     for seed, other, sharpness in PAIRS:
-        target, own = (model(LENGTH, VOCABULARY, seed) for _ in "12")
+        target, self_model = (model(LENGTH, VOCABULARY, seed) for _ in "12")
         small = model(LENGTH, VOCABULARY, other, sharpness=sharpness)
-        make, answer = _decoding(subject, target, own, small)
+        make, answer = _decoding(subject, target, self_model, small)
         texts = [run_decoder(make(SeededRandom(seed, i)), answer) for i in range(samples // len(PAIRS))]
         largest = max(largest, misfit(texts, target.conditionals))
         if largest >= HIGHEST:
-            said = f"z-scores of samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
-            return ExactnessResult(False, f"{said}; by chance at most {HIGHEST:g}")
-    said = f"z-scores of {samples} samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
-    return ExactnessResult(True, f"{walked.said}; {said}")
+            message = f"z-scores of samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
+            return ExactnessResult(False, f"{message}; by chance at most {HIGHEST:g}")
+    message = f"z-scores of {samples} samples of {LENGTH} tokens of {VOCABULARY} ids reach {largest:.2g}"
+    return ExactnessResult(True, f"{walked.message}; {message}")
 
 
 def _texts(subject: ConformanceCase) -> ExactnessResult:
@@ -184,10 +187,10 @@ def _sampled(subject: ConformanceCase) -> ExactnessResult:
     first = subject.job()
     samples = torch.stack(decoded([replace(first, sample=i) for i in range(SAMPLES)]))
     square, largest = misfit_of_vectors(samples)
-    said = f"z-scores of {SAMPLES} samples have mean square {square:.2g} and reach {largest:.2g}"
+    message = f"z-scores of {SAMPLES} samples have mean square {square:.2g} and reach {largest:.2g}"
     if square < SQUARE and largest < LARGEST:
-        return ExactnessResult(True, f"{said}, as they do by chance")
-    return ExactnessResult(False, f"{said}; by chance 1, and at most {LARGEST}")
+        return ExactnessResult(True, f"{message}, as they do by chance")
+    return ExactnessResult(False, f"{message}; by chance 1, and at most {LARGEST}")
 
 
 def misfit(texts: Sequence[tuple[int, ...]], conditionals: Callable[[tuple[int, ...]], Tensor]) -> float:
@@ -203,9 +206,9 @@ def misfit(texts: Sequence[tuple[int, ...]], conditionals: Callable[[tuple[int, 
     order = probs.argsort(dim=-1, descending=True, stable=True)
     by_rank = probs.gather(-1, order), (order == tokens).long().argmax(-1, keepdim=True)
     scores = []
-    for seed, (ordered, place) in enumerate(((probs, tokens), by_rank)):
-        v = torch.rand(place.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-        u = (ordered.cumsum(-1).gather(-1, place) - v * ordered.gather(-1, place)).squeeze(-1)
+    for seed, (ordered, index) in enumerate(((probs, tokens), by_rank)):
+        v = torch.rand(index.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        u = (ordered.cumsum(-1).gather(-1, index) - v * ordered.gather(-1, index)).squeeze(-1)
         pairs = (u[:, :-1] * PAIRED).long() * PAIRED + (u[:, 1:] * PAIRED).long()
         cells = (u * CELLS).long().clamp(0, CELLS - 1)
         scores += [_score(cells.flatten(), CELLS), _score(pairs.flatten().clamp(0, PAIRED**2 - 1), PAIRED**2)]

@@ -33,7 +33,7 @@ from engines.testing.enumeration import Distribution
 from traces.schema import Canvas, Legend, ModelCard, Output
 
 LETTERS: Final = "abcdefgh"
-MOST_ROWS: Final = 100_000
+MAX_ROWS: Final = 100_000
 """Maximum rows of a table that is sampled as a whole; rows of a larger one are sampled on first use."""
 
 
@@ -96,7 +96,7 @@ class Table:
         self.card = ModelCard(id="table")
         self._rows: dict[tuple[int, ...], Tensor] = _Hashed(seed, self._random)
         self._answers: dict[tuple[int, tuple[int, ...]], Tensor] = {}
-        for n in range(length + 1 if vocabulary**length <= MOST_ROWS else 0):
+        for n in range(length + 1 if vocabulary**length <= MAX_ROWS else 0):
             shared = self._random(generator)
             for prefix in itertools.product(range(vocabulary), repeat=n):
                 self._rows[prefix] = shared if free else self._random(generator)
@@ -342,6 +342,6 @@ class DepthSession(DiscreteSession):
     @override
     def logits(self, requests: Mapping[int, BlockRequest]) -> Tensor:
         logs = [self._models[i].all_probs(request).log() for i, request in requests.items()]  # [K, m, V] each
-        most, longest = (max(log.shape[axis] for log in logs) for axis in (0, 1))
-        padded = [pad(log, (0, 0, 0, longest - log.shape[1], 0, most - log.shape[0])) for log in logs]
+        max_width, longest = (max(log.shape[axis] for log in logs) for axis in (0, 1))
+        padded = [pad(log, (0, 0, 0, longest - log.shape[1], 0, max_width - log.shape[0])) for log in logs]
         return torch.stack(padded)[:, :, None]

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page
-from support.app_process import served
 from support.browser import visit
 from support.page_handlers import Parts
-from support.toy_raster_runs import decode_toy_raster
 
+from benchmarks._app_process import served
+from benchmarks._toy_runs import decode_toy_raster
 from demo.jobs.recordings import FOLDER, Recording, recordings
 from traces import write
 from traces.files import ROOT

@@ -6,9 +6,9 @@ from typing import Any
 import gradio as gr
 import pytest
 from support.page_handlers import Parts
-from support.toy_raster_runs import MODEL
 from support.toy_videos import film
 
+from benchmarks._toy_runs import MODEL
 from demo.components.context import Update
 from demo.components.gallery import _card, badge
 from demo.jobs.links import FILE, PageLink, comparison_link, fragment_of_grid, parse_link, run_link

@@ -13,8 +13,8 @@ import pytest
 from gradio_client import Client, handle_file
 from mcp import ClientSession, types
 from mcp.client.streamable_http import streamable_http_client
-from support.toy_raster_runs import MODEL, decode_toy_raster
 
+from benchmarks._toy_runs import MODEL, decode_toy_raster
 from demo.pages.api import FILE_FORMAT, TOOLS, methods, run, summary, validate
 from demo.server.limits import PROMPT_CHARACTERS, UPLOAD_BYTES
 from draftscope.cli.main import main

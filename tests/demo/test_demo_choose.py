@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 from support.browser import accessible, visit
 
+from analysis.hardware import DEVICES, SIZES
 from analysis.shipped_results import FOLDER
 from analysis.tradeoffs import Tradeoff
 from demo.components.calculator import _FIRST, CalculatorPanel, curves_of
@@ -31,7 +32,6 @@ from draftscope.recommendations import (
     speed_in_words,
 )
 from engines.settings import ConfigError
-from traces.hardware import DEVICES, SIZES
 from visualizers.figures.calculator import Calculation, calculator_figure, device_curves
 from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 

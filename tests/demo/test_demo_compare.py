@@ -8,8 +8,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 from support.browser import accessible, downloaded, press_once
-from support.toy_raster_runs import decode_toy_raster
 
+from benchmarks._toy_runs import decode_toy_raster
 from traces import write
 
 OWN = "#method=scd&model=toy-raster&seed=5&set.window=8&step=7"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import torch
 from pydantic_core import to_json
-from support.toy_raster_runs import decode_toy_raster, job
 
+from benchmarks._toy_runs import decode_toy_raster, job
 from demo.components.export import with_progress
 from demo.components.viewer import send
 from demo.jobs import live_run as decoding

@@ -13,13 +13,13 @@ import gradio as gr
 import pytest
 from support import handmade
 from support.page_handlers import Parts
-from support.toy_raster_runs import MODEL, decode_toy_raster
 from support.toy_videos import film
 
 from analysis.groups import gathered
 from analysis.results import SweepError, read_results
 from analysis.seeds import estimate, paired_by_seed, target_forwards
 from analysis.tables import duration
+from benchmarks._toy_runs import MODEL, decode_toy_raster
 from demo.components import experiment as panel_module
 from demo.components.experiment import CurrentRuns, preview
 from demo.jobs.beside import comparison_table

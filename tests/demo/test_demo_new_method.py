@@ -5,8 +5,8 @@ from types import ModuleType
 
 import gradio as gr
 import pytest
-from support.toy_raster_runs import MODEL
 
+from benchmarks._toy_runs import MODEL
 from demo.components import method_docs as methods_panel
 from demo.components.method_docs import described
 from demo.components.settings_form import own_settings

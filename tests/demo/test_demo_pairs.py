@@ -9,8 +9,8 @@ from typing import Any
 import gradio as gr
 import pytest
 from support.page_handlers import Parts
-from support.toy_raster_runs import decode_toy_raster
 
+from benchmarks._toy_runs import decode_toy_raster
 from demo.components.viewer import recorded_pairs_message
 from demo.jobs.recordings import FOLDER, Pair, Recording, pairs
 from demo.jobs.tour import scenes

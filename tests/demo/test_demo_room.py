@@ -18,8 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from support.toy_raster_runs import decode_toy_raster
 
+from benchmarks._toy_runs import decode_toy_raster
 from demo.serve import trace_answer
 from demo.server import middleware as requests
 from demo.server.limits import FILE_LIFETIME_SECONDS, LOCAL_LIMITS, ServerLimits

@@ -12,11 +12,11 @@ import pytest
 import torch
 from support import handmade
 from support.handmade import make, step
-from support.toy_raster_runs import decode_toy_raster
 
 from analysis.break_even import acceptance_for, break_even_analysis
 from analysis.explain import explain_speed, run_metrics
 from analysis.shipped_results import measured
+from benchmarks._toy_runs import decode_toy_raster
 from demo.app import build
 from demo.components.context import Site, Update
 from demo.components.method_docs import method_text

@@ -9,9 +9,10 @@ import gradio as gr
 import pytest
 from support import handmade
 from support.page_handlers import Parts
-from support.toy_raster_runs import decode_toy_raster
 
+from analysis.hardware import predict
 from analysis.oracle import hindsight
+from benchmarks._toy_runs import decode_toy_raster
 from demo.components.context import Update
 from demo.components.export import _clocked
 from demo.jobs.beside import comparison_table
@@ -30,7 +31,6 @@ from demo.pages.compare import ComparePage
 from demo.server.sessions import CurrentTraces
 from traces import dumps, read
 from traces.files import ROOT
-from traces.hardware import predict
 from traces.schema import Milliseconds, Trace
 from visualizers.export_zip.words import command
 

@@ -7,8 +7,8 @@ from typing import Any
 import gradio as gr
 import pytest
 from support.page_handlers import Parts
-from support.toy_raster_runs import MODEL
 
+from benchmarks._toy_runs import MODEL
 from demo.components import settings_form as controls
 from demo.components.counterfactual import read_asked
 from demo.components.settings_form import CUSTOM, DEFAULTS

@@ -16,7 +16,7 @@ from engines import paths as assets
 from engines.models import catalog
 from engines.models.catalog import load_model
 from engines.models.errors import ModelError
-from engines.runtime.method_index import method_index
+from engines.runtime.method_index import methods
 from traces import read, write
 from traces.files import ROOT
 
@@ -70,16 +70,18 @@ def test_a_wheel_holds_the_packages_and_the_player(tmp_path: Path) -> None:
     assert made.stdout.startswith(str(target)), made.stderr
     assert (tmp_path / "run.html").stat().st_size > 1_000_000
     assert not (target / "tests").exists()
-    code = "import sys; sys.modules['torch'] = None; from draftscope.cli.main import main; main(['list', '--json'])"
+    code = "import sys; sys.modules['torch'] = None; from draftscope.cli.main import main; "
+    code += "main(['list', 'methods', '--json'])"
     environment["DRAFTSCOPE_CACHE"] = str(tmp_path / "unused")
     listed = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert json.loads(listed.stdout) == json.loads(json.dumps(method_index())), listed.stderr
+    assert json.loads(listed.stdout)["methods"] == json.loads(json.dumps(methods())), listed.stderr
     assert not (tmp_path / "unused").exists()
     assert read(tmp_path / "run.json") == handmade.scd()
 
 
 CODE = """
 import sys
+import draftscope as ds
 heavy = [name for name in ("torch", "transformers", "plotly", "pandas", "engines") if name in sys.modules]
 assert not heavy, heavy
 assert not hasattr(ds, "nonsense")

@@ -39,7 +39,7 @@ def test_runs_begin_with_what_may_not_be_seen() -> None:
 
 def test_policies_break_ties_by_position_and_always_choose() -> None:
     confidence = torch.tensor([0.5, 0.9, 0.9, 0.2])
-    assert unmasking.most_confident(confidence, 1).tolist() == [False, True, False, False]
+    assert unmasking.top_confident(confidence, 1).tolist() == [False, True, False, False]
     place = torch.arange(4)
     above = unmasking.above_threshold(confidence, place, 0.95)
     assert unmasking.above_threshold(confidence, place, 0.9).tolist() == [False, True, True, False]
@@ -132,9 +132,9 @@ def test_decoding_stops_at_an_end_with_nothing_open_before_it() -> None:
         Canvas(kind="text", shape=(6,)), 9, torch.device("cpu"), prompt_ids=(3, 4), mask=MASK, eos_token_ids=(END,)
     )
     row = BlockSequence(task, 4)
-    assert row.behind(torch.tensor([5, 6])).tolist() == [4, 5, 6, 7]
-    assert not len(row.behind(torch.tensor([5, END])))
-    assert not len(BlockSequence(replace(task, causal=True), 4).behind(torch.tensor([5, 6])))
+    assert row.next_block(torch.tensor([5, 6])).tolist() == [4, 5, 6, 7]
+    assert not len(row.next_block(torch.tensor([5, END])))
+    assert not len(BlockSequence(replace(task, causal=True), 4).next_block(torch.tensor([5, 6])))
     row.fill([4], [END])
     assert not row.ended
     row.fill([2, 3], [5, 6])

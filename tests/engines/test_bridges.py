@@ -59,7 +59,7 @@ def test_one_gaussian_draws_and_weighs_what_its_head_does(values: dict[str, Any]
     walked = denoise(partial(head, mean=0.3), noise, sampling, None)
     torch.testing.assert_close(drawn.states, walked.states)
     for part in ("mean", "std"):
-        torch.testing.assert_close(getattr(drawn.whole, part), getattr(walked.whole, part))
+        torch.testing.assert_close(getattr(drawn.distributions, part), getattr(walked.distributions, part))
 
 
 @pytest.mark.one_quick
@@ -69,7 +69,7 @@ def test_a_mixtures_density_is_that_of_what_it_draws(values: dict[str, Any]) -> 
     sampling = ContinuousSampling(**{"steps": 6, "last": 150, **values})
     rows, drawn, states = drafts(sampling, MIXED, MANY)
     at_once = rows.log_density(states)
-    step_by_step = drawn.whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
+    step_by_step = drawn.distributions.log_density(states[:, 1:].transpose(0, 1)).sum(0)
     torch.testing.assert_close(at_once, step_by_step)
     torch.testing.assert_close(drawn.densities[3](states[:4]), at_once[:4])
     near = make_bridge(mixture([1.0], [0.05], [0.45]), sampling).log_density(states)

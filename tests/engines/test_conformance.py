@@ -93,7 +93,7 @@ def test_replacements_drawn_from_the_target_are_caught_in_a_text_method(monkeypa
     monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     result = proof(subject(METHODS["s2d2"], values))
     assert not result.holds
-    assert result.said.startswith("TV 0.")
+    assert result.message.startswith("TV 0.")
 
 
 def candidates(setting: Setting) -> Sequence[object]:
@@ -120,7 +120,7 @@ def test_whatever_is_biased_is_labelled_so(name: str) -> None:
             continue
         if claims(METHODS[name], values):
             result, claimed = proof(made, sampled=False), claimed + 1
-            assert result.holds or "cannot be enumerated" in result.said, (values, result.said)
+            assert result.holds or "cannot be enumerated" in result.message, (values, result.message)
         if claimed == 10:
             break
 
@@ -293,7 +293,7 @@ def test_recording_that_changes_tokens_is_caught(monkeypatch: pytest.MonkeyPatch
             told = yield replace(cast(Decision, inner.send(told)), deferred_fields=details)
         return torch.full((task.length,), len(looked_at))
 
-    monkeypatch.setattr(recorder, "_MOST_HELD", -1)  # steps are made after every pass
+    monkeypatch.setattr(recorder, "_MAX_PENDING", -1)  # steps are made after every pass
     assert "a recorded run has other tokens" in unkept(mutant("ar", decode))["recording changes nothing"]
 
 

@@ -71,7 +71,7 @@ def test_errors_to_expect_make_the_variances_of_any_number_of_steps(steps: int) 
     x = torch.randn(5, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     schedule = respaced_cosine_schedule(steps, 50, 960)
     for i in range(steps):
-        kept = schedule.kept[i]
+        kept = schedule.coefficients[i]
         error = torch.tensor([[kept * STD**2 / (kept * STD**2 + 1 - kept)]], dtype=torch.float64)
         eps, v = ideal_denoise(x, schedule, i)
         distribution = step_distribution(
@@ -195,7 +195,7 @@ def test_the_release_returns_nearly_the_distribution_of_narrower_drafts() -> Non
     target, draft = drawn_by_target(PLAIN), distribution(PLAIN.draft, PLAIN.sampling)
     out = sample("release", PLAIN, torch.arange(COUNT), CHANCE)
     share = count_cells(out.token) / COUNT
-    assert float(out.kept.double().mean()) > 0.99
+    assert float(out.accepted.double().mean()) > 0.99
     assert total_variation(share, draft) < total_variation(share, target) - 0.02
 
 
@@ -203,7 +203,7 @@ def test_a_draft_equal_to_the_target_is_kept_and_a_vanilla_token_has_none() -> N
     same = ToyMixtureConfig(variance=1, shift=0)
     for mode in MODES:
         out = sample(mode, same, torch.arange(1000), CHANCE)
-        assert bool(out.kept.all()) is (mode != "vanilla")
+        assert bool(out.accepted.all()) is (mode != "vanilla")
         assert not out.tries.any() and not out.capped.any()
 
 

@@ -334,9 +334,9 @@ def test_published_sizes_of_cosmos_are_read_and_the_larger_is_stretched(
 def test_codes_of_clips_are_levels_and_later_frames_do_not_tell_of_earlier_ones(home: Path) -> None:
     tokenizer = loading.load(home / "cosmos")._tokenizer
     every, levels = torch.arange(240), torch.tensor((5, 4, 4, 3))
-    assert tokenizer.places(every).unique(dim=0).shape == (240, 4)
-    assert (tokenizer.places(every) * (levels // 2) + levels // 2).round().long().amax(0).equal(levels - 1)
-    assert tokenizer.places(torch.tensor(tokenizer.middle)).abs().max() == 0
+    assert tokenizer.coordinates(every).unique(dim=0).shape == (240, 4)
+    assert (tokenizer.coordinates(every) * (levels // 2) + levels // 2).round().long().amax(0).equal(levels - 1)
+    assert tokenizer.coordinates(torch.tensor(tokenizer.middle)).abs().max() == 0
     clips = torch.rand(2, 3, 13, 16, 24, generator=torch.Generator().manual_seed(4)) * 2 - 1
     codes = tokenizer.encode(clips)
     assert codes.shape == (2, 4, 2, 3) and len(codes.unique()) > 8
@@ -359,7 +359,7 @@ def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsy
     assert str(tmp_path) not in dumps(trace).decode(errors="ignore")
     clip.write_bytes(b"nothing")
     for prompt, said in (
-        ("a red boot", "names no clip"),
+        ("a red boot", "is not a clip"),
         (str(tmp_path / "none.mp4"), "cannot be read (No such file or directory); check the path."),
         (str(clip), "clip: the file is neither a GIF nor an MP4"),
     ):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import pytest
 import torch
 from support.passes import ended, passes
-from support.toy_raster_runs import decode_toy_raster
 from torch import Tensor
 
 from benchmarks._timing import decode
+from benchmarks._toy_runs import decode_toy_raster
 from engines.ar.jacobi_window import InitialDrafter, InitialDraftKind, Window
 from engines.methods import METHODS
 from engines.methods.gsd import Config, group_probs

@@ -78,7 +78,7 @@ def test_steps_wait_until_someone_asks_or_they_hold_much(monkeypatch: pytest.Mon
     job = Job(METHODS["scd"], load_model("toy-raster"), "", make_config(METHODS["scd"].config, {}))
     (sequence,) = decode([job], record=True)
     assert made == [] and sequence.steps == sequence.steps and made == [len(sequence.steps)]
-    monkeypatch.setattr(recorder, "_MOST_HELD", 0)
+    monkeypatch.setattr(recorder, "_MAX_PENDING", 0)
     decode([job], record=True)
     assert made[1:] == [1] * len(sequence.steps)
 

@@ -142,7 +142,7 @@ def test_guidance_mixes_the_noise_estimates_alone() -> None:
     with torch.inference_mode():
         head = model._network.head
         (eps_c, v_c), (eps_u, _) = (head.lean()(condition[row], schedule)(x, schedule, 2) for row in (0, 1))
-        eps, v = _Rows(session._head, condition, request.guidance, asked.config).every(x, schedule, 2)
+        eps, v = _Rows(session._head, condition, request.guidance, asked.config).all_rows(x, schedule, 2)
     torch.testing.assert_close(eps, eps_u + 2.5 * (eps_c - eps_u))
     torch.testing.assert_close(v, v_c)
     assert not torch.equal(eps_c, eps_u)

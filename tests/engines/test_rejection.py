@@ -99,7 +99,7 @@ def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
     drawn = denoise(draft, noise.path, sampling, None)
     x = noise.draw(drawn.last)
     states = torch.cat([drawn.states, x[:, None]], 1)
-    p, q = path_distributions(TARGET, states, sampling), drawn.whole
+    p, q = path_distributions(TARGET, states, sampling), drawn.distributions
     log_w = block_verification.log_weights(p, q, states)
     kept, _ = CHANCE.accept(log_w[-1].clamp(max=0).exp(), DrawKey("verify", 0, FEWER))
     rows = (~kept).nonzero().flatten()

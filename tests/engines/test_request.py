@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.toy_raster_runs import MODEL
 
 import draftscope as ds
+from benchmarks._toy_runs import MODEL
 from demo.pages.api import tool_call_error
 from draftscope.cli.main import main
 from engines.methods import METHODS

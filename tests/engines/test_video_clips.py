@@ -104,7 +104,7 @@ def test_what_is_no_clip_is_refused_in_one_sentence(kind: str) -> None:
 def test_size_is_checked_before_anything_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(video_clips, "_gif", None)
     with pytest.raises(ConfigError, match=r"20,000,001 bytes; cut it"):
-        read_clip(b"GIF89a" + bytes(video_clips.MOST_BYTES - 5))
+        read_clip(b"GIF89a" + bytes(video_clips.MAX_BYTES - 5))
 
 
 @pytest.mark.parametrize("make", [lambda: mp4(9), BROKEN["an MP4 of junk"][0], BROKEN["a long MP4"][0]])
@@ -174,7 +174,7 @@ def test_methods_continue_a_clip(method: str, settings: dict[str, object]) -> No
     assert trace.summary.complete
     if method == "scd":
         assert len(trace.steps) < (LENGTH - GIVEN) / 2
-    assert len(trace.legend.frames) == min(len(trace.steps), video.MOST_PICTURES)
+    assert len(trace.legend.frames) == min(len(trace.steps), video.MAX_PICTURES)
     assert picture_of(trace.legend.frames[-1].image).size == ((FRAMES - GIVEN_FRAMES) * SIZE, SIZE)
     model = video.load()
     whole = model.continued("clip 3", [int(str(token)) for token in trace.output.tokens])

@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx
 import orjson
 import pytest
-from support.app_process import served
+
+from benchmarks._app_process import served
 
 SECRET = "draftscope-secret-that-nobody-may-read"
 """Stands in a file and in the environment of the app; no answer may hold it."""

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from gradio_client import Client, handle_file
 from robustness.strategies import FULL
-from support.app_process import served
 
+from benchmarks._app_process import served
 from benchmarks.app import resident_megabytes
 from traces.files import ROOT
 

@@ -17,6 +17,7 @@ from support.hostile import hostile
 from analysis import acceptance as places
 from analysis import block_stats as text_stats
 from analysis import prediction as foresight
+from analysis import stats as run_stats
 from analysis.summary_text import summary_text
 from demo.pages.api import validate
 from draftscope.trace import displayable
@@ -176,16 +177,16 @@ def everything(trace: Trace) -> None:
         *(
             stats.cost_by_role,
             stats.cost_by_mode,
-            stats.latency_breakdown,
-            stats.progress_curve,
-            stats.token_difference,
+            run_stats.latency_breakdown,
+            run_stats.progress_curve,
+            run_stats.token_difference,
         ),
-        *(stats.agreement_by_age, foresight.forecasts, text_stats.router_decisions, text_stats.decoded_by_step),
+        *(run_stats.agreement_by_age, foresight.forecasts, text_stats.router_decisions, text_stats.decoded_by_step),
     )
     for compute in every:
         compute(steps)
-    stats.acceptance_by_position(steps, size)
-    stats.compare([trace, trace])
+    run_stats.acceptance_by_position(steps, size)
+    run_stats.compare([trace, trace])
     for gather in (
         places.acceptance_by_draft_position,
         text_stats.by_draft_step,

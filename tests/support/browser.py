@@ -1,6 +1,5 @@
 """Chromium for tests, without sandbox or graphics card."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,12 +8,12 @@ from weakref import WeakKeyDictionary
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 from playwright.sync_api import TimeoutError as LateError
 
-expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
+from benchmarks._browser import find_chromium
 
-_ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic"]
+expect.set_options(timeout=60_000)  # a busy machine is slow, not wrong
 
 _OPTIONS: dict[str, Any] = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce"}
 _shared: WeakKeyDictionary[Browser, BrowserContext] = WeakKeyDictionary()
@@ -42,17 +41,7 @@ _STILL = """async (read) => {
 
 def executable() -> str:
     """The path of Chromium; the test is skipped where there is none."""
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-    return path or pytest.skip("needs Chromium or Chrome on the path")
-
-
-@contextmanager
-def chromium(path: str | None = None) -> Iterator[Browser]:
-    """A browser, by the path of its program."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path or executable(), args=_ARGUMENTS)
-        yield browser
-        browser.close()
+    return find_chromium() or pytest.skip("needs Chromium or Chrome on the path")
 
 
 @contextmanager

@@ -46,7 +46,7 @@ def exact_distribution(make: Callable[[RandomSource], Decoder], answer: Answer, 
                 variables = decoder.gi_frame.f_locals
                 races = tuple(sorted(race for race in chance.races.items() if race[0] not in chance.settled))
                 key = (*(_fingerprint(variables[name]) for name in live), races)
-                first, alone, before = following.get(key, (tuple(chance.taken), chance.weight, 0.0))
+                first, alone, before = following.get(key, (tuple(chance.choices), chance.weight, 0.0))
                 following[key] = (first, alone, before + weight)
         level = following
     return dict(probs)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from support.toy_raster_runs import jacobi, ordinary, picture
+from benchmarks._toy_runs import jacobi, ordinary, picture
 from traces.schema import Canvas, Trace
 
 EACH = 8

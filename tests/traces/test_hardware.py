@@ -11,19 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.toy_raster_runs import jacobi, ordinary
 
 import draftscope as ds
-from analysis.speedup_model import MOST_DRAFTS, SpeedupModel
-from benchmarks import calibration_error as calibrated
-from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
-from benchmarks.hardware import computed as computed_speed_ups
-from draftscope import calibration as calibrating
-from draftscope.cli.main import main
-from engines.models.catalog import load_model
-from traces import Trace, read
-from traces.files import ROOT
-from traces.hardware import (
+from analysis.hardware import (
     DEVICES,
     ENGINES,
     SHIPPED,
@@ -36,6 +26,16 @@ from traces.hardware import (
     predict,
     read_machine,
 )
+from analysis.speedup_model import MOST_DRAFTS, SpeedupModel
+from benchmarks import calibration_error as calibrated
+from benchmarks._toy_runs import jacobi, ordinary
+from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
+from benchmarks.hardware import computed as computed_speed_ups
+from draftscope import calibration as calibrating
+from draftscope.cli.main import main
+from engines.models.catalog import load_model
+from traces import Trace, read
+from traces.files import ROOT
 
 RUN = ROOT / "assets" / "traces" / "scd-picture.json.gz"
 PATCHES = RUN.with_name("cspd-patch.json.gz")

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 from support import handmade
-from support.toy_raster_runs import jacobi
 
+from analysis.stats import latency_breakdown, progress_curve
+from benchmarks._toy_runs import jacobi
 from engines.methods import METHODS
 from engines.settings import ConfigError, make_config
 from traces import Fate, Trace, TraceError, check, dumps, limits, loads
 from traces import explanations as rules
 from traces.schema import Frame, Mask, Milliseconds, Node, PathPair, Rule
-from traces.stats import latency_breakdown, progress_curve, summarise
+from traces.stats import summarise
 
 PNG = handmade.png(4, 4)
 

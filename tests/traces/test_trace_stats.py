@@ -14,6 +14,7 @@ from support.results import row
 
 import draftscope as ds
 from analysis import block_stats as text_stats
+from analysis import stats as run_stats
 from analysis.acceptance import acceptance_by_draft_position
 from analysis.results import SweepError, read_rows
 from analysis.summary_text import summary_text
@@ -54,72 +55,75 @@ def test_costs_by_role_and_mode_add_up_to_the_whole() -> None:
 def test_latency_per_stage() -> None:
     times = [Milliseconds(prepare=first, forward=then) for first, then in ((1.0, 10.0), (1.0, 2.0), (4.0, 6.0))]
     steps = [Step(call=Call(role="self", mode="x", query_tokens=1, milliseconds=spent)) for spent in times]
-    stages = {stage.name: stage for stage in stats.latency_breakdown(steps)}
+    stages = {stage.name: stage for stage in run_stats.latency_breakdown(steps)}
     assert list(stages) == ["prepare", "forward", "logits", "decide"]
     one = stages["prepare"]
     assert (one.mean_milliseconds, one.median_milliseconds, one.share) == (2.0, 1.0, 0.25)
     assert stages["forward"].share == 0.75
-    assert stats.latency_breakdown([]) == ()
+    assert run_stats.latency_breakdown([]) == ()
 
 
 def test_acceptance_by_position() -> None:
-    tallies = stats.acceptance_by_position(handmade.simsd().steps, 4)
+    tallies = run_stats.acceptance_by_position(handmade.simsd().steps, 4)
     nothing = stats.Tally(judged=0, accepted=0)
     assert tallies == (stats.Tally(judged=1, accepted=0), nothing, stats.Tally(judged=1, accepted=1), nothing)
     assert [tally.acceptance for tally in tallies] == [0.0, None, 1.0, None]
 
 
 def test_race_is_cumulative_and_starts_at_zero() -> None:
-    line = stats.progress_curve(handmade.s2d2().steps)
+    line = run_stats.progress_curve(handmade.s2d2().steps)
     assert line.tokens == (0, 0, 2, 4, 4)
     assert line.milliseconds == (0, 5, 10, 15, 20)
 
 
 def test_differences_between_successive_windows_leave_out_initial_guesses() -> None:
     steps = handmade.jacobi().steps
-    assert stats.token_difference(steps) == ((1, 2, 1), (2, 2, 1))
-    assert stats.token_difference(steps, 2) == (stats.Difference(step=2, compared=1, changed=0),)
-    assert stats.token_difference(steps, 3) == stats.token_difference(steps, 9) == ()
+    assert run_stats.token_difference(steps) == ((1, 2, 1), (2, 2, 1))
+    assert run_stats.token_difference(steps, 2) == (run_stats.Difference(step=2, compared=1, changed=0),)
+    assert run_stats.token_difference(steps, 3) == run_stats.token_difference(steps, 9) == ()
     steps = [
         handmade.step("0:1=drafted 1:2=drafted"),
         handmade.step("0:1=drafted 1:3=changed", draft=(1, 2), numbers={"initial": (0, 1)}),
         handmade.step("0:1=kept 1:4=changed", draft=(1, 3), numbers={"initial": (0, 0)}),
     ]
-    assert stats.token_difference(steps) == ((1, 1, 0), (2, 2, 1))
-    assert stats.token_difference(steps, 2) == (stats.Difference(step=2, compared=1, changed=0),)
-    differences = [stats.Difference(step=1, compared=4, changed=1), stats.Difference(step=2, compared=1, changed=1)]
-    assert stats.mean_difference(differences) == 0.625
-    assert stats.mean_difference([]) is None
+    assert run_stats.token_difference(steps) == ((1, 1, 0), (2, 2, 1))
+    assert run_stats.token_difference(steps, 2) == (run_stats.Difference(step=2, compared=1, changed=0),)
+    differences = [
+        run_stats.Difference(step=1, compared=4, changed=1),
+        run_stats.Difference(step=2, compared=1, changed=1),
+    ]
+    assert run_stats.mean_difference(differences) == 0.625
+    assert run_stats.mean_difference([]) is None
 
 
 def test_agreement_excludes_initial_guesses() -> None:
     steps = handmade.jacobi().steps
-    assert stats.agreement_by_position(steps) == {
+    assert run_stats.agreement_by_position(steps) == {
         1: ((1, 0.5),),
         2: ((1, 0.75), (2, 0.5)),
         3: ((1, 0.25), (2, 0.75), (3, 1.0)),
         4: ((1, 0.75), (2, 0.875)),
     }
-    ages = stats.agreement_by_age(steps)
+    ages = run_stats.agreement_by_age(steps)
     assert [age.age for age in ages] == [1, 2, 3]
     betas = [0.5, 0.75, 0.25, 0.75]
-    assert ages[0] == stats.AgeStatistics(age=1, count=4, mean=np.mean(betas), variance=np.var(betas))
-    assert ages[2] == stats.AgeStatistics(age=3, count=1, mean=1.0, variance=0.0)
-    assert stats.agreement_by_position(handmade.ar().steps) == {}
-    assert stats.agreement_by_age(handmade.ar().steps) == ()
+    assert ages[0] == run_stats.AgeStatistics(age=1, count=4, mean=np.mean(betas), variance=np.var(betas))
+    assert ages[2] == run_stats.AgeStatistics(age=3, count=1, mean=1.0, variance=0.0)
+    assert run_stats.agreement_by_position(handmade.ar().steps) == {}
+    assert run_stats.agreement_by_age(handmade.ar().steps) == ()
 
 
 def test_comparison_with_a_baseline() -> None:
     fast, slow = handmade.scd(), handmade.simsd()
-    first, second = stats.compare([fast, slow])
+    first, second = run_stats.compare([fast, slow])
     assert first.trace is fast
     assert first.forwards_ratio == first.time_ratio == first.query_tokens_ratio == 1.0
     assert second.forwards_ratio == pytest.approx((1 / 3) / (6 / 3))
     assert second.query_tokens_ratio == pytest.approx((1 / 16) / (6 / 22))
-    (against,) = stats.compare([fast], baseline=slow)
+    (against,) = run_stats.compare([fast], baseline=slow)
     assert against.forwards_ratio == pytest.approx(6.0)
-    assert stats.compare([replace(fast, summary=replace(fast.summary, seconds=0.0)), slow])[1].time_ratio is None
-    assert stats.compare([]) == ()
+    assert run_stats.compare([replace(fast, summary=replace(fast.summary, seconds=0.0)), slow])[1].time_ratio is None
+    assert run_stats.compare([]) == ()
 
 
 def test_tokens_behind_the_end_do_not_count() -> None:

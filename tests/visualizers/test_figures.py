@@ -12,10 +12,11 @@ import pytest
 from support.blocks import Blocks, diffusion, s2d2, simsd
 from support.handmade import ALL, coarse
 from support.psd_runs import Plan, speculated
-from support.toy_raster_runs import decode_toy_raster, jacobi, ordinary
 from support.toy_videos import film
 
-from traces import loads, stats
+from analysis import stats as run_stats
+from benchmarks._toy_runs import decode_toy_raster, jacobi, ordinary
+from traces import loads
 from traces.measures import MEASURES
 from traces.replay import state_after
 from traces.schema import Fate, Trace
@@ -177,7 +178,7 @@ def test_codes_are_the_fates() -> None:
 def test_beta_is_the_mean_by_age_with_a_band_of_one_standard_error() -> None:
     trace = run("none")
     drawn = FIGURES["beta"].draw([trace])
-    ages = [row for row in stats.agreement_by_age(trace.steps) if row.count >= FEWEST_AT_AN_AGE]
+    ages = [row for row in run_stats.agreement_by_age(trace.steps) if row.count >= FEWEST_AT_AN_AGE]
     (curve,) = named(drawn, "SJD")
     assert list(zip(curve.x, curve.y, strict=True)) == [(row.age, row.mean) for row in ages] and len(ages) > 1
     band = next(mark for mark in drawn.data if mark.fill == "toself")
@@ -189,7 +190,7 @@ def test_drift_is_the_mean_difference_over_runs() -> None:
     runs = [run("none", seed=seed) for seed in range(3)]
     (curve,) = FIGURES["hamming"].draw(runs).data
     for distance, value, spread in zip(curve.x, curve.y, curve.error_y.array, strict=True):
-        each = [stats.mean_difference(stats.token_difference(trace.steps, distance)) for trace in runs]
+        each = [run_stats.mean_difference(run_stats.token_difference(trace.steps, distance)) for trace in runs]
         values = [100 * mean for mean in each if mean is not None]
         assert (value, spread) == pytest.approx((fmean(values), stdev(values)))
     assert list(curve.x) == [1, 2, 3]
@@ -201,7 +202,7 @@ def test_drift_of_runs_of_several_strengths_stands_over_the_strength() -> None:
     assert [list(panel.x) for panel in panels] == [[0, 0.5, 1]] * 3
     full = [run for run in runs if run.config["alpha"] == 1]
     for distance, panel in enumerate(panels, start=1):
-        shares = [stats.mean_difference(stats.token_difference(trace.steps, distance)) for trace in full]
+        shares = [run_stats.mean_difference(run_stats.token_difference(trace.steps, distance)) for trace in full]
         assert panel.y[-1] == pytest.approx(fmean(100 * share for share in shares if share is not None))
 
 
@@ -210,7 +211,7 @@ def test_agreement_is_the_recorded_pairs_within_the_bounds() -> None:
     drawn = FIGURES["collision"].draw([trace])
     for name in LOOKS:
         (cloud,) = named(drawn, MEASURES[name].label)
-        assert list(zip(cloud.x, cloud.y, strict=True)) == list(stats.measured(trace.steps, "tv", name))
+        assert list(zip(cloud.x, cloud.y, strict=True)) == list(run_stats.measured(trace.steps, "tv", name))
     (gumbel,) = named(drawn, MEASURES["collision_gumbel"].label)
     assert all((1 - x) / (1 + x) - 1e-9 <= y <= 1 - x + 1e-9 for x, y in zip(gumbel.x, gumbel.y, strict=True))
     upper, lower = named(drawn, "1 –")[0], named(drawn, "(1 –")[0]
@@ -222,11 +223,11 @@ def test_agreement_is_the_recorded_pairs_within_the_bounds() -> None:
 
 def test_race_and_latency_are_the_statistics() -> None:
     trace = run()
-    expected = stats.progress_curve(trace.steps)
+    expected = run_stats.progress_curve(trace.steps)
     by_forwards, _, by_time, _ = FIGURES["race"].draw([trace]).data
     assert (by_forwards.x, by_time.x) == (tuple(range(len(trace.steps) + 1)), expected.milliseconds)
     assert by_forwards.y == by_time.y == expected.tokens
-    means = [stage.mean_milliseconds for stage in stats.latency_breakdown(trace.steps)]
+    means = [stage.mean_milliseconds for stage in run_stats.latency_breakdown(trace.steps)]
     bars = FIGURES["latency"].draw([trace]).data
     assert [bar.x[0] for bar in bars] == means
     assert " + ".join(f"{mean:.2f}" for mean in means) in bars[0].y[0]
@@ -245,7 +246,7 @@ def test_comparison_says_totals_and_gains() -> None:
 def test_sweeps_are_means_over_seeds() -> None:
     runs = example("difference")
     clouds = FIGURES["difference"].draw(runs).data
-    mean = stats.mean_difference(stats.token_difference(runs[0].steps))
+    mean = run_stats.mean_difference(run_stats.token_difference(runs[0].steps))
     assert [len(cloud.x) for cloud in clouds] == [4, 4] and mean is not None
     assert (clouds[0].x[0], clouds[0].y[0]) == pytest.approx((100 * mean, runs[0].summary.forwards))
     assert f"correlation {correlation(clouds[0].x, clouds[0].y):.2f}" in clouds[0].name

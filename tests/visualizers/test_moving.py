@@ -12,11 +12,11 @@ from imageio_ffmpeg import get_ffmpeg_exe
 from PIL import Image
 from support.handmade import ALL
 from support.hostile import written
-from support.toy_raster_runs import jacobi, ordinary
 from support.toy_videos import EACH, film
 
+from analysis.hardware import predict, read_machine
+from benchmarks._toy_runs import jacobi, ordinary
 from traces import canvas_states, read
-from traces.hardware import predict, read_machine
 from traces.replay import PENDING
 from traces.schema import Canvas, Output, Trace
 from visualizers.animation import AnimationOptions, Film, MovingError, fitting, moments, write_clip, write_moving

@@ -7,8 +7,8 @@ from dataclasses import replace
 from playwright.sync_api import Page
 from support import handmade
 from support.player_page import harness, plain, settle
-from support.toy_raster_runs import decode_toy_raster
 
+from benchmarks._toy_runs import decode_toy_raster
 from engines.methods import METHODS, SHARED, baseline
 from engines.settings import config_values, settings
 from traces import read

@@ -5,8 +5,8 @@ import re
 
 import pytest
 from support.hostile import HOSTILE, written
-from support.toy_raster_runs import jacobi
 
+from benchmarks._toy_runs import jacobi
 from traces.io import loads
 from traces.measures import MEASURES
 from traces.schema import FATES

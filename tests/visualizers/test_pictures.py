@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 from support import handmade
 from support.handmade import ALL, make, step
-from support.toy_raster_runs import decode_toy_raster, jacobi, ordinary
 from support.toy_videos import film
 
+from benchmarks._toy_runs import decode_toy_raster, jacobi, ordinary
 from traces.schema import Canvas, Trace
 from traces.stats import Tally
 from traces.video import frame_ends, frame_names, kept_by_change

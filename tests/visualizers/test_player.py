@@ -10,10 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 from support import handmade
 from support.hostile import HOSTILE, written
 from support.player_page import go, harness, pixels, plain, push, settle, show, snapshot, start
-from support.toy_raster_runs import jacobi, ordinary, tile_color
 
+from analysis.hardware import predict, read_machine
+from benchmarks._toy_runs import jacobi, ordinary, tile_color
 from traces.files import ROOT
-from traces.hardware import predict, read_machine
 from traces.io import dumps, read
 from traces.replay import PENDING, state_after
 from traces.schema import Canvas, Fate, Frame, Legend, Trace

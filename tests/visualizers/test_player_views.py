@@ -11,9 +11,9 @@ from support.browser import accessible, still, visit
 from support.hostile import written
 from support.player_page import every_view, go, pixels, push, settle, show, snapshot, start
 from support.psd_runs import Plan, speculated
-from support.toy_raster_runs import jacobi, ordinary, tile_color
 from support.toy_videos import EACH, film, plain_film
 
+from benchmarks._toy_runs import jacobi, ordinary, tile_color
 from traces import Trace, loads
 from traces.replay import canvas_states
 from traces.schema import Legend

@@ -6,8 +6,8 @@ from support import handmade
 from support.browser import accessible
 from support.hostile import HOSTILE
 from support.player_page import harness, plain, settle, stage
-from support.toy_raster_runs import ordinary
 
+from benchmarks._toy_runs import ordinary
 from traces import read
 from traces.files import ROOT
 from traces.schema import Canvas, Fate, Rule, Trace

@@ -7,7 +7,7 @@ from itertools import accumulate
 from math import ceil
 from typing import Final, Literal, NamedTuple
 
-from traces.hardware import HardwareError, Machine, predict
+from analysis.hardware import HardwareError, Machine, predict
 from traces.schema import Trace
 from visualizers.style import Theme
 

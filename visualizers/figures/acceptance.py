@@ -11,8 +11,9 @@ import plotly.graph_objects as go
 from PIL import Image
 
 from analysis.acceptance import PositionAcceptance, acceptance_by_draft_position
+from analysis.stats import acceptance_by_position
 from traces.schema import Fate, Trace
-from traces.stats import Tally, acceptance_by_position, evaluated_drafts
+from traces.stats import Tally, evaluated_drafts
 from traces.video import kept_by_change
 from visualizers.figure import Figure, Traces, group_runs, with_count
 from visualizers.picture import cells, final_picture, grid, picture_of

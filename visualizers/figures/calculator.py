@@ -7,9 +7,9 @@ from typing import Final
 
 import plotly.graph_objects as go
 
+from analysis.hardware import DEVICES
 from analysis.speedup_model import MOST_DRAFTS, MeasuredSpeeds, SpeedupModel
 from analysis.tradeoffs import Tradeoff
-from traces.hardware import DEVICES
 from visualizers.figure import DataFigure
 from visualizers.plot import add_level_line, axes, bars, curve, dots, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from analysis.stats import progress_curve
 from traces.replay import PENDING, position_updates, state_after
 from traces.schema import FATES, Fate, Step, Trace
-from traces.stats import progress_curve
 from traces.video import frame_count, frame_names
 from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, panels_at
 from visualizers.palette import CIVIDIS, REJECTED, WHITE

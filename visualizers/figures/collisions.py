@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from analysis.stats import AgeStatistics, agreement_by_age, agreement_by_position, measured
 from traces.measures import MEASURES
 from traces.schema import Fate, Step, Trace
-from traces.stats import AgeStatistics, agreement_by_age, agreement_by_position, measured
 from visualizers.figure import Figure, Traces, group_runs, labels, with_count
 from visualizers.palette import BLACK, WHITE
 from visualizers.plot import axes, bars, curve, dots, in_panel, side_by_side, thin_ticks

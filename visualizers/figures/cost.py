@@ -10,8 +10,8 @@ from plotly.subplots import make_subplots
 
 from analysis.oracle import hindsight
 from analysis.seeds import estimate, runs_by_seed, seconds, target_forwards
+from analysis.stats import compare, latency_breakdown, progress_curve
 from traces.schema import Trace
-from traces.stats import compare, latency_breakdown, progress_curve
 from visualizers.figure import MOST_GROUPS, Figure, Traces, group_runs, labels
 from visualizers.palette import BLUE, GREEN, VERMILLION
 from visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, side_by_side

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import plotly.graph_objects as go
 
+from analysis.stats import mean_difference, token_difference
 from traces.schema import Trace
-from traces.stats import evaluated_drafts, mean_difference, token_difference
+from traces.stats import evaluated_drafts
 from visualizers.figure import MOST_GROUPS, Figure, Traces, group_runs, with_count
 from visualizers.figures.verification import judged
 from visualizers.plot import add_level_line, axes, curve, dots, error_bars, in_panel, means, plain, side_by_side

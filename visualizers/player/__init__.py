@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from traces.hardware import presets
+from analysis.hardware import presets
 from traces.labels import NAMES
 from traces.measures import MEASURES
 from traces.replay import PENDING

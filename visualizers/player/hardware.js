@@ -1,4 +1,4 @@
-// The clock of hardware that is not here, and the choice of it. The arithmetic is that of traces/hardware.py.
+// The clock of hardware that is not here, and the choice of it. The arithmetic is that of analysis/hardware.py.
 
 const HARDWARE_FIELDS = ["device", "engine", "target", "draft", "batch"];
 const MOST_BATCH = 4096;

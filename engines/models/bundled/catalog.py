@@ -21,7 +21,7 @@ _SOLVES: Final = (
 _COUNTS: Final = (
     _SHIPS,
     tally.EXAMPLE,
-    f"Keeps a tally: a number from {tally.FIRST} to {tally.LAST}, and {tally.FEWEST_EVENTS} to {tally.MOST_EVENTS} "
+    f"Keeps a tally: a number from {tally.FIRST} to {tally.LAST}, and {tally.MIN_EVENTS} to {tally.MAX_EVENTS} "
     f"events, each a name and 1 to {tally.MOST} more or fewer. Names: {', '.join(tally.NAMES)}. An answer has a line "
     f"of up to {tally.LINE} tokens for every event.",
 )

@@ -34,7 +34,7 @@ from traces.schema import Legend, ModelCard, Patches, Token
 ID: Final = "studio-image"
 FOLDER: Final = ASSETS / "models"
 _TOKENIZER: Final = "image-tokenizer"
-_MOST_PATCHES: Final = 1024
+_MAX_PATCHES: Final = 1024
 """Tokens that a trace has pictures of: about 10 kB."""
 _PATCHES_ACROSS: Final = 32
 _MODELS: Final = {ID: ("image-ar", TransformerSize()), "studio-image-draft": ("image-draft", DRAFTER)}
@@ -60,7 +60,7 @@ class StudioImage(PictureModel):
 
     def make_legend(self, canvases: Mapping[int, Sequence[Token | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, and of the tokens that are mentioned."""
-        return replace(super().make_legend(canvases), patches=self._patches(sorted(mentioned)[:_MOST_PATCHES]))
+        return replace(super().make_legend(canvases), patches=self._patches(sorted(mentioned)[:_MAX_PATCHES]))
 
     def _patches(self, ids: Sequence[int]) -> Patches | None:
         """Each token as it looks among its like: the middle of three by three of it."""

@@ -27,8 +27,8 @@ _TABLES: Final[dict[Place, str]] = {
 🛳 passenger ship""",
 }
 THINGS: Final[dict[str, tuple[str, Place]]] = {
-    name: (emoji, place)
-    for place, table in _TABLES.items()
+    name: (emoji, location)
+    for location, table in _TABLES.items()
     for emoji, name in (entry.split(maxsplit=1) for entry in table.split(","))
 }
 """Name -> emoji and where it belongs."""
@@ -58,14 +58,14 @@ ship = passenger ship, grass = meadow, field = meadow, ocean = sea, beach = sea,
 woods = forest, trees = forest, winter = snow, clouds = sky"""
 _PAIRS: Final = [pair.strip().split(" = ") for pair in _SYNONYMS.split(",")]
 SLOTS: Final = {
-    slot: {name: (name.lower(), *(said for said, meant in _PAIRS if meant == name)) for name in table}
+    slot: {name: (name.lower(), *(phrase for phrase, meant in _PAIRS if meant == name)) for name in table}
     for slot, table in (("thing", THINGS), ("scene", SCENES))
 }
 _PHRASES: Final = {
     tuple(phrase.split()): (slot, index)
     for slot, table in SLOTS.items()
-    for index, said in enumerate(table.values())
-    for phrase in said
+    for index, phrases in enumerate(table.values())
+    for phrase in phrases
 }
 _LONGEST: Final = max(map(len, _PHRASES))
 _FILLER: Final = ("a", "an", "the", "in", "on", "at", "by", "over", "under", "of", "and", "something")
@@ -90,9 +90,9 @@ class Prompt(NamedTuple):
 
 PROMPTS: Final = [
     Prompt(i, k)
-    for i, (_, place) in enumerate(THINGS.values())
+    for i, (_, location) in enumerate(THINGS.values())
     for k, scene in enumerate(SCENES)
-    if place != "sea" or scene in WATERS
+    if location != "sea" or scene in WATERS
 ]
 """Prompts with pictures in the training data."""
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 FIRST, LAST = 20, 99
 """Range of totals: all have two digits, so that all lines have the same tokens at the same positions."""
 MOST: Final = 4
-FEWEST_EVENTS, MOST_EVENTS = 5, 12
+MIN_EVENTS, MAX_EVENTS = 5, 12
 EXAMPLE: Final = "49: Hal +1 Ida +3 Eve +3 Fay +4 Ann -3 Ida +4 Fay -2 Jim +2"
 NAMES: Final = (
     "Ann", "Bob", "Cem", "Dee", "Eve", "Fay", "Gus", "Hal", "Ida", "Jim", "Kim", "Leo", "Mia", "Ned", "Oda", "Pat",
@@ -80,7 +80,7 @@ class Story:
             total += event.amount if event.sign == "+" else -event.amount
             yield event, total
 
-    def tell(self, dice: Random) -> str:
+    def write(self, dice: Random) -> str:
         """One of the right answers, in words that its people like."""
         return "".join(_line(event, total, dice) for event, total in self.totals())
 
@@ -99,25 +99,25 @@ def read(prompt: str) -> Story:
     Raises:
         ValueError: If the prompt has another form.
     """
-    number, colon, rest = prompt.strip().partition(":")
+    number, colon, tail = prompt.strip().partition(":")
     start = int(number[:9]) if number.strip().isascii() and number.strip().isdigit() else None
     if start is None or not colon:
         raise ValueError(f"prompt: tells no story; write a number and events, such as {EXAMPLE!r}.")
     if not FIRST <= start <= LAST:
         raise ValueError(f"prompt: a story cannot start from {start}; start from {FIRST} to {LAST}.")
-    events, place = [], 0
-    while match := _EVENT.match(rest, place):
+    events, index = [], 0
+    while match := _EVENT.match(tail, index):
         name, sign, amount = match[1].capitalize(), match[2], int(match[3][:9])
         if name not in NAMES:
             raise ValueError(f"prompt: unknown name {match[1]!r}; use one of {', '.join(NAMES)}.")
         if not 1 <= amount <= MOST:
             raise ValueError(f"prompt: amount {sign}{amount} is out of range; use 1 to {MOST}.")
         events.append(Event(name, sign, amount))
-        place = match.end()
-    if rest[place:].strip():
-        raise ValueError(f"prompt: {rest[place:].strip()[:20]!r} is not an event; write events as 'Ann +2 Bob -3'.")
-    if not FEWEST_EVENTS <= len(events) <= MOST_EVENTS:
-        raise ValueError(f"prompt: it has {len(events)} events; give {FEWEST_EVENTS} to {MOST_EVENTS}.")
+        index = match.end()
+    if tail[index:].strip():
+        raise ValueError(f"prompt: {tail[index:].strip()[:20]!r} is not an event; write events as 'Ann +2 Bob -3'.")
+    if not MIN_EVENTS <= len(events) <= MAX_EVENTS:
+        raise ValueError(f"prompt: it has {len(events)} events; give {MIN_EVENTS} to {MAX_EVENTS}.")
     story = Story(start, tuple(events))
     if outside := [total for _, total in story.totals() if not FIRST <= total <= LAST]:
         raise ValueError(f"prompt: the total gets to {outside[0]}; keep it between {FIRST} and {LAST}.")
@@ -129,7 +129,7 @@ def draw(dice: Random, events: int | None = None, held_out: bool = False) -> Sto
     while True:
         total = start = dice.randint(FIRST, LAST)
         happened = []
-        for _ in range(events or dice.randint(FEWEST_EVENTS, MOST_EVENTS)):
+        for _ in range(events or dice.randint(MIN_EVENTS, MAX_EVENTS)):
             amount = dice.randint(1, MOST)
             signs = ["+"] * (total + amount <= LAST) + ["-"] * (total - amount >= FIRST)
             happened.append(Event(dice.choice(NAMES), dice.choice(signs), amount))

@@ -60,14 +60,14 @@ class VideoTransformer(nn.Module):
     ) -> Float[Tensor, "B N K"]:
         """Logits of the code after each input. See `networks.Transformer.forward`."""
         slot = (positions + 1).clamp(max=LENGTH - 1)
-        place = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
-        embedded = self.backbone.embed_tokens(ids) + place
+        embedding = self.time(slot // PLANE) + self.row(slot // GRID % GRID) + self.column(slot % GRID)
+        embedded = self.backbone.embed_tokens(ids) + embedding
         return cast(Tensor, self.head(hidden_states(self.backbone, positions, cache, mask, inputs_embeds=embedded)))
 
 
 ID: Final = "studio-video"
 CLIPS: Final = ROOT / "assets" / "clips" / "video.safetensors"
-MOST_PICTURES: Final = 64
+MAX_PICTURES: Final = 64
 """Pictures of the canvas that a trace of a run holds, spread evenly over its passes."""
 MOTIONS: Final = ("crossing", "strolling", "hopping", "passed by", "rising", "sinking", "bobbing")
 """Motions of a thing, in the order of the labels."""
@@ -94,7 +94,7 @@ class StudioVideo(ClipModel):
     def __init__(
         self, tokenizer: Tokenizer, transformer: VideoTransformer, held_out: HeldOut, device: str, card: ModelCard
     ) -> None:
-        super().__init__(transformer, card, torch.device(device), SHAPE, ImageLimits(MOST_PICTURES, together=16))
+        super().__init__(transformer, card, torch.device(device), SHAPE, ImageLimits(MAX_PICTURES, together=16))
         self.held_out = held_out
         self._tokenizer = tokenizer.to(device).eval()
         self._drawn = dict[tuple[int, ...], Tensor]()
@@ -129,14 +129,14 @@ class StudioVideo(ClipModel):
 
     def decode(self, codes: Int[Tensor, "B N"]) -> UInt8[Tensor, "B F H W 3"]:
         """Decode 1296 codes to [9, 96, 96, 3]. Equal frames are drawn once, also for later clips."""
-        planes, kept = [tuple(plane) for plane in codes.reshape(-1, PLANE).tolist()], self._drawn
-        if new := [plane for plane in dict.fromkeys(planes) if plane not in kept]:
+        planes, cached = [tuple(plane) for plane in codes.reshape(-1, PLANE).tolist()], self._drawn
+        if new := [plane for plane in dict.fromkeys(planes) if plane not in cached]:
             with torch.inference_mode():
                 drawn = self._tokenizer.decode(torch.tensor(new, device=self.device).unflatten(1, (GRID, GRID)))
             pixels = ((drawn + 1) * 127.5).round().clamp(0, 255).byte().permute(0, 2, 3, 1)
-            kept = kept | dict(zip(new, pixels.cpu(), strict=True))
-        self._drawn = dict(list(kept.items())[-MOST_PICTURES:])
-        clips: Tensor = torch.stack([kept[plane] for plane in planes]).unflatten(0, (len(codes), -1))
+            cached = cached | dict(zip(new, pixels.cpu(), strict=True))
+        self._drawn = dict(list(cached.items())[-MAX_PICTURES:])
+        clips: Tensor = torch.stack([cached[plane] for plane in planes]).unflatten(0, (len(codes), -1))
         return clips
 
 

@@ -19,7 +19,7 @@ State = Mapping[str, Tensor]
 """Tensors by name."""
 PIXELS: Final = "pixels"
 """Folder of a model's autoencoder, inside the model's."""
-_MOST_LAYERS: Final = 1000
+_MAX_LAYERS: Final = 1000
 _FILLED: Final = 0.85
 """Share of the free memory of each of several devices that weights may use; the rest is for computations."""
 
@@ -48,10 +48,10 @@ def native_network(
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()  # what is missing is said below
     logging.disable_progress_bar()
-    told = {"output_loading_info": True, "ignore_mismatched_sizes": True}
+    options = {"output_loading_info": True, "ignore_mismatched_sizes": True}
     try:
         network, report = kind.from_pretrained(
-            None, config=config, state_dict=dict(state), dtype=dtype, **told, **spread
+            None, config=config, state_dict=dict(state), dtype=dtype, **options, **spread
         )
     except Exception as error:  # invalid sizes fail in layers of all kinds
         raise source.incomplete(f"config.json asks for a network that cannot be built: {error}") from error
@@ -96,7 +96,7 @@ def load_state(source: CheckpointDir, network: Network, state: State, dtype: tor
 def parameters(source: CheckpointDir, kind: type[Any], config: Any) -> int:
     """How many parameters a network of this config has; nothing is laid out in memory, and no weights are read."""
     depth = getattr(config, "num_hidden_layers", 0)
-    if depth > _MOST_LAYERS:
+    if depth > _MAX_LAYERS:
         raise source.incomplete(f"config.json has {depth} for 'num_hidden_layers', which is not allowed")
     try:
         network: Any = on_meta(lambda: kind(config))
@@ -107,8 +107,8 @@ def parameters(source: CheckpointDir, kind: type[Any], config: Any) -> int:
 
 def counted(names: Iterable[str], numbered: str) -> int:
     """How many of a numbered tensor there are, from 0 on; `numbered` has {} for the number."""
-    there = set(names)
-    return next(number for number in count() if numbered.format(number) not in there)
+    present = set(names)
+    return next(number for number in count() if numbered.format(number) not in present)
 
 
 def renamed(name: str, names: Iterable[tuple[str, str]]) -> str:
@@ -123,11 +123,11 @@ def part_of(state: State, prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): part for name, part in state.items() if name.startswith(prefix)}
 
 
-def card_of(source: CheckpointDir, title: str, *beside: CheckpointDir) -> ModelCard:
+def card_of(source: CheckpointDir, title: str, *subfolders: CheckpointDir) -> ModelCard:
     """Return the card of a model with the hashes of all files that were read, those of subfolders included."""
     row = published_as(source.name)
     weights = weight_hashes(source)
-    for part in beside:
+    for part in subfolders:
         folder = part.name.rpartition("/")[2]
         weights |= {f"{folder}/{name}": digest for name, digest in weight_hashes(part).items()}
     return ModelCard(

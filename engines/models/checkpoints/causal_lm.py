@@ -86,9 +86,9 @@ class CausalText(Networked):
         """The prompt as the model reads it, and its ids."""
         if self._tokenizer is None:
             raise ValueError("ids: are missing; give ids=..., or tokenizer=... to read a prompt with.")
-        text, whole = self._chat.render(self._tokenizer, prompt, self.card.id)
-        given = self._tokenizer(text, add_special_tokens=False) if whole else self._tokenizer(text)
-        return text, read_ids(given["input_ids"], self.device, self._width)
+        text, is_template = self._chat.render(self._tokenizer, prompt, self.card.id)
+        encoded = self._tokenizer(text, add_special_tokens=False) if is_template else self._tokenizer(text)
+        return text, read_ids(encoded["input_ids"], self.device, self._width)
 
     def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """The text of the tokens that occur."""
@@ -154,10 +154,10 @@ class CausalCheckpoint(CausalText):
     """A network that was read from a folder, with its tokenizer."""
 
     def __init__(
-        self, network: Any, tokenizer: Any, card: ModelCard, place: torch.device, longest: int, ends: tuple[int, ...]
+        self, network: Any, tokenizer: Any, card: ModelCard, device: torch.device, longest: int, ends: tuple[int, ...]
     ) -> None:
-        """Wrap a network, in its lean form (`engines.models.fast_decoder`) where it has one; prompts go to `place`."""
-        self.num_parameters, self.card, self.device = count_parameters(network), card, place
+        """Wrap a network, in its lean form (`engines.models.fast_decoder`) where it has one; prompts go to `device`."""
+        self.num_parameters, self.card, self.device = count_parameters(network), card, device
         self._network = LeanCausalLM(network) if is_supported(getattr(network, "model", None)) else network
         self._tokenizer, self._longest, self.ends = tokenizer, longest, ends
         # A head may be wider than its vocabulary, for speed: further ids are not tokens.
@@ -245,8 +245,8 @@ class CausalLMSession(DiscreteSession):
     @torch.inference_mode()
     def logits(self, requests: Mapping[int, ProbsRequest]) -> Tensor:
         rows = [self._row(sequence, request) for sequence, request in requests.items()]
-        most = max(len(row) for row in rows)
-        return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, most - len(row))) for row in rows])[:, None]
+        max_length = max(len(row) for row in rows)
+        return torch.stack([torch.nn.functional.pad(row, (0, 0, 0, max_length - len(row))) for row in rows])[:, None]
 
     def _row(self, sequence: int, request: ProbsRequest) -> Tensor:
         """Logits [W, V] of the positions that a sequence asks for."""
@@ -258,9 +258,9 @@ class CausalLMSession(DiscreteSession):
             start = min(stored, len(self._prompts[sequence]) + request.num_cached, first)
             if start < stored:
                 cache.crop(start - stored)
-        given = {"past_key_values": cache, "use_cache": cache is not None, "return_dict": True}
-        given |= {"logits_to_keep": wanted} if self._keeps else {}
-        out = self._network(input_ids=text[start:][None], **given, **({"taps": self._taps} if self._taps else {}))
+        options = {"past_key_values": cache, "use_cache": cache is not None, "return_dict": True}
+        options |= {"logits_to_keep": wanted} if self._keeps else {}
+        out = self._network(input_ids=text[start:][None], **options, **({"taps": self._taps} if self._taps else {}))
         if self._taps:
             states = torch.cat([*out.tapped, out.last_hidden_state], -1)[0]
             first, earlier = self._seen.get(sequence, (start, states[:0]))
@@ -282,12 +282,12 @@ def _cache(network: Any, positions: int) -> Any:
     return DynamicCache() if set(layers) <= _CUT and not getattr(network, "_is_stateful", False) else None
 
 
-def check_network(given: object, field: str) -> None:
+def check_network(candidate: object, field: str) -> None:
     """Raise ValueError unless the object is a causal language model of transformers that is ready for generation."""
-    network: Any = given
-    kind = type(given).__name__
+    network: Any = candidate
+    kind = type(candidate).__name__
     remedy = "give a causal language model, as AutoModelForCausalLM loads it."
-    if not (isinstance(given, torch.nn.Module) and hasattr(network, "config") and hasattr(network, "device")):
+    if not (isinstance(candidate, torch.nn.Module) and hasattr(network, "config") and hasattr(network, "device")):
         raise ValueError(f"{field}: a {kind} is not a model of transformers; {remedy}")
     if getattr(network.config, "is_encoder_decoder", False):
         raise ValueError(f"{field}: {kind} is an encoder-decoder, which has no prompt to go on from; {remedy}")

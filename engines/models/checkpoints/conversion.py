@@ -76,7 +76,7 @@ class Converted:
     """config.json of folders inside the model's."""
 
 
-def convert(request: Request, target: Path, say: Callable[[str], None] = lambda line: None) -> None:
+def convert(request: Request, target: Path, report: Callable[[str], None] = lambda line: None) -> None:
     """Write a folder, new or empty, that `engines.models.loading` reads; `say` is called with a line a file of weights.
 
     Raises:
@@ -92,7 +92,7 @@ def convert(request: Request, target: Path, say: Callable[[str], None] = lambda 
     for name, state in converted.weights.items():
         (target / name).mkdir(parents=True, exist_ok=True)
         for written in _write(state, target / name):
-            say(f"{written} written")
+            report(f"{written} written")
     for file in converted.files:
         (target / file.name).write_bytes(file.read_bytes())
     for name, settings in {**converted.inside, "": converted.settings}.items():

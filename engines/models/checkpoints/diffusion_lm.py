@@ -97,12 +97,14 @@ def _split_llada2(state: State, config: Any) -> State:
     native = dict(state)
     for name, part in state.items():
         if name.endswith(_FUSED) and len(part) == sum(sizes):
-            own = f"{name.removesuffix(_FUSED)}.self_attn."
-            native |= {f"{own}{one}_proj.weight": rows for one, rows in zip("qkv", part.split(sizes), strict=True)}
+            prefix = f"{name.removesuffix(_FUSED)}.self_attn."
+            native |= {f"{prefix}{one}_proj.weight": rows for one, rows in zip("qkv", part.split(sizes), strict=True)}
             del native[name]
-    whole = 3 * config.n_routed_experts
+    num_fused = 3 * config.n_routed_experts
     counts = Counter(name.partition(_EXPERTS)[0] for name in native if _EXPERTS in name)
-    return {name: part for name, part in native.items() if counts.get(name.partition(_EXPERTS)[0], whole) == whole}
+    return {
+        name: part for name, part in native.items() if counts.get(name.partition(_EXPERTS)[0], num_fused) == num_fused
+    }
 
 
 FAMILIES: Final = {
@@ -226,9 +228,9 @@ def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype:
 def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
     """The memory that the model of a folder needs; see `table`. A bidirectional one has no KV cache."""
     family, config = _family(source, settings)
-    held = None if family.split is _split_llada2 else source.format()
+    stored = None if family.split is _split_llada2 else source.format()
     count = parameters(source, family.network, config)
-    return MemoryRequirement(count, position=0 if family.full else cached_numbers(config), stored=held)
+    return MemoryRequirement(count, position=0 if family.full else cached_numbers(config), stored=stored)
 
 
 def _family(source: CheckpointDir, settings: Mapping[str, Any]) -> tuple[DiffusionFamily, Any]:
@@ -271,7 +273,7 @@ def _kind(
         family.full,
         (1, source.number(settings, family.trained)) if family.trained else (),
         longest=config.max_position_embeddings,
-        asks=family.chat if has_chat_template(source) else ("", ""),
+        prompt_form=family.chat if has_chat_template(source) else ("", ""),
         begins=(token_id(source, tokenizer, family.begins),) if family.begins else (),
         causal=family.causal,
     )

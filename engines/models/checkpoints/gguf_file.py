@@ -36,9 +36,9 @@ def converted(source: CheckpointDir) -> CheckpointDir:
     if not target.is_dir():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".converting-", dir=target.parent) as scratch:
-            made = Path(scratch) / "made"
-            convert(files[0], made)
-            made.rename(target)
+            result = Path(scratch) / "made"
+            convert(files[0], result)
+            result.rename(target)
     return CheckpointDir(source.name, target, source.remedy)
 
 

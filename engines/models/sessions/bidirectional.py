@@ -42,7 +42,7 @@ class StackedRows:
         out = self._network(*(torch.cat([part[i] for part in parts]) for i in range(3)))  # [rows, N, H]
         conditions, start = [], 0
         for (sequence, request), (tokens, _, _) in zip(requests.items(), parts, strict=True):
-            own = out[start : start + len(tokens)].unflatten(0, (self.rows, -1))  # [R, prefixes, N, H]
+            output = out[start : start + len(tokens)].unflatten(0, (self.rows, -1))  # [R, prefixes, N, H]
             start += len(tokens)
             cells = self._order[sequence, request.num_final : request.num_final + request.num_requested]
             row = (
@@ -50,7 +50,7 @@ class StackedRows:
                 if request.num_visible_missing
                 else torch.arange(len(cells), device=cells.device)
             )
-            conditions.append(own[:, row, cells].transpose(0, 1))  # [W, R, H], to be padded along W
+            conditions.append(output[:, row, cells].transpose(0, 1))  # [W, R, H], to be padded along W
         return torch.nn.utils.rnn.pad_sequence(conditions, batch_first=True).transpose(1, 2)
 
     def _stack(self, sequence: int, request: PathRequest) -> tuple[Tensor, Tensor, Tensor]:

@@ -68,19 +68,19 @@ class BlockLayer(CacheLayer):
             sequences, slots = self._shape
             self.keys = key_states.new_zeros(sequences, key_states.shape[1], slots, key_states.shape[3])
             self.values = torch.zeros_like(self.keys)
-        there = self.keys.device  # that of the layer
+        device = self.keys.device  # that of the layer
         end = at.end + key_states.shape[2]
         self.filled = max(self.filled, end)
         if isinstance(at.row, slice):
             keys, values = (buffer[at.row, :, :end] for buffer in (self.keys, self.values))
             keys[:, :, at.end :], values[:, :, at.end :] = key_states, value_states
         else:
-            keys, values = (buffer[:, :, : at.end][at.row.to(there)] for buffer in (self.keys, self.values))
+            keys, values = (buffer[:, :, : at.end][at.row.to(device)] for buffer in (self.keys, self.values))
             keys, values = torch.cat([keys, key_states], 2), torch.cat([values, value_states], 2)
         if at.stores:
-            row, token, place, slot = (index.to(there) for index in at.stores)
-            self.keys[place, :, slot] = key_states[row, :, token]
-            self.values[place, :, slot] = value_states[row, :, token]
+            row, token, position, slot = (index.to(device) for index in at.stores)
+            self.keys[position, :, slot] = key_states[row, :, token]
+            self.values[position, :, slot] = value_states[row, :, token]
         return keys, values
 
 
@@ -97,16 +97,20 @@ class BlockSession(DiscreteSession):
     def logits(self, requests: Mapping[int, BlockRequest]) -> Tensor:
         """Return the logits of the tokens in `output_index`, [B, K, 1, T, V]."""
         sequences, places = assign_rows(self._holders, requests, self._cache.layers)
-        device, asked = self._network.device, [requests[one].in_one_row() for one in sequences]
-        counts = [request.tokens.shape[0] for request in asked]
+        device, requested = self._network.device, [requests[one].in_one_row() for one in sequences]
+        counts = [request.tokens.shape[0] for request in requested]
         rows = [i for i, count in enumerate(counts) for _ in range(count)]
-        ids = asked[0].tokens if len(asked) == 1 else _stacked([row for request in asked for row in request.tokens])
-        positions = _stacked([asked[i].position for i in rows])
-        read = to_device(_stacked([asked[i].output_index for i in rows]), device)
-        self._aim(asked, rows, ids.shape[1], places.start)
-        seen = _seen(asked, ids.shape[1], self._pass.end)
+        ids = (
+            requested[0].tokens
+            if len(requested) == 1
+            else _stacked([row for request in requested for row in request.tokens])
+        )
+        positions = _stacked([requested[i].position for i in rows])
+        read = to_device(_stacked([requested[i].output_index for i in rows]), device)
+        self._aim(requested, rows, ids.shape[1], places.start)
+        seen = _seen(requested, ids.shape[1], self._pass.end)
         mask = torch.where(seen, 0.0, torch.finfo(torch.float32).min)
-        mask = (mask if len(rows) == len(asked) else mask[rows])[:, None]
+        mask = (mask if len(rows) == len(requested) else mask[rows])[:, None]
         hidden = self._network.hidden(ids.to(device), positions.to(device), mask.to(device), self._cache)
         states = hidden.gather(1, read[..., None].expand(-1, -1, hidden.shape[-1]))
         logits = self._network.head(states)
@@ -117,20 +121,24 @@ class BlockSession(DiscreteSession):
             logits = logits[to_device(torch.tensor([*map(sequences.index, requests)]), device)]
         return logits.unsqueeze(-3)
 
-    def _aim(self, asked: Sequence[BlockRequest], rows: Sequence[int], width: int, first: int) -> None:
+    def _aim(self, requests: Sequence[BlockRequest], rows: Sequence[int], width: int, first: int) -> None:
         """Set where a pass of `width` tokens writes, whose sequences have rows of the cache from `first` on."""
-        at, kept = (
+        at, stored = (
             self._pass,
-            [(i, r.position[: r.num_to_cache].tolist()) for i, r in enumerate(asked) if r.num_to_cache],
+            [(i, r.position[: r.num_to_cache].tolist()) for i, r in enumerate(requests) if r.num_to_cache],
         )
-        at.end = max(request.finished if request.cache_mask is None else len(request.cache_mask) for request in asked)
-        behind = all(slots == [*range(at.end, at.end + len(slots))] for _, slots in kept)
-        if not behind:  # what is stored elsewhere lies before what is looked at
-            at.end = max(at.end, *(max(slots) + 1 for _, slots in kept))
-        in_place = at.end + width <= self.slots and len(rows) == len(asked) and bool(at.end or kept)
-        at.row, at.stores = slice(first, first + len(rows)) if in_place else torch.tensor(rows) + first, ()
-        if kept and not (in_place and behind):
-            stores = [(rows.index(i), token, first + i, slot) for i, slots in kept for token, slot in enumerate(slots)]
+        at.end = max(
+            request.finished if request.cache_mask is None else len(request.cache_mask) for request in requests
+        )
+        is_adjacent = all(slots == [*range(at.end, at.end + len(slots))] for _, slots in stored)
+        if not is_adjacent:  # what is stored elsewhere lies before what is looked at
+            at.end = max(at.end, *(max(slots) + 1 for _, slots in stored))
+        can_append = at.end + width <= self.slots and len(rows) == len(requests) and bool(at.end or stored)
+        at.row, at.stores = slice(first, first + len(rows)) if can_append else torch.tensor(rows) + first, ()
+        if stored and not (can_append and is_adjacent):
+            stores = [
+                (rows.index(i), token, first + i, slot) for i, slots in stored for token, slot in enumerate(slots)
+            ]
             at.stores = to_device(torch.tensor(stores), self.device).unbind(1)
 
 
@@ -145,22 +153,23 @@ def _apart(parts: Sequence[Tensor], requests: Sequence[BlockRequest]) -> Tensor:
     `parts` are [K, T, V], or have the K rows in one.
     """
     sizes = [(len(request.tokens), len(request.output_index)) for request in requests]
-    most, widest = map(max, zip(*sizes, strict=True))
+    max_rows, widest = map(max, zip(*sizes, strict=True))
     rows = [part[:, : K * T // len(part)].reshape(K, T, -1) for part, (K, T) in zip(parts, sizes, strict=True)]
-    return torch.stack([pad(row, (0, 0, 0, widest - row.shape[1], 0, most - len(row))) for row in rows])
+    return torch.stack([pad(row, (0, 0, 0, widest - row.shape[1], 0, max_rows - len(row))) for row in rows])
 
 
-def _seen(asked: Sequence[BlockRequest], width: int, end: int) -> Tensor:
+def _seen(requests: Sequence[BlockRequest], width: int, end: int) -> Tensor:
     """Return the attention mask [B, T, S + T] in a pass of `width` over `end` slots; padding attends to a key, too."""
     forms = {
-        id(request.attention_mask): (request.attention_mask, width - len(request.attention_mask)) for request in asked
+        id(request.attention_mask): (request.attention_mask, width - len(request.attention_mask))
+        for request in requests
     }  # many share theirs
     wide = {i: pad(pad(s, (0, more)), (0, 0, 0, more), value=True) if more else s for i, (s, more) in forms.items()}
-    inside = torch.stack([wide[id(request.attention_mask)] for request in asked])
-    if all(request.cache_mask is None and request.finished == end for request in asked):
+    inside = torch.stack([wide[id(request.attention_mask)] for request in requests])
+    if all(request.cache_mask is None and request.finished == end for request in requests):
         return pad(inside, (end, 0), value=True)
-    before = torch.arange(end) < torch.tensor([request.finished for request in asked])[:, None]
-    for row, request in zip(before, asked, strict=True):
+    before = torch.arange(end) < torch.tensor([request.finished for request in requests])[:, None]
+    for row, request in zip(before, requests, strict=True):
         if request.cache_mask is not None:
             row.copy_(pad(request.cache_mask, (0, end - len(request.cache_mask))))
     return torch.cat([before[:, None].expand(-1, width, -1), inside], 2)
@@ -198,10 +207,10 @@ class TokenSession:
         self._stored[sequence] = end
         fed, masks = end - stored, 0 if self._shift else end + 1 - final
         text = tokens[stored - before :] if stored >= before else torch.cat([prompt[stored:], tokens])
-        place, read, seen = _beside(fed, final - stored, masks)
+        positions, read, seen = _mask_layout(fed, final - stored, masks)
         return BlockRequest(
             tokens=torch.cat([text, self._masks[:masks]])[None],
-            position=stored + place,
+            position=stored + positions,
             output_index=read,
             finished=stored,
             attention_mask=seen,
@@ -212,8 +221,8 @@ class TokenSession:
 
 
 @lru_cache(maxsize=256)
-def _beside(fed: int, final: int, masks: int) -> tuple[Tensor, Tensor, Tensor]:
+def _mask_layout(fed: int, final: int, masks: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return positions of [fed tokens, of which `final` are final | masks], output indices, and the attention mask."""
-    place = torch.cat([torch.arange(fed), final + torch.arange(masks)])
+    positions = torch.cat([torch.arange(fed), final + torch.arange(masks)])
     read = fed + torch.arange(masks) if masks else torch.arange(final - 1, fed)
-    return place, read, verifier(fed, fed + 1 - masks, 1) if masks else block_causal(fed, 1)
+    return positions, read, verifier(fed, fed + 1 - masks, 1) if masks else block_causal(fed, 1)

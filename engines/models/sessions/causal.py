@@ -33,9 +33,9 @@ class CacheLayer(DynamicLayer):  # type: ignore[misc]
         """Exchange the KV cache of some rows and as many others."""
         for buffer in (self.keys, self.values) if self.keys is not None else ():
             written = buffer[:, :, : self.filled]
-            held = written[one].clone()
+            copy = written[one].clone()
             written[one] = written[other]
-            written[other] = held
+            written[other] = copy
 
 
 def assign_rows(
@@ -45,14 +45,14 @@ def assign_rows(
 
     `holders` are the sequences whose KV cache the rows hold, `rows` each; as few as possible change places.
     """
-    count, there = len(sequences), [holder in sequences for holder in holders]
-    first = max(range(len(holders) - count + 1), key=lambda place: sum(there[place : place + count]))
-    empty = [place for place in range(first, first + count) if not there[place]]
-    late = [place for place in (*range(first), *range(first + count, len(holders))) if there[place]]
+    count, present = len(sequences), [holder in sequences for holder in holders]
+    first = max(range(len(holders) - count + 1), key=lambda index: sum(present[index : index + count]))
+    empty = [index for index in range(first, first + count) if not present[index]]
+    late = [index for index in (*range(first), *range(first + count, len(holders))) if present[index]]
     for to, origin in zip(empty, late, strict=True):
         holders[to], holders[origin] = holders[origin], holders[to]
         for layer in layers:
-            layer.swap(*(slice(place * rows, (place + 1) * rows) for place in (origin, to)))
+            layer.swap(*(slice(index * rows, (index + 1) * rows) for index in (origin, to)))
     return holders[first : first + count], slice(first * rows, (first + count) * rows)
 
 
@@ -172,7 +172,7 @@ class CausalSession(DiscreteSession):
     def _aim(self, inputs: Sequence[list[Tensor]], starts: Sequence[int]) -> tuple[Tensor, Tensor]:
         """Ids and positions [sequences * rows, T], and where the cache writes; padding sits in the spare slot."""
         slots, widths, rows = self._slots, [own[0].shape[0] for own in inputs], [*chain.from_iterable(inputs)]
-        slots.end = max(start + own for start, own in zip(starts, widths, strict=True))
+        slots.end = max(start + width for start, width in zip(starts, widths, strict=True))
         if len(set(starts)) == len(set(widths)) == 1:
             slots.contiguous = slice(starts[0], slots.end)
             ids = torch.stack(rows).to(self._prefixes.dtype)

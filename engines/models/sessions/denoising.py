@@ -96,42 +96,46 @@ class ContinuousSession:
         return answers
 
     def _walk(
-        self, asked: Sequence[PathRequest], conditions: Sequence[Tensor], sampling: ContinuousSampling
+        self, requests: Sequence[PathRequest], conditions: Sequence[Tensor], sampling: ContinuousSampling
     ) -> list[Paths]:
         """Tokens by their noise."""
         condition = torch.cat([*conditions], 1)  # [R, M, H]
-        noise = torch.cat([request.noise for request in asked])
+        noise = torch.cat([request.noise for request in requests])
         if self._head.mix is not None:
-            whole = _mixed(self._head.mix(condition[0]), noise, [request.pick for request in asked], sampling)
+            distributions = _mixed(
+                self._head.mix(condition[0]), noise, [request.pick for request in requests], sampling
+            )
         else:
-            scale = torch.cat([request.guidance for request in asked])
+            scale = torch.cat([request.guidance for request in requests])
             rows = _Rows(self._head, condition, scale, sampling)
-            whole = denoise(rows.every, noise, sampling, _steering(asked))
-            if any(request.role == "draft" for request in asked):
-                whole = replace(whole, densities=tuple(partial(rows.log_density, row) for row in range(len(noise))))
-        return [whole.rows(own) for own in _slices([request.num_requested for request in asked])]
+            distributions = denoise(rows.all_rows, noise, sampling, _steering(requests))
+            if any(request.role == "draft" for request in requests):
+                distributions = replace(
+                    distributions, densities=tuple(partial(rows.log_density, row) for row in range(len(noise)))
+                )
+        return [distributions.rows(own) for own in _slices([request.num_requested for request in requests])]
 
     def _follow(
-        self, asked: Sequence[PathRequest], conditions: Sequence[Tensor], sampling: ContinuousSampling
+        self, requests: Sequence[PathRequest], conditions: Sequence[Tensor], sampling: ContinuousSampling
     ) -> list[Paths]:
         """Tokens along paths of drafts; one a sequence goes on by itself where they are left."""
-        follows = [request.follow for request in asked if request.follow is not None]
+        follows = [request.follow for request in requests if request.follow is not None]
         wanted, counts = (
-            _slices([request.num_requested for request in asked]),
+            _slices([request.num_requested for request in requests]),
             [len(follow.states) for follow in follows],
         )
-        scale = torch.cat([request.guidance for request in asked])
+        scale = torch.cat([request.guidance for request in requests])
         rows = _Rows(self._head, torch.cat([*conditions], 1), scale, sampling)
         states = torch.cat([follow.states for follow in follows])
-        places = torch.arange(len(scale), device=states.device)
-        followed = [places[own][:count] for own, count in zip(wanted, counts, strict=True)]
-        whole = path_distributions(
-            rows.some(torch.cat(followed) if len(asked) > 1 else slice(counts[0])), states, sampling
+        positions = torch.arange(len(scale), device=states.device)
+        followed = [positions[own][:count] for own, count in zip(wanted, counts, strict=True)]
+        distributions = path_distributions(
+            rows.some_rows(torch.cat(followed) if len(requests) > 1 else slice(counts[0])), states, sampling
         )
-        own = _slices(counts)
-        verifications = [follow.verify(whole[:, o]) for follow, o in zip(follows, own, strict=True)]
-        ended = _verify(verifications, [places[each] for each in wanted], rows, sampling)
-        return [_with_continuation(states[o], whole[:, o], one) for o, one in zip(own, ended, strict=True)]
+        slices = _slices(counts)
+        verifications = [follow.verify(distributions[:, o]) for follow, o in zip(follows, slices, strict=True)]
+        ended = _verify(verifications, [positions[each] for each in wanted], rows, sampling)
+        return [_with_continuation(states[o], distributions[:, o], one) for o, one in zip(slices, ended, strict=True)]
 
 
 class _Rows:
@@ -145,26 +149,26 @@ class _Rows:
         self._condition, self._scale, self._sampling = condition, scale, sampling
 
     @cached_property
-    def every(self) -> Denoiser:
+    def all_rows(self) -> Denoiser:
         return self._denoiser(self._condition, self._scale)
 
-    def some(self, index: slice | Int[Tensor, " N"]) -> Denoiser:
+    def some_rows(self, index: slice | Int[Tensor, " N"]) -> Denoiser:
         """The head, conditioned on some of the tokens; a slice copies nothing."""
-        if len(self._condition) == 1 and isinstance(self.every, ConditionedDenoiser):
-            return self.every.rows(index)
+        if len(self._condition) == 1 and isinstance(self.all_rows, ConditionedDenoiser):
+            return self.all_rows.rows(index)
         return self._denoiser(self._condition[:, index], self._scale[index])
 
     def one(self, index: Int[Tensor, "1"], count: int) -> Denoiser:
         """The head, conditioned on one token, for `count` noisy ones."""
-        alone = self.some(slice(int(index), int(index) + 1))
-        return alone if isinstance(alone, ConditionedDenoiser) else self.some(index.expand(count))
+        alone = self.some_rows(slice(int(index), int(index) + 1))
+        return alone if isinstance(alone, ConditionedDenoiser) else self.some_rows(index.expand(count))
 
     def log_density(self, row: int, states: Float[Tensor, "N S D"]) -> Float[Tensor, " N"]:
         """Logarithms of the densities of paths of one token."""
-        whole = path_distributions(
+        distributions = path_distributions(
             self.one(torch.full((1,), row, device=states.device), len(states)), states, self._sampling
         )
-        return whole.log_density(states[:, 1:].transpose(0, 1)).sum(0)
+        return distributions.log_density(states[:, 1:].transpose(0, 1)).sum(0)
 
     def _denoiser(self, condition: Float[Tensor, "R M H"], scale: Float[Tensor, " M"]) -> Denoiser:
         """The head conditioned, and guided: eps of both rows mixed, v of the conditional one."""
@@ -183,35 +187,40 @@ class _Rows:
 
 def _mixed(tokens: Gaussians, noise: Tensor, picks: Sequence[Tensor | None], sampling: ContinuousSampling) -> Paths:
     """Return a mixture's tokens: sampled directly, or by paths in closed form if these are requested."""
-    given = [pick for pick in picks if pick is not None]
-    if len(given) == len(picks):
-        return make_bridge(tokens, sampling).sample_path(noise, torch.cat(given))
+    present = [pick for pick in picks if pick is not None]
+    if len(present) == len(picks):
+        return make_bridge(tokens, sampling).sample_path(noise, torch.cat(present))
     tempered = Gaussians(tokens.log_weight, tokens.mean, sampling.temperature * tokens.std)
     return Paths(tempered[None], noise[:, :0])
 
 
 def _verify(
-    verifications: Sequence[PathVerification], places: Sequence[Tensor], rows: _Rows, sampling: ContinuousSampling
+    verifications: Sequence[PathVerification], positions: Sequence[Tensor], rows: _Rows, sampling: ContinuousSampling
 ) -> list[PathContinuation]:
     """Run what decides where each sequence leaves its paths, denoising together what a round asks for."""
     ended: dict[int, PathContinuation] = {}
     answers: dict[int, Any] = dict.fromkeys(range(len(verifications)))
     while answers:
-        asked: dict[int, DenoiseRequest] = {}
+        requested: dict[int, DenoiseRequest] = {}
         for sequence, denoised in answers.items():
             try:
-                asked[sequence] = verifications[sequence].send(denoised)
+                requested[sequence] = verifications[sequence].send(denoised)
             except StopIteration as stop:
                 ended[sequence] = stop.value
         answers = {}
-        if asked:
-            x, left, noise = (torch.cat([getattr(a, part) for a in asked.values()]) for part in ("x", "left", "noise"))
-            index = [places[sequence][one.row] for sequence, one in asked.items()]
-            every = [at.expand(len(one.x)) for at, one in zip(index, asked.values(), strict=True)]
-            denoise = rows.one(index[0], len(x)) if len(asked) == 1 else rows.some(torch.cat(every))
-            whole, states = resume_denoising(denoise, x, left, noise, sampling)
-            own = _slices([len(one.x) for one in asked.values()])
-            answers = {sequence: DenoiseResult(whole[:, o], states[o]) for sequence, o in zip(asked, own, strict=True)}
+        if requested:
+            x, left, noise = (
+                torch.cat([getattr(a, part) for a in requested.values()]) for part in ("x", "left", "noise")
+            )
+            index = [positions[sequence][one.row] for sequence, one in requested.items()]
+            indices = [at.expand(len(one.x)) for at, one in zip(index, requested.values(), strict=True)]
+            denoise = rows.one(index[0], len(x)) if len(requested) == 1 else rows.some_rows(torch.cat(indices))
+            distributions, states = resume_denoising(denoise, x, left, noise, sampling)
+            slices = _slices([len(one.x) for one in requested.values()])
+            answers = {
+                sequence: DenoiseResult(distributions[:, o], states[o])
+                for sequence, o in zip(requested, slices, strict=True)
+            }
     return [ended[sequence] for sequence in range(len(verifications))]
 
 
@@ -220,27 +229,29 @@ def _slices(counts: Sequence[int]) -> list[slice]:
     return [slice(end - count, end) for end, count in zip(accumulate(counts), counts, strict=True)]
 
 
-def _with_continuation(states: Tensor, whole: Gaussians, own: PathContinuation) -> Paths:
+def _with_continuation(states: Tensor, distributions: Gaussians, continuation: PathContinuation) -> Paths:
     """Return the result of one sequence: followed rows, with the continuation inserted; its own row is the last one.
 
-    Drafts have the states [W, n + 1, D], and `whole` are the target's distributions of all steps along them.
+    Drafts have the states [W, n + 1, D], and `distributions` are the target's distributions of all steps along them.
     """
-    rows = torch.cat([states, own.states])
+    rows = torch.cat([states, continuation.states])
     steps = torch.arange(states.shape[1], device=states.device)
-    followed = steps < states.shape[1] - 1 - own.left
-    rows = rows.index_copy(0, own.row, torch.where(followed[:, None], rows[own.row], own.states))
-    return Paths(whole, rows[:, :-1], own)
+    followed = steps < states.shape[1] - 1 - continuation.left
+    rows = rows.index_copy(
+        0, continuation.row, torch.where(followed[:, None], rows[continuation.row], continuation.states)
+    )
+    return Paths(distributions, rows[:, :-1], continuation)
 
 
-def _steering(asked: Sequence[PathRequest]) -> Steer | None:
+def _steering(requests: Sequence[PathRequest]) -> Steer | None:
     """The sequences' steers as one, each having a say over its own tokens."""
-    if all(request.steer is None for request in asked):
+    if all(request.steer is None for request in requests):
         return None
 
-    steers = [request.steer or (lambda i, distribution, x: x) for request in asked]
-    own = _slices([request.num_requested for request in asked])
+    steers = [request.steer or (lambda i, distribution, x: x) for request in requests]
+    slices = _slices([request.num_requested for request in requests])
 
     def steer(i: int, distribution: Gaussians, x: Tensor) -> Tensor:
-        return torch.cat([one(i, distribution[o], x[o]) for one, o in zip(steers, own, strict=True)])
+        return torch.cat([one(i, distribution[o], x[o]) for one, o in zip(steers, slices, strict=True)])
 
     return steer

@@ -35,8 +35,8 @@ class DiscreteSession(ABC):
         probs = to_probs(logits, sampling)
         lap("logits", probs)
         return {
-            sequence: ForwardResult(request.trim(own), *self.cost(request))
-            for own, (sequence, request) in zip(probs.unbind(), requests.items(), strict=True)
+            sequence: ForwardResult(request.trim(row_probs), *self.cost(request))
+            for row_probs, (sequence, request) in zip(probs.unbind(), requests.items(), strict=True)
         }
 
     def cost(self, request: Any) -> tuple[int, int]:

@@ -80,7 +80,9 @@ class PictureSession(CausalSession):
             return super().logits(requests)
         out = super().logits({sequence: self._laid(request) for sequence, request in requests.items()})
         offsets = [
-            torch.tensor([self._place(j) - self._place(r.num_final) for j in range(r.num_final, len(r.tokens) + 1)])
+            torch.tensor(
+                [self._feed_index(j) - self._feed_index(r.num_final) for j in range(r.num_final, len(r.tokens) + 1)]
+            )
             for r in requests.values()
         ]
         index = to_device(torch.nn.utils.rnn.pad_sequence(offsets, batch_first=True), out.device)[:, None, :, None]
@@ -90,7 +92,7 @@ class PictureSession(CausalSession):
         """Return the rows and fed tokens; the ends of rows are fed, too."""
         return super().cost(request if self._line_end is None else self._laid(request))
 
-    def _place(self, position: int) -> int:
+    def _feed_index(self, position: int) -> int:
         """Return the index of a canvas position among the fed tokens."""
         return position + position // self._columns
 
@@ -98,9 +100,14 @@ class PictureSession(CausalSession):
         """Return the request with a row end after every complete row."""
         tokens, columns = request.tokens, self._columns
         assert self._line_end is not None
-        whole = len(tokens) // columns * columns
-        ends = tokens.new_full((whole // columns, 1), self._line_end)
-        laid = torch.cat([torch.cat([tokens[:whole].reshape(-1, columns), ends], 1).flatten(), tokens[whole:]])
+        num_complete = len(tokens) // columns * columns
+        ends = tokens.new_full((num_complete // columns, 1), self._line_end)
+        laid = torch.cat(
+            [torch.cat([tokens[:num_complete].reshape(-1, columns), ends], 1).flatten(), tokens[num_complete:]]
+        )
         return replace(
-            request, tokens=laid, num_final=self._place(request.num_final), num_cached=self._place(request.num_cached)
+            request,
+            tokens=laid,
+            num_final=self._feed_index(request.num_final),
+            num_cached=self._feed_index(request.num_cached),
         )

@@ -65,8 +65,8 @@ class ToyField(RendersImages):
 
     def spread(self, tokens: Float[Tensor, "B N D"]) -> float:
         """How far what fields leave to chance spreads, over what it should: 1 where they follow the distribution."""
-        rest = tokens - neighbours(self._weights, self.shape) @ tokens
-        return float(rest.square().mean().sqrt()) / self._weights.std
+        residual = tokens - neighbours(self._weights, self.shape) @ tokens
+        return float(residual.square().mean().sqrt()) / self._weights.std
 
 
 class FieldBackbone(DiscreteSession):
@@ -85,15 +85,17 @@ class FieldBackbone(DiscreteSession):
     def _condition(self, request: PathRequest) -> Tensor:
         """Means and standard deviation [W, D + 1]."""
         depends = self._depends.to(request.tokens.device)
-        own = slice(request.num_final, request.num_final + request.num_requested)
+        index = slice(request.num_final, request.num_final + request.num_requested)
         if not request.num_visible_missing:
-            mean = depends[own, : len(request.tokens)] @ request.tokens
+            mean = depends[index, : len(request.tokens)] @ request.tokens
             return torch.cat([mean, mean.new_full((len(mean), 1), self._std)], 1)
         # x = A x + b + s eps over the unseen cells, of which b is what the seen ones contribute.
         seen = request.tokens[: len(request.tokens) - request.num_visible_missing]
-        among = depends[own, own]
+        among = depends[index, index]
         solved = torch.linalg.inv(torch.eye(len(among), dtype=among.dtype, device=among.device) - among)
-        return torch.cat([solved @ (depends[own, : len(seen)] @ seen), self._std * solved.norm(dim=1, keepdim=True)], 1)
+        return torch.cat(
+            [solved @ (depends[index, : len(seen)] @ seen), self._std * solved.norm(dim=1, keepdim=True)], 1
+        )
 
 
 def neighbours(weights: Weights, shape: tuple[int, int]) -> Tensor:
@@ -117,7 +119,7 @@ def conditioned_denoiser(condition: Tensor, _: Schedule) -> Denoiser:
 def ideal(x: Tensor, condition: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
     """The head that denoises N(m, s^2) without error: mean noise, and v for the true variance of the step."""
     mean, variance = condition[:, :-1], condition[:, -1:].square()
-    now = schedule.kept[i]
+    now = schedule.coefficients[i]
     noisy = now * variance + 1 - now  # variance of x_t
     eps = math.sqrt(1 - now) * (x - math.sqrt(now) * mean) / noisy
     return eps, variance_output(schedule, i, variance * (1 - now) / noisy).expand_as(eps)

@@ -103,8 +103,8 @@ class ToySession(DiscreteSession):
         left_edge = position % SIDE == 0
         at = position + SIDE + 1  # index of the cell itself in the padded row of values
         weights = self._weights
-        beside = weights.left * value[at - 1] + weights.upleft * value[at - SIDE - 1]
-        mean = weights.up * value[at - SIDE] + torch.where(left_edge, 0.0, beside)
+        neighbours = weights.left * value[at - 1] + weights.upleft * value[at - SIDE - 1]
+        mean = weights.up * value[at - SIDE] + torch.where(left_edge, 0.0, neighbours)
         return -((self._levels - mean[:, None]) ** 2) / (2 * weights.std**2)
 
 

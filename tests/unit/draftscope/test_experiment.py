@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.toy_raster_runs import MODEL, decode_toy_raster
 
 import draftscope as ds
+from benchmarks._toy_runs import MODEL, decode_toy_raster
 from draftscope.experiments import (
     Arm,
     Experiment,

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.toy_raster_runs import jacobi, ordinary
 
 import visualizers.export_zip as bundle
+from benchmarks._toy_runs import jacobi, ordinary
 from traces import loads
 from visualizers import FIGURES, FigureError
 from visualizers.export import ImageJob

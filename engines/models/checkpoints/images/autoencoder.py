@@ -38,15 +38,15 @@ _PARTS: Final = {"block": "resnets", "attn": "attentions", "downsample": "downsa
 
 def decoder_of(source: CheckpointDir, state: State) -> Any:
     """The decoder that tensors make up, in float32: a VQModel where there is a codebook, else an AutoencoderKL."""
-    own = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
+    decoder_state = {name: part for name, part in state.items() if not name.startswith(UNUSED)}
     try:
-        network, from_coarse = _network(own)
+        network, from_coarse = _network(decoder_state)
     except (KeyError, IndexError, ValueError) as error:
         raise source.incomplete(f"its tensors are not those of an autoencoder of CompVis's kind: no {error}") from None
     levels, spatial = len(network.config.block_out_channels), network.config.get("norm_type") == "spatial"
     norm, levels = "spatial_norm" if spatial else "group_norm", 0 if from_coarse else levels
     names = [(published, native.replace("{norm}", norm)) for published, native in _NAMES]
-    renamed = {native_name(name, names, levels): part for name, part in own.items()}
+    renamed = {native_name(name, names, levels): part for name, part in decoder_state.items()}
     flat = {name: part.flatten(1) if ".to_" in name and part.dim() == 4 else part for name, part in renamed.items()}
     return load_state(source, network, flat, torch.float32)
 
@@ -97,8 +97,8 @@ def read_kl16(source: CheckpointDir, channels: int, state: State | None = None) 
 
     From `state`, or from the folder `pixels`.
     """
-    beside = source.inside(PIXELS) if state is None else source
-    autoencoder = decoder_of(beside, beside.tensors() if state is None else state)
+    folder = source.inside(PIXELS) if state is None else source
+    autoencoder = decoder_of(folder, folder.tensors() if state is None else state)
     if (latent := autoencoder.config.latent_channels) != channels:
         raise source.incomplete(f"its tokens have {channels} channels, and its autoencoder {latent}")
     return autoencoder

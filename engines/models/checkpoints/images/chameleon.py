@@ -63,7 +63,7 @@ CONVERT: Final = (
     "movqgan_270M.ckpt)"
 )
 _VQ: Final = "model.vqmodel."
-_MOST_SIDE, _MOST_TOKENS = 96, 2**24
+_MAX_SIDE, _MAX_TOKENS = 96, 2**24
 _TURN, _PICTURE, _LINE = "<reserved08706>", "<racm3:break>", "<reserved08799>"
 _CODE: Final = "IMGIMG"
 
@@ -116,12 +116,12 @@ class Chameleon(SharedVocabularyModel):
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype: torch.dtype) -> Chameleon:
     """The model of a folder; see `table`."""
-    kind, beside = _kind(source)
+    kind, folder = _kind(source)
     config = _config(source, settings)
     state = source.tensors()
-    own = {name: part for name, part in state.items() if not name.startswith(_VQ)}
-    network = native_network(source, ChameleonPictures, config, _spread(own, config), dtype)
-    vq = autoencoder.decoder_of(beside or source, beside.tensors() if beside else part_of(state, _VQ)).to(device)
+    decoder_state = {name: part for name, part in state.items() if not name.startswith(_VQ)}
+    network = native_network(source, ChameleonPictures, config, _spread(decoder_state, config), dtype)
+    vq = autoencoder.decoder_of(folder or source, folder.tensors() if folder else part_of(state, _VQ)).to(device)
     tokenizer, count = read_tokenizer(source), vq.config.num_vq_embeddings
     ids = kind.first + torch.arange(count) if kind.first else _codes(source, tokenizer, count)
     size_of(source, tokenizer, config.vocab_size, int(ids.max()))
@@ -130,14 +130,14 @@ def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype:
         if begin is None:
             raise source.incomplete("tokenizer_config.json is missing, or has neither 'bos_token' nor 'eos_token'")
         kind = replace(kind, begin=begin)
-    card = card_of(source, kind.title, *([beside] if beside else []))
+    card = card_of(source, kind.title, *([folder] if folder else []))
     return Chameleon(network.to(device), vq, tokenizer, ids, kind, card)
 
 
 def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
     """Return the memory requirement of the model in a folder."""
-    kind, beside = _kind(source)
-    exact = beside.count() if beside else source.count(prefix=_VQ)
+    kind, folder = _kind(source)
+    exact = folder.count() if folder else source.count(prefix=_VQ)
     columns = kind.side + bool(kind.grid)
     return MemoryRequirement(
         source.count((_VQ,)), exact, cached_numbers(_config(source, settings)), kind.side * columns
@@ -156,17 +156,17 @@ def convert(request: Request) -> Converted:
 
 def _kind(source: CheckpointDir) -> tuple[Variant, CheckpointDir | None]:
     """Which model it is, and the folder of its VQGAN; None where that lies among the model's own tensors instead."""
-    beside = replace(source.inside(PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
-    if not beside.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in source.heads():
+    folder = replace(source.inside(PIXELS), remedy=f"Convert its VQGAN once with: {CONVERT}")
+    if not folder.folder.is_dir() and f"{_VQ}decoder.conv_in.weight" in source.heads():
         return VARIANTS["anole"], None
-    settings = beside.read_json("config.json")
+    settings = folder.read_json("config.json")
     name = settings.get("kind")
     if not isinstance(name, str) or name not in VARIANTS:
-        raise beside.incomplete(f"config.json has {format_value(name)} for 'kind'; it is one of {', '.join(VARIANTS)}")
-    kind = replace(VARIANTS[name], side=beside.number(settings, "side", most=_MOST_SIDE))
+        raise folder.incomplete(f"config.json has {format_value(name)} for 'kind'; it is one of {', '.join(VARIANTS)}")
+    kind = replace(VARIANTS[name], side=folder.number(settings, "side", maximum=_MAX_SIDE))
     if not kind.first:
-        return kind, beside
-    return replace(kind, first=beside.number(settings, "first", most=_MOST_TOKENS)), beside
+        return kind, folder
+    return replace(kind, first=folder.number(settings, "first", maximum=_MAX_TOKENS)), folder
 
 
 def _config(source: CheckpointDir, settings: Mapping[str, Any]) -> Any:

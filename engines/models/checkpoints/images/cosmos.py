@@ -35,7 +35,7 @@ CONVERT: Final = "draftscope model convert cosmos SOURCE TOKENIZER TARGET"
 TOKENIZER: Final = "tokenizer"
 GIVEN_FRAMES: Final = 9
 """The longer of the two beginnings that the models were trained to continue; the other is a single frame."""
-_PICTURES: Final = ImageLimits(most=16, together=1, longest=512)
+_PICTURES: Final = ImageLimits(max_patches=16, together=1, longest=512)
 """Frames of 640x1024 would make a trace larger than one may be."""
 _NAMES: Final = (
     ("tok_embeddings.", "model.embed_tokens."),
@@ -113,7 +113,7 @@ class CosmosVideo(ClipModel):
         super().__init__(network, card, torch.device(device), shape, _PICTURES)
         self.layers = len(network.model.layers)
         self._tokenizer = tokenizer.to(device)
-        self.embedding = tokenizer.places(torch.arange(tokenizer.size.codes, device=device)).double()
+        self.embedding = tokenizer.coordinates(torch.arange(tokenizer.size.codes, device=device)).double()
         self.placeholder_code = tokenizer.middle
         digests = [digest for name, digest in card.weights.items() if name.startswith(f"{TOKENIZER}/")]
         self.token_space = digests[0] if digests else ""
@@ -127,7 +127,7 @@ class CosmosVideo(ClipModel):
 
     def parse_prompt(self, prompt: str) -> tuple[int, ...]:
         """Reject the prompt: no clips are bundled with these models."""
-        codes = unpack(prompt, self.shape.given, self.shape.codes)
+        codes = unpack(prompt, self.shape.num_given, self.shape.codes)
         if codes is None:
             raise ConfigError(
                 f"prompt: {prompt!r:.60} is not a clip; give the path of a GIF or MP4 on the command line, "
@@ -154,26 +154,26 @@ def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, dtype:
     config, once = config_of(source, settings), replace(source, remedy=f"Convert it once with: {CONVERT}")
     if (source.folder / "model.pt").is_file() and not any(source.folder.glob("*.safetensors")):
         raise once.incomplete("model.pt is a pickle, which is never read here")
-    beside = once.inside(TOKENIZER)
-    tokenizer = cosmos_tokenizer.tokenizer_of(beside, cosmos_tokenizer.size_of_folder(beside), beside.tensors())
+    folder = once.inside(TOKENIZER)
+    tokenizer = cosmos_tokenizer.tokenizer_of(folder, cosmos_tokenizer.size_of_folder(folder), folder.tensors())
     shape = shape_of(once, config, tokenizer.size)
     network = _network(once, config, once.tensors(), dtype)
     network.model.rotary_emb = PlaceRotary(angles_of(config, (shape.latents, shape.rows, shape.columns)))
     for layer in network.model.layers:
         layer.self_attn.q_norm.variance_epsilon = layer.self_attn.k_norm.variance_epsilon = _HEAD_NORM_EPSILON
-    return CosmosVideo(network, tokenizer, shape, card_of(source, TITLE, beside), device)
+    return CosmosVideo(network, tokenizer, shape, card_of(source, TITLE, folder), device)
 
 
 def needs(source: CheckpointDir, settings: Mapping[str, Any]) -> MemoryRequirement:
     """Return the memory requirement of the model in a folder. A broken tokenizer is reported on loading."""
-    config, beside = config_of(source, settings), source.inside(TOKENIZER)
+    config, folder = config_of(source, settings), source.inside(TOKENIZER)
     exact, positions, parameters = 0, 0, 0
     with suppress(ModelError):
         parameters = source.count()
-        size = cosmos_tokenizer.size_of_folder(beside)
+        size = cosmos_tokenizer.size_of_folder(folder)
         latents = 1 + (config.num_video_frames - 1) // size.span
         cells = (config.video_height // size.cell) * (config.video_width // size.cell)
-        exact, positions = beside.count(), latents * cells
+        exact, positions = folder.count(), latents * cells
     return MemoryRequirement(parameters, exact, cached_numbers(config), positions)
 
 
@@ -183,37 +183,37 @@ def convert(request: Request) -> Converted:
     source = CheckpointDir(request.source.resolve().name, request.source, f"{remedy}Autoregressive-4B.")
     if request.second is None:
         raise ConfigError(f"SECOND: is missing. {remedy}Tokenizer-DV8x16x16.")
-    beside = CheckpointDir(request.second.resolve().name, request.second, f"{remedy}Tokenizer-DV8x16x16.")
+    folder = CheckpointDir(request.second.resolve().name, request.second, f"{remedy}Tokenizer-DV8x16x16.")
     settings = source.read_json("config.json")
     config = config_of(source, settings)
     state = read_pickle(source, ("model",), "model.pt")
     state = {name.removeprefix("model."): part for name, part in state.items()}
     _network(source, config, state, torch.bfloat16)
-    codec, levels = cosmos_tokenizer.read_jit(beside)
-    size = cosmos_tokenizer.size_of(beside, {name: tuple(part.shape) for name, part in codec.items()}, levels)
-    cosmos_tokenizer.tokenizer_of(beside, size, codec)
+    codec, levels = cosmos_tokenizer.read_jit(folder)
+    size = cosmos_tokenizer.size_of(folder, {name: tuple(part.shape) for name, part in codec.items()}, levels)
+    cosmos_tokenizer.tokenizer_of(folder, size, codec)
     shape_of(source, config, size)
     return Converted({"": state, TOKENIZER: codec}, settings, inside={TOKENIZER: {"levels": levels}})
 
 
 def config_of(source: CheckpointDir, settings: Mapping[str, Any]) -> Any:
     """Return config.json as a Qwen3Config, with the release's additional fields for clips and positions."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    source.check_fixed(given, _FIXED, TITLE)
-    sizes = {native: source.number(given, name) for native, name in _SIZES.items()}
+    present = {name: value for name, value in settings.items() if value is not None}
+    source.check_fixed(present, _FIXED, TITLE)
+    sizes = {native: source.number(present, name) for native, name in _SIZES.items()}
     heads, hidden = sizes["num_attention_heads"], sizes["hidden_size"]
     if heads % (groups := sizes["num_key_value_heads"]):
         raise source.incomplete(
             f"config.json has {groups} for 'n_kv_heads', which does not divide its {heads} 'n_heads'"
         )
-    sizes["head_dim"] = source.number({"head_dim": hidden // heads, **given}, "head_dim")
+    sizes["head_dim"] = source.number({"head_dim": hidden // heads, **present}, "head_dim")
     if sizes["head_dim"] % 2:
         raise source.incomplete(f"config.json has heads of {sizes['head_dim']} dimensions, an odd number")
-    epsilon = source.fraction(given, "norm_eps")
+    epsilon = source.fraction(present, "norm_eps")
     extra = {"rms_norm_eps": epsilon, "tie_word_embeddings": False, "pad_token_id": None}
-    full = {**_RELEASED, **given}
+    full = {**_RELEASED, **present}
     clips = {name: source.number(full, name) for name in ("num_video_frames", "video_height", "video_width")}
-    clips["apply_yarn"] = bool(given.get("apply_yarn", (sizes["num_hidden_layers"], hidden) == _LARGE))
+    clips["apply_yarn"] = bool(present.get("apply_yarn", (sizes["num_hidden_layers"], hidden) == _LARGE))
     return native_config(source, Qwen3Config, sizes | extra | clips | {"theta": source.fraction(full, "rope_theta")})
 
 
@@ -241,13 +241,16 @@ def angles_of(config: Any, latent: tuple[int, int, int]) -> Float[Tensor, "T D"]
     dim = config.head_dim
     space = dim // 6 * 2
     in_time, in_space = (
-        config.theta ** -(torch.arange(0, own, 2, dtype=torch.float32) / own) for own in (dim - 2 * space, space)
+        config.theta ** -(torch.arange(0, num_dims, 2, dtype=torch.float32) / num_dims)
+        for num_dims in (dim - 2 * space, space)
     )
     if config.apply_yarn:
         in_time, in_space = _slowed(in_time, 3), _slowed(in_space, 40)
-    places = torch.meshgrid(*(torch.arange(size, dtype=torch.float32) for size in latent), indexing="ij")
+    coordinates = torch.meshgrid(*(torch.arange(size, dtype=torch.float32) for size in latent), indexing="ij")
     speeds = (in_time, in_space, in_space)
-    half = torch.cat([place[..., None] * own for place, own in zip(places, speeds, strict=True)], -1).flatten(0, 2)
+    half = torch.cat(
+        [coordinate[..., None] * speed for coordinate, speed in zip(coordinates, speeds, strict=True)], -1
+    ).flatten(0, 2)
     return torch.cat([half, half], -1)
 
 
@@ -256,8 +259,8 @@ def _slowed(speeds: Float[Tensor, " R"], before: int) -> Float[Tensor, " R"]:
 
     Rotations of fewer than 1 turn over `before` positions have half their speed, those of more than 4 their own.
     """
-    kept = ((speeds * before / (2 * math.pi) - 1) / 3).clamp(0, 1)
-    return speeds * (kept + (1 - kept) / 2)
+    unscaled = ((speeds * before / (2 * math.pi) - 1) / 3).clamp(0, 1)
+    return speeds * (unscaled + (1 - unscaled) / 2)
 
 
 def _network(source: CheckpointDir, config: Any, state: State, dtype: torch.dtype) -> Any:

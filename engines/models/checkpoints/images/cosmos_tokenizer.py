@@ -109,14 +109,14 @@ class CosmosTokenizer(nn.Module):
         level = ((latent + (offset / reach).atanh()).tanh() * reach - offset).round().long() + self.levels // 2
         return (level * self.basis).sum(-1)
 
-    def places(self, codes: Int[Tensor, "*N"]) -> Float[Tensor, "*N D"]:
+    def coordinates(self, codes: Int[Tensor, "*N"]) -> Float[Tensor, "*N D"]:
         """Coordinates of codes, in [-1, 1]."""
         middle = self.levels // 2
         return ((codes[..., None] // self.basis) % self.levels - middle) / middle
 
     def decode(self, codes: Int[Tensor, "B T R C"]) -> Float[Tensor, "B 3 F H W"]:
         """Codes to clips, clipped to [-1, 1]."""
-        latent = self.post_quant_conv(self.places(codes).movedim(-1, 1))
+        latent = self.post_quant_conv(self.coordinates(codes).movedim(-1, 1))
         clips: Tensor = self.decoder(latent)
         return clips.clamp(-1, 1)
 
@@ -128,12 +128,12 @@ def size_of(source: CheckpointDir, shapes: Mapping[str, Sequence[int]], levels: 
         width, folded = shapes["encoder.conv_in.0.conv3d.weight"][:2]
         widths = [shapes[first.format(i)][0] for i in range(counted(shapes, first))]
         halvings = tuple(counted(shapes, f"encoder.down.{{}}.downsample.conv{k}.conv3d.weight") for k in (1, 2))
-        latent, kept = shapes["post_quant_conv.conv3d.weight"][:2]
+        latent, num_levels = shapes["post_quant_conv.conv3d.weight"][:2]
     except (KeyError, ValueError, IndexError) as error:
         raise source.incomplete(f"{_OTHER}: no {error}") from None
     depth = counted(shapes, "encoder.down.0.block.{}.conv1.0.conv3d.weight")
     patch = round((folded / _COLOURS) ** (1 / 3))
-    if not widths or patch not in (1, 2, 4, 8) or kept != len(levels):
+    if not widths or patch not in (1, 2, 4, 8) or num_levels != len(levels):
         raise source.incomplete(f"{_OTHER} that folds 3 colours")
     return TokenizerSize(patch, (width, *widths), depth, latent, (halvings[0], halvings[1]), tuple(levels))
 

@@ -72,13 +72,13 @@ class Harmon(nn.Module):
         buffer = self.mar.buffer
         encoded = self.mar.encode(tokens, visible, self.mar.fake_latent.expand(len(tokens), -1))
         inside = self.proj_in(encoded)
-        text, there = (part[row] for part in prompts)
-        there = torch.cat([there, visible, there.new_ones(len(tokens), buffer)], 1)
+        text, valid = (part[row] for part in prompts)
+        valid = torch.cat([valid, visible, valid.new_ones(len(tokens), buffer)], 1)
         x = torch.cat([text, inside[:, buffer:], inside[:, :buffer]], 1)
         places = torch.arange(x.shape[1], device=x.device)
-        seen = there[:, None] & (places <= places[:, None]) | torch.eye(len(places), dtype=torch.bool, device=x.device)
+        seen = valid[:, None] & (places <= places[:, None]) | torch.eye(len(places), dtype=torch.bool, device=x.device)
         mask = torch.zeros(seen.shape, device=x.device).masked_fill_(~seen, torch.finfo(torch.float32).min)
-        positions = (there.cumsum(1) - 1).clamp(min=0)
+        positions = (valid.cumsum(1) - 1).clamp(min=0)
         out = hidden_states(self.qwen, positions, None, mask[:, None], inputs_embeds=x)[:, text.shape[1] :]
         return self.mar.decode(encoded + self.proj_out(torch.cat([out[:, -buffer:], out[:, :-buffer]], 1)), visible)
 
@@ -138,11 +138,11 @@ def convert(request: Request) -> Converted:
     settings = source.read_json("config.json")
     state = read_pickle(source, ("state_dict", "model"))
     _network(source, settings, {name: part for name, part in state.items() if not name.startswith(_UNBUILT)})
-    whole = state | {f"{_KL16}{name}": part for name, part in kl16_of(request).items()}
+    merged = state | {f"{_KL16}{name}": part for name, part in kl16_of(request).items()}
     tokenizer = source.folder / "tokenizer.json"
     if not tokenizer.is_file():
         raise source.incomplete(f"tokenizer.json is missing in {source.folder}")
-    return Converted({"": whole}, settings, [tokenizer])
+    return Converted({"": merged}, settings, [tokenizer])
 
 
 def _network(source: CheckpointDir, settings: Mapping[str, Any], state: assembling.State) -> Harmon:
@@ -156,6 +156,6 @@ def _network(source: CheckpointDir, settings: Mapping[str, Any], state: assembli
     config = assembling.native_config(source, Qwen2Config, text)
     qwen = assembling.native_network(source, Qwen2Model, config, assembling.part_of(state, _QWEN), torch.float32)
     network = assembling.on_meta(lambda: Harmon(size, qwen))
-    rest = {name: part for name, part in state.items() if not name.startswith(_QWEN)}
-    own = {f"qwen.{name}": part for name, part in qwen.state_dict().items()}
-    return assembling.load_state(source, network, {**native_state(rest), **own}, torch.float32)
+    mar_state = {name: part for name, part in state.items() if not name.startswith(_QWEN)}
+    qwen_state = {f"qwen.{name}": part for name, part in qwen.state_dict().items()}
+    return assembling.load_state(source, network, {**native_state(mar_state), **qwen_state}, torch.float32)

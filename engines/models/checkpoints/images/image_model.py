@@ -25,7 +25,7 @@ from engines.protocol import Family, Task
 from engines.sampling.distributions import GuidedSampling
 from traces.schema import Canvas, ModelCard, Token
 
-_LIMITS: Final = ImageLimits(most=16, together=4, longest=512)
+_LIMITS: Final = ImageLimits(max_patches=16, together=4, longest=512)
 """Decoders of published models take seconds a picture on a CPU."""
 CLASSES: Final = 1000
 """Number of ImageNet classes."""

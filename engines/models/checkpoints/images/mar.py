@@ -154,7 +154,7 @@ class MARModel(AnyOrder):
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, _: torch.dtype) -> MARModel:
     """Load the model of a converted folder, always in float32."""
-    size = MARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(MARSize)})
+    size = MARSize(**{each.name: source.number(settings, each.name, maximum=_MOST) for each in fields(MARSize)})
     if size.width % size.heads:
         raise source.incomplete(
             f"config.json has {size.heads} for 'heads', which do not divide its 'width' {size.width}"

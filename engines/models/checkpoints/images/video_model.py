@@ -56,14 +56,14 @@ class ClipShape:
         return 1 + (self.frames - 1) // self.span
 
     @property
-    def given(self) -> int:
+    def num_given(self) -> int:
         """Codes that are given."""
         return (1 + (self.given_frames - 1) // self.span) * self.plane
 
     @property
     def canvas(self) -> tuple[int, int, int]:
         """Shape of the canvas: latent frames, rows, columns."""
-        return self.latents - self.given // self.plane, self.rows, self.columns
+        return self.latents - self.num_given // self.plane, self.rows, self.columns
 
 
 def pack(codes: Sequence[int]) -> str:
@@ -123,9 +123,11 @@ class ClipModel(Networked, ABC):
     def make_task(self, prompt: str, config: Sampling) -> Task:
         """Build the task; a prompt is never a path."""
         check_guidance(config.uses_guidance, self.card.id, "clip")
-        given = self.parse_prompt(prompt)
+        given_ids = self.parse_prompt(prompt)
         canvas = Canvas(kind="video", shape=self.shape.canvas)
-        return Task(canvas, self.shape.codes, self.device, self.embedding, given, renderer=ClipDrawing(self, given))
+        return Task(
+            canvas, self.shape.codes, self.device, self.embedding, given_ids, renderer=ClipDrawing(self, given_ids)
+        )
 
     def open_session(self, tasks: Sequence[Task], guided: bool) -> CausalSession:
         """Open a session, one sequence per task."""
@@ -134,11 +136,11 @@ class ClipModel(Networked, ABC):
 
     def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """Return the legend; without a prompt, `placeholder_code` replaces the given codes."""
-        return ClipDrawing(self, (self.placeholder_code,) * self.shape.given).make_legend(canvases, mentioned)
+        return ClipDrawing(self, (self.placeholder_code,) * self.shape.num_given).make_legend(canvases, mentioned)
 
     def render_output(self, tokens: Sequence[int | None]) -> Output:
         """Return the clip."""
-        return ClipDrawing(self, (self.placeholder_code,) * self.shape.given).render_output(tokens)
+        return ClipDrawing(self, (self.placeholder_code,) * self.shape.num_given).render_output(tokens)
 
     def prompt_for(self, data: bytes) -> str:
         """The prompt that gives the first frames of a GIF or MP4; raises ConfigError as `read_clip` does."""
@@ -160,7 +162,7 @@ class ClipDrawing:
     """Draws the canvas after the given codes: a latent frame is decoded together with earlier ones."""
 
     model: ClipModel
-    given: tuple[int, ...]
+    given_ids: tuple[int, ...]
 
     def make_legend(self, canvases: Mapping[int, Sequence[int | None]], mentioned: Collection[int] = ()) -> Legend:
         """Pictures of the canvas, drafts included: the last frame of every predicted latent frame, side by side."""
@@ -175,7 +177,7 @@ class ClipDrawing:
     def _clips(self, canvases: Sequence[Sequence[int | None]]) -> UInt8[Tensor, "B F H W 3"]:
         """Open positions hold `blank`, and viewers mark them."""
         codes = [
-            [*self.given, *(self.model.placeholder_code if t is None else t for t in tokens)] for tokens in canvases
+            [*self.given_ids, *(self.model.placeholder_code if t is None else t for t in tokens)] for tokens in canvases
         ]
         return self.model.decode(torch.tensor(codes))
 

@@ -74,11 +74,11 @@ class Attention(nn.Module):
         self.rope.register_buffer("freqs_sin", torch.zeros(size.side**2, head))
 
     def forward(
-        self, x: Float[Tensor, "B L C"], place: Int[Tensor, "B L"], layer: int, attend: Attend
+        self, x: Float[Tensor, "B L C"], positions: Int[Tensor, "B L"], layer: int, attend: Attend
     ) -> Float[Tensor, "B L C"]:
         """Read what `attend` allows."""
         q, k, v = self.qkv(x).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)
-        cos, sin = (getattr(self.rope, name)[place][:, None] for name in ("freqs_cos", "freqs_sin"))
+        cos, sin = (getattr(self.rope, name)[positions][:, None] for name in ("freqs_cos", "freqs_sin"))
         q, k = (part * cos + _turned(part) * sin for part in (q, k))
         return cast(Tensor, self.proj(attend(layer, q, k, v).transpose(1, 2).flatten(2)))
 
@@ -105,12 +105,12 @@ class Layer(nn.Module):
         self,
         x: Float[Tensor, "B L C"],
         modulation: Float[Tensor, "B _ C"],
-        place: Int[Tensor, "B L"],
+        positions: Int[Tensor, "B L"],
         at: tuple[int, Attend],
     ) -> Float[Tensor, "B L C"]:
         """One layer; see `XAR.forward`."""
         gate, inner_gate, scale, inner_scale, shift, inner_shift = self.ada_lin(modulation).chunk(6, -1)
-        x = x + gate * self.attn(torch.addcmul(shift, _plain(x), 1 + scale), place, *at)
+        x = x + gate * self.attn(torch.addcmul(shift, _plain(x), 1 + scale), positions, *at)
         h = torch.addcmul(inner_shift, _plain(x), 1 + inner_scale)
         return cast(Tensor, x + inner_gate * self.mlp["fc2"](F.gelu(self.mlp["fc1_g"](h)) * self.mlp["fc1_x"](h)))
 
@@ -147,15 +147,19 @@ class XAR(nn.Module):
         return out[:, None]
 
     def forward(
-        self, x: Float[Tensor, "B L D"], modulation: Float[Tensor, "B _ C"], place: Int[Tensor, "B L"], attend: Attend
+        self,
+        x: Float[Tensor, "B L D"],
+        modulation: Float[Tensor, "B _ C"],
+        positions: Int[Tensor, "B L"],
+        attend: Attend,
     ) -> Float[Tensor, "B L D"]:
-        """Return velocities of tokens, clean or noisy, at indices `place` in the order of generation; see `Attend`."""
-        h = self.z_proj_ln(self.z_proj(x) + self.encoder_pos_embed_learned[0, place])
+        """Return velocities of tokens, clean or noisy, at `positions` in the order of generation; see `Attend`."""
+        h = self.z_proj_ln(self.z_proj(x) + self.encoder_pos_embed_learned[0, positions])
         for i, layer in enumerate(self.encoder_blocks):
-            h = layer(h, modulation, place, (i, attend))
-        h = self.decoder_embed(self.encoder_norm(h)) + self.decoder_pos_embed_learned[0, place]
+            h = layer(h, modulation, positions, (i, attend))
+        h = self.decoder_embed(self.encoder_norm(h)) + self.decoder_pos_embed_learned[0, positions]
         for i, layer in enumerate(self.decoder_blocks, len(self.encoder_blocks)):
-            h = layer(h, modulation, place, (i, attend))
+            h = layer(h, modulation, positions, (i, attend))
         return cast(Tensor, self.pred(self.decoder_norm(h)))
 
 
@@ -203,8 +207,8 @@ class CellSession:
             return
         rows, size = slice(sequence * self.rows, (sequence + 1) * self.rows), self._cell
         first, last = start * size, stop * size
-        place = torch.arange(first, last, device=self._labels.device)
-        cells = torch.arange(last, device=place.device) // size
+        positions = torch.arange(first, last, device=self._labels.device)
+        cells = torch.arange(last, device=positions.device) // size
         seen = cells <= cells[first:, None]
 
         def attend(layer: int, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -212,15 +216,15 @@ class CellSession:
             keys[:, :, first:last], values[:, :, first:last] = k, v
             return F.scaled_dot_product_attention(q, keys[:, :, :last], values[:, :, :last], attn_mask=seen)
 
-        x = request.tokens[start:stop].float().reshape(1, len(place), -1).expand(self.rows, -1, -1)
+        x = request.tokens[start:stop].float().reshape(1, len(positions), -1).expand(self.rows, -1, -1)
         modulation = self._network.modulation(self._labels[rows], 0)
-        self._network(x, modulation, place.expand(self.rows, -1), attend)
+        self._network(x, modulation, positions.expand(self.rows, -1), attend)
 
     def conditioned_on(self, condition: Float[Tensor, "M 2"], schedule: Schedule) -> Denoiser:
         """Return the denoiser of M cells, each in the row and after the clean cells that its condition names."""
         row, seen = condition.long().unbind(1)
         before, size = self._before, self._cell
-        place = seen[:, None] * size + torch.arange(size, device=row.device)
+        positions = seen[:, None] * size + torch.arange(size, device=row.device)
         clean = torch.arange(before, device=row.device) < seen[:, None] * size
         mask = F.pad(clean, (0, size), value=True)[:, None, None]  # [M, 1, 1, before + size]: clean cells, and its own
 
@@ -231,7 +235,7 @@ class CellSession:
 
         def denoise(x: Tensor, schedule: Schedule, i: int) -> tuple[Tensor, Tensor]:
             modulation = self._network.modulation(self._labels[row], schedule.timestep[i])
-            velocity = self._network(x.float().unflatten(1, (size, -1)), modulation, place, attend).flatten(1)
+            velocity = self._network(x.float().unflatten(1, (size, -1)), modulation, positions, attend).flatten(1)
             return velocity, velocity
 
         return denoise
@@ -254,10 +258,10 @@ class XARModel(LatentPictures):
         self, network: XAR, autoencoder: Any, card: ModelCard, device: torch.device, cells: tuple[int, int]
     ) -> None:
         """Wrap a network; `cells` are the sides, in tokens, of those it was trained on and of those it is to draw."""
-        (trained, self._drawn_side), places = cells, torch.arange(network.encoder_pos_embed_learned.shape[1])
-        across = math.isqrt(len(places)) // trained
+        (trained, self._drawn_side), positions = cells, torch.arange(network.encoder_pos_embed_learned.shape[1])
+        across = math.isqrt(len(positions)) // trained
         # Cell by cell, and row by row in each.
-        sequence = places.unflatten(0, (across, trained, across, trained)).transpose(1, 2).flatten()
+        sequence = positions.unflatten(0, (across, trained, across, trained)).transpose(1, 2).flatten()
         width = self._drawn_side**2 * network.z_proj.in_features
         super().__init__(network, autoencoder, card, device, width, sequence)
         self._xar = network
@@ -267,9 +271,9 @@ class XARModel(LatentPictures):
         """Build the task; raises ValueError as `class_of` does, and ConfigError for settings of diffusion heads."""
         if isinstance(config, ContinuousSampling):
             for name, why in _HEADS_ALONE.items():
-                value, usual = getattr(config, name), getattr(_USUAL, name)
-                if value != usual:
-                    raise ConfigError(f"{name}: {value!r} is for diffusion heads; {why}; leave it at {usual!r}.")
+                value, default = getattr(config, name), getattr(_USUAL, name)
+                if value != default:
+                    raise ConfigError(f"{name}: {value!r} is for diffusion heads; {why}; leave it at {default!r}.")
         count, label = self._side // self._drawn_side, class_of(prompt)
         order = tuple(self._sequence.tolist()) if self._drawn_side == 1 else None
         canvas = Canvas(kind="image", shape=(count, count), order=order)
@@ -286,13 +290,13 @@ class XARModel(LatentPictures):
 
 def load(source: CheckpointDir, settings: Mapping[str, Any], device: str, _: torch.dtype) -> XARModel:
     """Load the model of a converted folder, always in float32."""
-    size = XARSize(**{each.name: source.number(settings, each.name, most=_MOST) for each in fields(XARSize)})
+    size = XARSize(**{each.name: source.number(settings, each.name, maximum=_MOST) for each in fields(XARSize)})
     if size.width % (4 * size.heads):
         raise source.incomplete(
             f"config.json has {size.heads} for 'heads', whose rotary pairs do not divide {size.width}"
         )
     network = load_state(source, on_meta(lambda: XAR(size)), source.tensors(), torch.float32)
-    cells = _cells(source, network.get_buffer("mask"), size.side, source.number(settings, "cell", most=_MOST))
+    cells = _cells(source, network.get_buffer("mask"), size.side, source.number(settings, "cell", maximum=_MOST))
     card = card_of(source, TITLE, source.inside(PIXELS))
     return XARModel(network, read_kl16(source, size.token), card, torch.device(device), cells)
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from support.browser import chromium, executable, visit
-from support.toy_raster_runs import jacobi, ordinary
+from support.browser import executable, visit
 
+from benchmarks._browser import chromium
+from benchmarks._toy_runs import jacobi, ordinary
 from draftscope.cli.main import main
 from traces.io import write
 from visualizers import FIGURES, SWEEP_FIGURES, TIMING_FIGURES
@@ -56,7 +57,10 @@ def test_page_shows_player_and_figures_without_a_request(traces: list[str], tmp_
     text = target.read_text(encoding="utf-8")
     assert len(re.findall(r"plotly\.js v\d", text)) == 1
     requests: list[str] = []
-    with chromium() as browser, visit(browser, console=True, viewport={"width": 390, "height": 800}) as page:
+    with (
+        chromium(executable()) as browser,
+        visit(browser, console=True, viewport={"width": 390, "height": 800}) as page,
+    ):
         page.on("request", lambda request: requests.append(request.url))
         page.goto(target.as_uri(), timeout=120_000)  # thirty figures, on a busy machine
         page.wait_for_function("document.querySelectorAll('.figures .main-svg').length > 0")

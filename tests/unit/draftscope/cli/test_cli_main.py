@@ -150,6 +150,7 @@ def test_traces_are_handled_without_torch() -> None:
     code = "import sys; from draftscope.cli.main import main; assert main(sys.argv[1:]) == 0; "
     code += "assert not {'torch', 'transformers', 'plotly', 'gradio'} & {*sys.modules}"
     trace = "assets/traces/speculative-juice.json.gz"
-    for words in (["trace", "show", trace], ["hardware", "predict", trace, "--device", "H100", "--target", "7e9"]):
+    predict = ["hardware", "predict", trace, "--device", "H100", "--target", "7e9", "--drafter", "1e9"]
+    for words in (["trace", "show", trace], predict):
         done = subprocess.run([sys.executable, "-c", code, *words], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr

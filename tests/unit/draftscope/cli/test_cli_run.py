@@ -171,7 +171,7 @@ def test_check_fails_where_a_claim_does(capsys: pytest.CaptureFixture[str], monk
     monkeypatch.setattr(coupling, "residual", lambda q, p: p)
     assert main(["check", "scd", "--set", "coupling=none"]) == 1
     out = capsys.readouterr().out
-    assert "ordinary decoding's: no, although the method says so: TV 0." in out
+    assert "ordinary decoding's: no, although the method claims so: TV 0." in out
     assert out.count(": yes") == 7
 
 
