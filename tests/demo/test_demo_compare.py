@@ -73,7 +73,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     names = {name.partition("/")[2] for name in zipfile.ZipFile(saved).namelist()}
     assert {f"ar-scd-acceptance-seed0.{kind}" for kind in ("pdf", "svg", "png", "csv")} <= names
     page.locator("#compared-name label", has_text="Token churn").locator(".ds-term").first.click()
-    churn = page.get_by_label("Token churn: what became of every draft, pass by pass")
+    churn = page.get_by_label("Token churn: the outcome of every draft, pass by pass")
     expect(churn).to_be_checked()  # a term in a label still chooses
     page.locator("#tray .own input").focus()
     page.keyboard.press("Delete")
