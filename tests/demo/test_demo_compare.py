@@ -205,7 +205,7 @@ def test_a_run_is_repeated_with_seeds_and_stopped(page: Page) -> None:
     expect(page.locator("#repeat-problem")).to_contain_text("left")
     expect(page.locator("#repeat-table")).to_contain_text(re.compile(r"Ordinary decoding(, \d+ seeds)? \(baseline\)"))
     press_once(page, "#repeat-stop")
-    expect(page.locator("#repeat-problem")).to_contain_text("were decoded whole and are kept")
+    expect(page.locator("#repeat-problem")).to_contain_text("complete seed")
     expect(page.locator("#repeat-run")).to_be_enabled()
     expect(page.locator("#repeat-table a[download$=jsonl]")).to_be_visible()
     expect(page.locator("[aria-label='Empty value']:visible")).to_have_count(0)  # gradio's, until a plot is there
