@@ -185,7 +185,7 @@ class Prediction:
     """Tokens of one sequence."""
     batch: int
     note: str = ""
-    """What the computed time of these networks leaves out, in a sentence."""
+    """Return a sentence about what the computed time of these networks excludes."""
 
     @property
     def seconds(self) -> float:

@@ -98,7 +98,7 @@ class Results:
 
     rows: tuple[ResultRow, ...]
     about: tuple[Mapping[str, object], ...] = ()
-    """When and with what the rows were produced, as far as the file reports it."""
+    """Date, machine and software of the rows, as far as the file reports them."""
 
     @property
     def place(self) -> str:

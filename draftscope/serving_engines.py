@@ -59,7 +59,7 @@ def from_vllm(
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: If the passes cannot be recovered from the outputs; the message says what to request from vLLM.
+        ValueError: If the passes cannot be recovered from the outputs; the message names what to request from vLLM.
     """
     _at_least_one("speculative_tokens", speculative_tokens)
     if not source:
@@ -105,7 +105,7 @@ def from_sglang(
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: If the passes cannot be recovered from the responses; the message says what to request from SGLang.
+        ValueError: If the passes cannot be recovered from the responses; the message names what to request from SGLang.
     """
     chunks = [source] if isinstance(source, Mapping) or hasattr(source, "meta_info") else list(source)
     metas = [_get(chunk, "meta_info") for chunk in chunks]
@@ -150,7 +150,7 @@ def from_llama_cpp(source: Sequence[Any], model: str, **head: Any) -> Trace:
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: If the passes cannot be recovered from the chunks; the message says what to request from the server.
+        ValueError: If the passes cannot be recovered from the chunks; the message names what to request.
     """
     remedy = 'give the chunks of a request with "stream": true and "timings_per_token": true.'
     counted = [timings for chunk in source if (timings := _get(chunk, "timings")) is not None]

@@ -53,7 +53,7 @@ class FigureText:
     """Name on the command line."""
     title: str
     caption: str
-    """What it shows, and how it is computed."""
+    """What the figure shows, and how that is computed."""
     paper: str = ""
     """The published figure or table it answers to."""
     drawing: Callable[..., go.Figure] = _undrawn
@@ -70,7 +70,7 @@ class Figure(FigureText):
     accepts: Callable[[Trace], bool]
     """Whether a trace can be drawn; the others are left out."""
     requirement: str
-    """What it needs, in words."""
+    """The figure's requirements, in words."""
     limit: Literal["panels", "groups", "one group", "runs"] | None = None
     """Kind of limit, see `MOST`."""
     refuses: Callable[[Traces], str | None] = lambda _: None

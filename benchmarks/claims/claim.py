@@ -49,7 +49,7 @@ class Conclusion:
     says: str
     effects: Sequence[Effect] = ()
     needs: str = ""
-    """What would be needed to check it."""
+    """Requirements for checking the claim."""
 
     @property
     def verdict(self) -> str:

@@ -182,7 +182,7 @@ class Pair:
     """One of `KINDS`."""
     recording: Recording
     truth: str
-    """What the second run has in common with the first, as a clause."""
+    """A clause about what the second run shares with the first."""
     why: str
     exact: bool = True
     """Whether the second run follows the distribution of the first."""

@@ -70,7 +70,7 @@ def run(  # noqa: PLR0913 (its arguments are the endpoint's)
 ) -> dict[str, Any]:
     """Decode one prompt by a speculative decoding method, and return the trace: every draft, verdict and forward pass.
 
-    It may hold hundreds of kilobytes; /summary decodes the same and says what it came to.
+    It may hold hundreds of kilobytes; /summary decodes the same and returns only the totals.
 
     Args:
         method: The decoding method; methods describes each. ar is ordinary decoding, which others are compared with.

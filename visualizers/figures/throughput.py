@@ -63,7 +63,7 @@ def rates(traces: Traces) -> Rates | None:
     "T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of verified drafts "
     "that were accepted. Marks: what the run reached, at its mean number of drafts.",
     accepts=lambda trace: (pair := rates([trace])) is not None and min(pair.draft_seconds, pair.verify_seconds) > 0,
-    requirement="timed passes of a drafter and of its judge",
+    requirement="timed passes of a drafter and of its target",
     limit="groups",
 )
 def _draw(traces: Traces) -> go.Figure:

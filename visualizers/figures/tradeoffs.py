@@ -23,7 +23,7 @@ _PLOT: Final = 340
 
 
 class TradeoffView(NamedTuple):
-    """What to draw, and the reader's choices."""
+    """The data to draw, and the reader's choices."""
 
     measured: Sequence[Tradeoff]
     reported: Sequence[Tradeoff] = ()
@@ -63,7 +63,7 @@ def tradeoffs_figure(view: TradeoffView) -> go.Figure:
         look: Look = {"mode": "markers", "marker": ring, "name": "the answer", "hoverinfo": "skip"}
         figure.add_scatter(x=[view.best.speed], y=[view.best.height], **look)
     _reported(figure, view.reported, rows)
-    # Behind the points, as plotly draws no line in a panel that is still empty: where nothing, or no more than is
+    # Below the points, as plotly draws no line in a panel that is still empty: where nothing, or no more than is
     # allowed, is lost; and where a method is as fast as ordinary decoding.
     free = translucent(series(2).color, 0.13)
     figure.add_hrect(y0=-view.most_lost, y1=ends.top, fillcolor=free, line_width=0, layer="below", row=1, col=1)
