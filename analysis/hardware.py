@@ -340,14 +340,14 @@ def size_of(parameters: float) -> NetworkSize:
     )  # fmt: skip
 
 
-def read_size(field: str, given: str | float | NetworkSize) -> NetworkSize:
+def read_size(field: str, value: str | float | NetworkSize) -> NetworkSize:
     """A network by its name, by its number of parameters, or as it is; raises HardwareError for no such one."""
-    if isinstance(given, NetworkSize):
-        return given
+    if isinstance(value, NetworkSize):
+        return value
     try:
-        parameters = float(given)
+        parameters = float(value)
     except ValueError:
-        return named(field, {**SIZES, **SHIPPED}, str(given))
+        return named(field, {**SIZES, **SHIPPED}, str(value))
     return size_of(parameters)
 
 

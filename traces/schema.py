@@ -398,11 +398,11 @@ class Trace:
 
     def __repr__(self) -> str:
         """The run in one line."""
-        made = self.summary
+        summary = self.summary
         seed = "" if self.seed is None else f", seed {self.seed}"
-        end = "" if made.complete else ", incomplete"
+        end = "" if summary.complete else ", incomplete"
         run = printable(f"{self.variant or self.method} on {self.model.id}"[:200])
-        return f"<Trace {run}{seed}: {made.tokens} tokens in {made.forwards} forward passes{end}>"
+        return f"<Trace {run}{seed}: {summary.tokens} tokens in {summary.forwards} forward passes{end}>"
 
 
 def is_later(version: str) -> bool:

@@ -158,7 +158,7 @@ def test_a_point_opens_the_recording_with_the_nearest_settings(alone: list[Trade
 
 @pytest.mark.parametrize("most_lost", [0.0, 3.0])
 def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], most_lost: float) -> None:
-    figure = tradeoffs_figure.draw(TradeoffView(measured=alone, reported=reported_tradeoffs(), most_lost=most_lost))
+    figure = tradeoffs_figure.draw(TradeoffView(measured=alone, reported=reported_tradeoffs(), max_loss=most_lost))
     for trace in figure.data:
         hollow = trace.name.endswith("reported")
         assert (trace.yaxis == "y2") == hollow

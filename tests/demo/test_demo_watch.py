@@ -32,7 +32,7 @@ def page(parts: Parts) -> WatchPage:
 
 def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
     """Return the values of the form, with some chosen."""
-    controls = [page.prompt, page.method, page.model, page.seed, page.beside]
+    controls = [page.prompt, page.method, page.model, page.seed, page.with_baseline]
     for group in (*page.own.values(), *page.sampling.values()):
         controls += group.of.values()
     values = {control: control.value for control in controls}

@@ -353,7 +353,11 @@ def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsy
     run = ["run", "scd", "--model", str(place), "--preset", "Cosmos", "-o", str(tmp_path / "x.json"), "--prompt"]
     assert main([*run, str(clip)]) == 0
     trace, model = read(tmp_path / "x.json"), loading.load(place)
-    assert (len(trace.output.video), trace.output.given, trace.prompt) == (13, 9, model.prompt_for(clip.read_bytes()))
+    assert (len(trace.output.video), trace.output.given, trace.prompt) == (
+        13,
+        9,
+        model.prompt_for(clip.read_bytes()),
+    )
     whole = model.continued(trace.prompt, [int(str(token)) for token in trace.output.tokens])
     np.testing.assert_array_equal(np.asarray(picture_of(trace.output.video[-1])), whole[-1].numpy())
     assert str(tmp_path) not in dumps(trace).decode(errors="ignore")

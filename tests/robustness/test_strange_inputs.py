@@ -105,7 +105,7 @@ def test_addresses_are_read_or_refused(data: st.DataObject) -> None:
             one_line(error)
             return
         if opened and opened.request is not None:
-            assert parse_link(run_link(opened.request, opened.beside)) is not None
+            assert parse_link(run_link(opened.request, opened.compared)) is not None
 
 
 ROWS = [
