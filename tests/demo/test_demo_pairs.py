@@ -93,7 +93,7 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     assert panel and told[panel.row]["visible"] and told[panel.name] == "smollm2" and told[page.problem] == {}
     monkeypatch.setattr(page, "fetching", None)  # others reach the server
     told = page.as_recorded([fetched])
-    assert told.keys() == {page.problem} and "engines fetch smollm2" in str(told[page.problem])
+    assert told.keys() == {page.problem} and "draftscope model download smollm2" in str(told[page.problem])
     with_initial_values(told | {page.seed: 7, page.prompt: gr.update(value="a boot")})
     assert (page.problem.value, page.seed.value, page.prompt.value) == (told[page.problem], 7, "a boot")
     for event.index in (2, -1, "0", None, {"a": 1}):

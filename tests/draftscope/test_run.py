@@ -126,7 +126,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
     refuse(
         "device", "cannot be set for a model object", "leave it out", method="ar", target=target, device="cpu", **ids
     )
-    refuse("target", "target and model are aliases", "one of them", method="ar", target=target, model="toy-raster")
+    refuse("target", "target and model are aliases", "give only one", method="ar", target=target, model="toy-raster")
     refuse("guidance", "cannot run without its prompt", "use 1", method="ar", target=target, guidance=2.0, **ids)
     refuse("method", "there is no 'speculativ'", "did you mean 'speculative'?", method="speculativ")
     refuse("model", "runs on models of the family", "use ", method="cspd", target=target, **ids)
