@@ -250,7 +250,7 @@ def _causal(field: str, model: Model | None) -> Model:
     if isinstance(model, CausalText):
         return model
     name = model.card.id if model else ""
-    raise ConfigError(f"{field}: {name} is no causal language model; give one that AutoModelForCausalLM loads.")
+    raise ConfigError(f"{field}: {name} is not a causal language model; give one that AutoModelForCausalLM loads.")
 
 
 def _network(model: Model | None, given: Any) -> Any:
@@ -349,7 +349,7 @@ def read_prompts(path: str | os.PathLike[str]) -> list[Conversation]:
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise ConfigError(f"prompts: {str(path)!r} cannot be read ({why}); give a file of JSON lines.") from None
     prompts = list[Conversation]()
     for number, line in enumerate(lines, 1):

@@ -31,7 +31,7 @@ _Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmEntry:
-    """Arms as a file lists them: a list as a value stands for one arm per entry."""
+    """Arms as a file lists them: a list as a value gives one arm per entry."""
 
     label: Annotated[str, Field(pattern=r"\S")]
     method: str

@@ -10,6 +10,7 @@ from typing import Final
 
 from draftscope.experiments.definition import ProblemSet
 from engines.models.bundled.tally import held_out_stories, read
+from engines.settings import ConfigError
 from traces.files import ROOT
 
 PATH: Final = ROOT / "assets" / "problems.json"
@@ -17,7 +18,7 @@ _MARK: Final = "####"
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 """A number as people write it: with a sign, commas between thousands and decimals, or without."""
 _NUM_STORIES: Final = 600
-"""As many as there are maths problems."""
+"""Number of stories, the same as of maths problems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +49,15 @@ def bundled_problems(model: str, count: int | None = None) -> ProblemSet:
 
 @cache
 def held_out() -> tuple[Problem, ...]:
-    """Return all maths problems on which no model was trained, in the order of the file."""
-    return tuple(
-        Problem(one["question"], one["solution"], one["answer"]) for one in json.loads(PATH.read_text(encoding="utf-8"))
-    )
+    """Return all maths problems on which no model was trained, in the order of the file.
+
+    Raises:
+        ConfigError: Outside a checkout.
+    """
+    if not PATH.is_file():
+        raise ConfigError("problems: are not part of the installed package; use a checkout, or give prompts")
+    entries = json.loads(PATH.read_text(encoding="utf-8"))
+    return tuple(Problem(entry["question"], entry["solution"], entry["answer"]) for entry in entries)
 
 
 @cache

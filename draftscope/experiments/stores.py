@@ -1,7 +1,7 @@
 """Stores of results: in memory, or as JSON lines in a file that an interrupted experiment resumes.
 
-Lines are appended and never changed, so that a killed process loses none. Lines with only `about` say when and with
-which software the rows after them were made.
+Lines are appended and never changed, so that a killed process loses none. Lines with only `about` give date and
+software of the rows after them.
 """
 
 import fcntl
@@ -93,7 +93,7 @@ class JsonlStore:
 
         Args:
             path: File that ends in .jsonl or .jsonl.gz; it need not exist.
-            about: Facts for the line before new rows, besides date, commit and libraries.
+            about: Facts for the line before new rows, in addition to date, commit and libraries.
 
         Raises:
             SweepError: For an invalid name or folder, and for lines that are not rows of an experiment.
