@@ -31,12 +31,12 @@ from engines.settings import ConfigError
 try:
     visitors = Visitors()
     recorded = recordings()
-    gone = invalid_recordings(recorded)
-    demo = build(visitors, recorded, gone)
+    invalid = invalid_recordings(recorded)
+    demo = build(visitors, recorded, invalid)
     if __name__ == "__main__":
         if os.environ.get(ON_SPACE):  # where no make did; the app works without it
             run_command(["model", "download", "smollm2"])
-        serve(demo, visitors, gone=gone)
+        serve(demo, visitors, missing=invalid)
 except (ConfigError, ModelError, ServerError) as error:  # such as a device that is not there, or a port that is taken
     sys.stderr.write(f"{error}\n")
     sys.exit(2)

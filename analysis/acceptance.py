@@ -36,13 +36,13 @@ class PositionAcceptance(NamedTuple):
 
     passes: int
     """That verified drafts."""
-    places: tuple[Place, ...]
+    positions: tuple[Place, ...]
     """Positions from the first to the last at which a draft was verified."""
 
     @property
     def mean_accepted_length(self) -> float:
         """Drafts accepted in a pass that verified drafts, on average."""
-        return sum(place.accepted for place in self.places) / self.passes
+        return sum(position.accepted for position in self.positions) / self.passes
 
 
 def acceptance_by_draft_position(runs: Iterable[Sequence[Step]]) -> PositionAcceptance | None:
@@ -70,24 +70,24 @@ def acceptance_by_draft_position(runs: Iterable[Sequence[Step]]) -> PositionAcce
     if not passes:
         return None
     numbers = range(1, max([*judged, *accepted], default=0) + 1)
-    places = [
+    positions = [
         Place(number=at, passes=passes, judged=judged[at] if ends_known else None, accepted=accepted[at])
         for at in numbers
     ]
-    return PositionAcceptance(passes=passes, places=tuple(places))
+    return PositionAcceptance(passes=passes, positions=tuple(positions))
 
 
 def _verdicts(step: Step) -> Iterator[tuple[int, bool]]:
     """Yield position and verdict of every verified draft."""
     order = step.numbers.get("order")
-    place = 0
+    position = 0
     for index, fate in enumerate(step.fate):
         if not fate.evaluated:
             continue
-        place += 1
+        position += 1
         recorded = None if order is None else order[index]
         if fate.judged:
-            yield place if recorded is None else round(recorded) + 1, fate is Fate.ACCEPTED
+            yield position if recorded is None else round(recorded) + 1, fate is Fate.ACCEPTED
 
 
 def _levels(graph: Sequence[Node]) -> Iterator[tuple[int, bool]]:

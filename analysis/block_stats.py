@@ -77,15 +77,15 @@ def router_decisions(steps: Sequence[Step]) -> tuple[RouterDecision, ...]:
 
     One pass may decide and verify.
     """
-    made: list[RouterDecision] = []
+    decisions: list[RouterDecision] = []
     for index, step in enumerate(steps):
         decision = _decision(step, index)
         if decision is not None:
-            made.append(decision)
+            decisions.append(decision)
         judged = any(fate.judged for fate in step.fate)
-        if judged and made and made[-1].accepted is None and made[-1].verify is not False:
-            made[-1] = replace(made[-1], accepted=step.fate.count(Fate.ACCEPTED))
-    return tuple(made)
+        if judged and decisions and decisions[-1].accepted is None and decisions[-1].verify is not False:
+            decisions[-1] = replace(decisions[-1], accepted=step.fate.count(Fate.ACCEPTED))
+    return tuple(decisions)
 
 
 def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ...]:
@@ -102,13 +102,13 @@ def estimator_errors(runs: Iterable[Sequence[Step]]) -> tuple[EstimatorError, ..
                 errors[name].append(expected - decision.accepted)
             if decision.expected is not None and not decision.estimates:
                 errors["router"].append(decision.expected - decision.accepted)
-    order = {name: place for place, name in enumerate(ESTIMATORS)}
-    made = []
+    order = {name: index for index, name in enumerate(ESTIMATORS)}
+    decisions = []
     for name, values in sorted(errors.items(), key=lambda pair: (order.get(pair[0], len(order)), pair[0])):
         mean, deviation, count = estimate(values)
         absolute = fmean(map(abs, values))
-        made.append(EstimatorError(name=name, count=count, mean=mean, deviation=deviation, mean_absolute=absolute))
-    return tuple(made)
+        decisions.append(EstimatorError(name=name, count=count, mean=mean, deviation=deviation, mean_absolute=absolute))
+    return tuple(decisions)
 
 
 def decode_order(steps: Sequence[Step]) -> tuple[int, ...]:
@@ -180,9 +180,9 @@ def by_draft_step(runs: Iterable[Sequence[Step]]) -> tuple[DraftStep, ...]:
         for step in steps:
             order = step.numbers.get("order", tuple(range(len(step.position))))
             for name in ("kl", "cross_entropy", "agrees"):
-                for place, value in zip(order, step.numbers.get(name, ()), strict=False):
-                    if place is not None and value is not None:
-                        values[round(place)][name].append(value)
+                for position, value in zip(order, step.numbers.get(name, ()), strict=False):
+                    if position is not None and value is not None:
+                        values[round(position)][name].append(value)
     return tuple(
         DraftStep(
             order=order,

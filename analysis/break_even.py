@@ -71,16 +71,16 @@ def break_even_analysis(run: Trace, ordinary: Trace) -> BreakEven | None:
     """Return the break-even analysis of a run and its baseline; None if either was stopped or not timed."""
     target = [step for step in run.steps if step.call.role != "draft"]
     drafting = [step for step in run.steps if step.call.role == "draft"]
-    own, usual = run.summary, ordinary.summary
+    own, baseline_summary = run.summary, ordinary.summary
     ordinary_pass, verifying = _seconds(ordinary.steps), _seconds(target)
-    whole = own.complete and usual.complete and own.tokens and usual.tokens
-    if not (whole and ordinary_pass and verifying):
+    is_complete = own.complete and baseline_summary.complete and own.tokens and baseline_summary.tokens
+    if not (is_complete and ordinary_pass and verifying):
         return None
     passes, drafting_passes = target_forwards(run), len(drafting)
     judging = sum(evaluated_drafts(step) > 0 for step in run.steps)
     cost = verifying / ordinary_pass
     draft_cost = _seconds(drafting) / ordinary_pass
-    ordinary_yield = usual.tokens / usual.forwards
+    ordinary_yield = baseline_summary.tokens / baseline_summary.forwards
     yielded = own.tokens / passes
     needed = (cost + drafting_passes / passes * draft_cost) * ordinary_yield
     return BreakEven(
@@ -88,7 +88,7 @@ def break_even_analysis(run: Trace, ordinary: Trace) -> BreakEven | None:
         verifying=cost,
         query_tokens=sum(step.call.query_tokens for step in target) / passes,
         rows=sum(step.call.rows for step in target) / passes,
-        ordinary_query_tokens=usual.query_tokens / usual.forwards,
+        ordinary_query_tokens=baseline_summary.query_tokens / baseline_summary.forwards,
         draft_cost=draft_cost,
         draft_passes=drafting_passes / passes,
         tokens_per_target_pass=yielded,

@@ -15,48 +15,48 @@ def run_metrics(traces: Sequence[Trace]) -> list[Fact]:
     if not traces:
         return []
     *_, comparison = compare(traces)
-    made = comparison.trace.summary
-    beside = traces[0].summary if len(traces) > 1 else None
-    if made.acceptance is None:
+    summary = comparison.trace.summary
+    baseline = traces[0].summary if len(traces) > 1 else None
+    if summary.acceptance is None:
         ordinary = is_baseline(comparison.trace)
         why_none = "the baseline makes no drafts" if ordinary else "no draft was verified in this run"
         acceptance = Fact("Acceptance", "none judged", why_none)
     else:
-        accepted = f"{made.accepted} of {made.judged} judged drafts"
-        if made.drafts and made.drafts != made.judged:  # a rejection left some unjudged
-            accepted += f"; {made.accepted / made.drafts:.0%} of {made.drafts} that passes evaluated"
-        acceptance = Fact("Acceptance", f"{made.acceptance:.0%}", accepted)
+        accepted = f"{summary.accepted} of {summary.judged} judged drafts"
+        if summary.drafts and summary.drafts != summary.judged:  # a rejection left some unjudged
+            accepted += f"; {summary.accepted / summary.drafts:.0%} of {summary.drafts} that passes evaluated"
+        acceptance = Fact("Acceptance", f"{summary.acceptance:.0%}", accepted)
     drafted = draft_forwards(comparison.trace.steps)
     time = "one run on this machine"
-    if beside is not None:
-        time = f"{_times(comparison.time_ratio, 'faster', 'slower', digits=1)}; ordinary: {_seconds(beside.seconds)}"
+    if baseline is not None:
+        time = f"{_times(comparison.time_ratio, 'faster', 'slower', digits=1)}; ordinary: {_seconds(baseline.seconds)}"
         time += "; one run of each on this machine"
         if drafted and comparison.time_ratio is not None:
             time += f", where drafting {'pays' if comparison.time_ratio > 1 else 'does not pay'}"
-    rows = f" in {made.row_forwards:,} rows" if made.row_forwards > made.forwards else ""
+    rows = f" in {summary.row_forwards:,} rows" if summary.row_forwards > summary.forwards else ""
     return [
-        _passes(made, drafted, beside),
-        Fact("Decoding time", _seconds(made.seconds), time),
+        _passes(summary, drafted, baseline),
+        Fact("Decoding time", _seconds(summary.seconds), time),
         # Fewer passes that evaluate more tokens each are not free, so the fed tokens are shown as well.
         Fact(
             f"Tokens per {'target' if drafted else 'forward'} pass",
-            f"{made.tokens / (made.forwards - drafted):.2f}" if made.forwards > drafted else "-",
-            f"{made.query_tokens:,} query tokens in all{rows}",
+            f"{summary.tokens / (summary.forwards - drafted):.2f}" if summary.forwards > drafted else "-",
+            f"{summary.query_tokens:,} query tokens in all{rows}",
         ),
         acceptance,
     ]
 
 
-def _passes(made: Summary, drafted: int, beside: Summary | None) -> Fact:
+def _passes(summary: Summary, drafted: int, baseline: Summary | None) -> Fact:
     """Return the forward passes; with a drafter, those of the target, and the drafter's as a note."""
-    own = made.forwards - drafted
-    usual = f"for {made.tokens} tokens"
-    if beside is not None:
-        ratio = beside.forwards / own if own else None
-        usual = f"{_times(ratio, 'fewer', 'more')}; ordinary: {beside.forwards}"
+    target_passes = summary.forwards - drafted
+    note = f"for {summary.tokens} tokens"
+    if baseline is not None:
+        ratio = baseline.forwards / target_passes if target_passes else None
+        note = f"{_times(ratio, 'fewer', 'more')}; ordinary: {baseline.forwards}"
     if not drafted:
-        return Fact("Forward passes (NFE)", f"{own}", usual)
-    return Fact("Target passes", f"{own}", f"{usual}; and {drafted} of the drafter")
+        return Fact("Forward passes (NFE)", f"{target_passes}", note)
+    return Fact("Target passes", f"{target_passes}", f"{note}; and {drafted} of the drafter")
 
 
 def _times(ratio: float | None, more: str, less: str, digits: int = 2) -> str:

@@ -16,7 +16,7 @@ from analysis.seeds import estimate
 
 OUTSIDE_DECODING: Final = frozenset({"prefill", "commit"})
 """Modes of forward passes that decode nothing: they fill the cache."""
-MOST_GROUPS: Final = 1000
+MAX_GROUPS: Final = 1000
 """In one file; beyond that no figure can be read."""
 
 
@@ -71,8 +71,8 @@ class Group:
     def by_place(self) -> tuple[tuple[int, int], ...]:
         """Verified and accepted drafts at every draft position, over all rows."""
         rows = [zip(row.judged_by_place, row.accepted_by_place, strict=False) for row in self.rows]
-        places = zip_longest(*rows, fillvalue=(0, 0))
-        return tuple((sum(judged for judged, _ in each), sum(accepted for _, accepted in each)) for each in places)
+        positions = zip_longest(*rows, fillvalue=(0, 0))
+        return tuple((sum(judged for judged, _ in each), sum(accepted for _, accepted in each)) for each in positions)
 
     def shares(self) -> dict[int, float]:
         """Problem -> share of its runs that solved it."""
@@ -147,8 +147,8 @@ def gathered(rows: Sequence[ResultRow], *, judged: bool = True) -> tuple[Group, 
     groups: dict[tuple[str, str, str, str], list[ResultRow]] = {}
     for row in rows:
         groups.setdefault((row.method, row.model, row.label, canonical(row.config)), []).append(row)
-    if len(groups) > MOST_GROUPS:
-        raise SweepError(f"rows: {len(groups)} settings are more than {MOST_GROUPS}; give fewer")
+    if len(groups) > MAX_GROUPS:
+        raise SweepError(f"rows: {len(groups)} settings are more than {MAX_GROUPS}; give fewer")
     return tuple(
         Group(method=method, model=model, label=label, config=members[0].config, rows=tuple(members))
         for (method, model, label, _), members in groups.items()

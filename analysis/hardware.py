@@ -185,7 +185,7 @@ class Prediction:
     """Tokens of one sequence."""
     batch: int
     note: str = ""
-    """What the computed time of these networks leaves out, in a sentence."""
+    """Return a sentence about what the computed time of these networks excludes."""
 
     @property
     def seconds(self) -> float:
@@ -340,14 +340,14 @@ def size_of(parameters: float) -> NetworkSize:
     )  # fmt: skip
 
 
-def read_size(field: str, given: str | float | NetworkSize) -> NetworkSize:
+def read_size(field: str, value: str | float | NetworkSize) -> NetworkSize:
     """A network by its name, by its number of parameters, or as it is; raises HardwareError for no such one."""
-    if isinstance(given, NetworkSize):
-        return given
+    if isinstance(value, NetworkSize):
+        return value
     try:
-        parameters = float(given)
+        parameters = float(value)
     except ValueError:
-        return named(field, {**SIZES, **SHIPPED}, str(given))
+        return named(field, {**SIZES, **SHIPPED}, str(value))
     return size_of(parameters)
 
 

@@ -71,7 +71,7 @@ def _routed(trace: Trace) -> tuple[OracleChoice, ...]:
     if all(one.accepted is None for one in router_decisions(trace.steps)):
         return ()
     given, whole = trace.config.get("threshold"), _final(trace.steps)
-    least = given if isinstance(given, int | float) else 1.0
+    threshold = given if isinstance(given, int | float) else 1.0
     choices, sure = [], dict[int, Token | None]()
     for index, step in enumerate(trace.steps):
         judges, made = any(fate.judged for fate in step.fate), _final([step])
@@ -79,7 +79,7 @@ def _routed(trace: Trace) -> tuple[OracleChoice, ...]:
         choices.append(OracleChoice(index, 1, int(not spare)))
         confidence = step.numbers.get("confidence", ())
         left = {} if judges or not confidence else position_updates(step)
-        sure = {position: one.token for position, one in left.items() if (confidence[one.entry] or 0) > least}
+        sure = {position: one.token for position, one in left.items() if (confidence[one.entry] or 0) > threshold}
     return tuple(choices)
 
 

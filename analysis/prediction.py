@@ -95,7 +95,7 @@ def forecasts(steps: Sequence[Step]) -> tuple[Forecast, ...]:
     return tuple(made)
 
 
-def rank_sequences(steps: Sequence[Step], most: int) -> list[tuple[int, ...]]:
+def rank_sequences(steps: Sequence[Step], max_length: int) -> list[tuple[int, ...]]:
     """For every forecast the ranks, from 1, of the next positions to become final, in that order.
 
     A sequence ends before the first whose token is another than foreseen, and after `most`.
@@ -103,7 +103,7 @@ def rank_sequences(steps: Sequence[Step], most: int) -> list[tuple[int, ...]]:
     sequences = []
     for forecast in forecasts(steps):
         by_turn = {turn: i for i, turn in enumerate(forecast.turn) if turn is not None}
-        following = (by_turn[turn] for turn in range(min(most, len(by_turn))))
+        following = (by_turn[turn] for turn in range(min(max_length, len(by_turn))))
         sequences.append(tuple(i + 1 for i in takewhile(forecast.held.__getitem__, following)))
     return sequences
 
@@ -113,10 +113,10 @@ def foresight(runs: Iterable[Sequence[Step]], sizes: Sequence[int], horizons: Se
 
     Passes with fewer than `size` candidates left are skipped, and those whose block ends before the horizon.
     """
-    made = [forecasts(steps) for steps in runs]
+    records = [forecasts(steps) for steps in runs]
     rows = []
     for size, horizon in product(sizes, horizons):
-        scores = [_scores(one, size, horizon) for one in made]
+        scores = [_scores(one, size, horizon) for one in records]
         means = [[fmean(column) for column in zip(*each, strict=True)] for each in scores if each]
         if means:
             shares = zip(_SHARES, map(fmean, zip(*means, strict=True)), strict=True)
@@ -136,10 +136,10 @@ def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contr
         for stage, passes in _stages(steps).items():
             size = sum(sum(fate.final for fate in step.fate) for step in passes)
             blocks[stage] += 1
-            for place, step in enumerate(passes):
+            for index, step in enumerate(passes):
                 for name, fates in MECHANISMS.items():
                     percent = 100 * sum(fate in fates for fate in step.fate) / size
-                    for at, share in _shares(place, len(passes), bins):
+                    for at, share in _shares(index, len(passes), bins):
                         tokens[stage, name, at] += percent * share
     return tuple(
         Contribution(stage, name, (at + 0.5) / bins, tokens[stage, name, at] / blocks[stage], blocks[stage])
@@ -151,9 +151,9 @@ def contributions(runs: Iterable[Sequence[Step]], bins: int = 20) -> tuple[Contr
     )
 
 
-def _shares(place: int, passes: int, bins: int) -> Iterator[tuple[int, float]]:
+def _shares(index: int, passes: int, bins: int) -> Iterator[tuple[int, float]]:
     """Yield the bins that a pass spans, with the share of the pass in each."""
-    start, end = place / passes, (place + 1) / passes
+    start, end = index / passes, (index + 1) / passes
     for at in range(int(start * bins), min(bins, ceil(end * bins))):
         overlap = min(end, (at + 1) / bins) - max(start, at / bins)
         if overlap > 0:
@@ -170,10 +170,10 @@ def _final(steps: Sequence[Step]) -> dict[int, tuple[int, Token]]:
     return first
 
 
-def _scores(made: Sequence[Forecast], size: int, horizon: int) -> list[tuple[float, float, float, float]]:
+def _scores(forecasts: Sequence[Forecast], size: int, horizon: int) -> list[tuple[float, float, float, float]]:
     """Return the values named in `_SHARES`, for every pass."""
     scores = []
-    for one in made:
+    for one in forecasts:
         known = [at for at in one.decoded if at is not None]
         if len(one.candidates) < size or not known or max(known) < horizon:
             continue
@@ -195,8 +195,8 @@ def _stages(steps: Sequence[Step]) -> dict[str, list[Step]]:
     if not numbers:
         return {}
     # The last block is left out where the text ended inside it: it may never have been filled.
-    places = {"early": 0, "middle": len(numbers) // 2, "late": len(numbers) - (2 if len(numbers) > 2 else 1)}
+    indices = {"early": 0, "middle": len(numbers) // 2, "late": len(numbers) - (2 if len(numbers) > 2 else 1)}
     chosen: dict[int, str] = {}
-    for stage, place in places.items():
-        chosen.setdefault(place, stage)
-    return {stage: blocks[numbers[place]] for place, stage in chosen.items()}
+    for stage, index in indices.items():
+        chosen.setdefault(index, stage)
+    return {stage: blocks[numbers[index]] for index, stage in chosen.items()}

@@ -98,10 +98,10 @@ class Results:
 
     rows: tuple[ResultRow, ...]
     about: tuple[Mapping[str, object], ...] = ()
-    """When and with what the rows were produced, as far as the file reports it."""
+    """Date, machine and software of the rows, as far as the file reports them."""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Devices, threads, torch, commits and days, in words; empty where the file does not say."""
         libraries = [each["libraries"] for each in self.about if isinstance(each.get("libraries"), Mapping)]
         parts = [
@@ -127,7 +127,7 @@ _WORDS: Final = ErrorTexts(
 
 def row_of(steps: Sequence[Step], **about: Any) -> ResultRow:
     """Return the row of a run: the cost of its steps, the outcome of its drafts, and the fields of `about`."""
-    spent, places = cost(steps), acceptance_by_draft_position([steps])
+    spent, positions = cost(steps), acceptance_by_draft_position([steps])
     counted: dict[str, Any] = {
         "forwards": spent.forwards,
         "draft_forwards": draft_forwards(steps),
@@ -135,10 +135,10 @@ def row_of(steps: Sequence[Step], **about: Any) -> ResultRow:
         "row_forwards": spent.row_forwards,
         "query_tokens": spent.query_tokens,
     }
-    if places:
-        counted["verifications"] = places.passes
-        counted["judged_by_place"] = tuple(place.judged or 0 for place in places.places)
-        counted["accepted_by_place"] = tuple(place.accepted for place in places.places)
+    if positions:
+        counted["verifications"] = positions.passes
+        counted["judged_by_place"] = tuple(position.judged or 0 for position in positions.positions)
+        counted["accepted_by_place"] = tuple(position.accepted for position in positions.positions)
     return ResultRow(**{**counted, **about})
 
 
@@ -185,20 +185,22 @@ def read_line(line: bytes, path: str) -> ResultRow | Mapping[str, object]:
     return _row(path, document)
 
 
-def read_json(text: bytes, path: str, most: int, remedy: str = "give one row a line, or a list of rows") -> object:
+def read_json(
+    text: bytes, path: str, max_values: int, remedy: str = "give one row a line, or a list of rows"
+) -> object:
     """Parse a JSON text.
 
     Args:
-        text: JSON, of at most `most` values.
+        text: JSON, of at most `max_values` values.
         path: Name of the text in messages.
-        most: Maximum number of values.
+        max_values: Maximum number of values.
         remedy: Remedy in messages.
 
     Raises:
         SweepError: If the text is invalid or too large.
     """
-    if count(text) > most:
-        raise SweepError(f"{path}: holds more than {most} values; {remedy}")
+    if count(text) > max_values:
+        raise SweepError(f"{path}: holds more than {max_values} values; {remedy}")
     try:
         return from_json(text)
     except ValueError as error:
@@ -242,10 +244,10 @@ def _impossible(path: str, row: ResultRow) -> Iterator[Problem]:
     if len(row.judged_by_place) != len(row.accepted_by_place):
         problem = f"has {len(row.judged_by_place)} places where accepted_by_place has {len(row.accepted_by_place)}"
         yield Problem(f"{path}.judged_by_place", problem, "give both for the same draft positions")
-    for place, (judged, accepted) in enumerate(zip(row.judged_by_place, row.accepted_by_place, strict=False)):
+    for index, (judged, accepted) in enumerate(zip(row.judged_by_place, row.accepted_by_place, strict=False)):
         if not accepted <= judged <= row.verifications:
             problem = f"counts {accepted} accepted of {judged} judged in {row.verifications} verifications"
-            yield Problem(f"{path}.judged_by_place[{place}]", problem, "count every draft of a pass at one position")
+            yield Problem(f"{path}.judged_by_place[{index}]", problem, "count every draft of a pass at one position")
             return
 
 

@@ -28,7 +28,7 @@ class Measured:
     title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    place: str
+    device_text: str
     """Machine of the measurement, in words."""
 
 
@@ -55,18 +55,18 @@ def drafted(folder: Path = FOLDER) -> tuple[MeasuredSpeeds, ...]:
         for row in result["rows"]:
             if "gamma" in row:
                 drafter = ", ".join(filter(None, (row["drafter"], row.get("verdict"))))
-                place = str(result["environment"].get("device", ""))
-                by_pair.setdefault((row["model"], drafter, place), []).append(row)
+                device_text = str(result["environment"].get("device", ""))
+                by_pair.setdefault((row["model"], drafter, device_text), []).append(row)
     spread = "faster_median", "faster_low_quartile", "faster_high_quartile"
     return tuple(
         MeasuredSpeeds(
             target=target,
             drafter=drafter,
-            place=place,
+            location=device_text,
             acceptance=round(fmean(row["acceptance"] for row in rows), 2),
             speeds={(row["gamma"], row.get("batch", 1)): tuple(row[name] for name in spread) for row in rows},
         )
-        for (target, drafter, place), rows in by_pair.items()
+        for (target, drafter, device_text), rows in by_pair.items()
     )
 
 
@@ -78,7 +78,7 @@ def _of(result: Mapping[str, Any], rows: list[Mapping[str, Any]], title: str) ->
         title=str(result.get("title") or title),
         heads=tuple(name.replace("_", " ") for name in columns),
         rows=tuple(tuple(_cell(row, name) for name in columns) for row in rows),
-        place=", ".join(f"{name.replace('_', ' ')} {value}" for name, value in environment.items()),
+        device_text=", ".join(f"{name.replace('_', ' ')} {value}" for name, value in environment.items()),
     )
 
 

@@ -22,7 +22,7 @@ from analysis.hardware import (
     pass_cost,
 )
 
-MOST_DRAFTS: Final = 128
+MAX_DRAFTS: Final = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,15 +43,15 @@ class SpeedupModel:
     """Tokens in the KV cache of each sequence."""
 
     def __post_init__(self) -> None:
-        for field, value, most in (
+        for field, value, maximum in (
             ("acceptance", self.acceptance, 1),
-            ("drafts", self.drafts, MOST_DRAFTS),
+            ("drafts", self.drafts, MAX_DRAFTS),
             ("batch", self.batch, 4096),
             ("context", self.context, 1_000_000),
         ):
-            least = 0 if field in ("acceptance", "context") else 1
-            if not least <= value <= most:
-                raise HardwareError(f"{field}: {value:g} is not allowed; use {least} to {most:,}.")
+            minimum = 0 if field in ("acceptance", "context") else 1
+            if not minimum <= value <= maximum:
+                raise HardwareError(f"{field}: {value:g} is not allowed; use {minimum} to {maximum:,}.")
         check_memory(self.device, self.target, self.draft, self.batch * (self.context + self.drafts + 1))
 
     @property
@@ -96,7 +96,7 @@ class SpeedupModel:
 
     def with_best_draft_length(self) -> "SpeedupModel":
         """Return a copy with the fastest draft length, the shortest of equals."""
-        return max(self.with_each("drafts", range(1, MOST_DRAFTS + 1)), key=lambda plan: plan.speed_up)
+        return max(self.with_each("drafts", range(1, MAX_DRAFTS + 1)), key=lambda plan: plan.speed_up)
 
     def _pass(self, size: NetworkSize, tokens: int, *, judges: bool = False) -> PassCost:
         steps = size.denoising_steps
@@ -113,7 +113,7 @@ class MeasuredSpeeds:
 
     target: str
     drafter: str
-    place: str
+    location: str
     """The hardware."""
     acceptance: float
     """Acceptance rate of a draft if all earlier drafts were accepted; mean over draft lengths and batches."""

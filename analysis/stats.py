@@ -199,7 +199,7 @@ def _measured(steps: Sequence[Step], *names: str) -> Iterator[tuple[int, tuple[f
                 yield position, present
 
 
-def _ratio(own: Summary, base: Summary, name: str) -> float | None:
+def _ratio(run: Summary, base: Summary, name: str) -> float | None:
     """Tokens for every unit of a cost, over the baseline's."""
-    cost, usual = getattr(own, name), getattr(base, name)
-    return (own.tokens / cost) / (base.tokens / usual) if cost and usual and base.tokens else None
+    cost, baseline = getattr(run, name), getattr(base, name)
+    return (run.tokens / cost) / (base.tokens / baseline) if cost and baseline and base.tokens else None

@@ -35,7 +35,7 @@ def in_rows(trace: Trace) -> dict[str, str]:
         "forwards": f"{summary.forwards} ({modes})" if modes else str(summary.forwards),
         "tokens per forward": f"{summary.tokens_per_forward:.3f}",
         "acceptance": f"{acceptance} ({summary.accepted} of {summary.judged} drafts judged)",
-        **_by_place(trace),
+        **_by_position(trace),
         "query tokens": str(summary.query_tokens),
         "row forwards": str(summary.row_forwards),
         "seconds": f"{summary.seconds:.4g} ({summary.forward_seconds:.4g} in the network)",
@@ -44,7 +44,7 @@ def in_rows(trace: Trace) -> dict[str, str]:
     return {name: value for name, value in rows.items() if value}
 
 
-def _by_place(trace: Trace) -> dict[str, str]:
+def _by_position(trace: Trace) -> dict[str, str]:
     """Return the mean accepted length and the marginal rates of the first positions.
 
     Empty if no drafts were verified.
@@ -52,8 +52,8 @@ def _by_place(trace: Trace) -> dict[str, str]:
     acceptance = acceptance_by_draft_position([trace.steps])
     if acceptance is None:
         return {}
-    rates = " ".join(f"{place.marginal:.2f}" for place in acceptance.places[:_PLACES])
-    more = " ..." if len(acceptance.places) > _PLACES else ""
+    rates = " ".join(f"{position.marginal:.2f}" for position in acceptance.positions[:_PLACES])
+    more = " ..." if len(acceptance.positions) > _PLACES else ""
     return {
         "accepted length": f"{acceptance.mean_accepted_length:.3f} in {acceptance.passes} passes that verified drafts",
         "by place": f"{rates}{more}",

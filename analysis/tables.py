@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-_MOST_ROWS = 2000
+_MAX_ROWS = 2000
 
 
 class Fact(NamedTuple):
@@ -16,8 +16,8 @@ class Fact(NamedTuple):
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> dict[str, Any]:
     """Return the value of a data table; `note` is shown below it, and `files` maps names to texts for download."""
-    cells = [[in_words(value) for value in row] for row in rows[:_MOST_ROWS]]
-    more = f"The first {_MOST_ROWS} of {len(rows)} rows." if len(rows) > _MOST_ROWS else note
+    cells = [[in_words(value) for value in row] for row in rows[:_MAX_ROWS]]
+    more = f"The first {_MAX_ROWS} of {len(rows)} rows." if len(rows) > _MAX_ROWS else note
     return {"heads": list(heads), "rows": cells, "more": more}
 
 

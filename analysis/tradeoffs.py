@@ -85,11 +85,11 @@ class Tradeoff:
         """Whether the change is no larger than twice its standard error."""
         return self.change is not None and abs(self.change) <= 2 * (self.error or 0)
 
-    def is_within_loss(self, most_lost: float) -> bool:
-        """Whether at most `most_lost` percentage points are lost, or what is lost is below its own standard error."""
+    def is_within_loss(self, max_loss: float) -> bool:
+        """Whether at most `max_loss` percentage points are lost, or what is lost is below its own standard error."""
         if self.height is None:
             return False
-        return -self.height <= max(most_lost, self.error or 0.0)
+        return -self.height <= max(max_loss, self.error or 0.0)
 
 
 def predicted(one: Tradeoff, cost: float) -> Tradeoff:
@@ -108,9 +108,9 @@ def predicted(one: Tradeoff, cost: float) -> Tradeoff:
     return replace(one, speed=speed, speed_low=low, speed_high=high, predicted=True)
 
 
-def best(among: Sequence[Tradeoff], most_lost: float) -> Tradeoff | None:
-    """Return the fastest tradeoff that loses at most `most_lost` percentage points; None if none beats the baseline."""
-    fits = [one for one in among if not one.reported and one.faster and one.is_within_loss(most_lost)]
+def best(among: Sequence[Tradeoff], max_loss: float) -> Tradeoff | None:
+    """Return the fastest tradeoff that loses at most `max_loss` percentage points; None if none beats the baseline."""
+    fits = [one for one in among if not one.reported and one.faster and one.is_within_loss(max_loss)]
     return max(fits, key=lambda one: one.speed, default=None)
 
 

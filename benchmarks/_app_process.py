@@ -30,10 +30,14 @@ def served(
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    place = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port), **(variables or {})}
+    environment = {"GRADIO_SERVER_NAME": "127.0.0.1", "GRADIO_SERVER_PORT": str(port), **(variables or {})}
     address, start = f"http://127.0.0.1:{port}", time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, *command], cwd=ROOT, env={**os.environ, **place}, stdout=subprocess.DEVNULL, stderr=errors
+        [sys.executable, *command],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
     )
     try:
         while not answers(f"{address}/healthz"):

@@ -31,11 +31,11 @@ def picture(model: Any, prompt: str, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
     ids = condition_ids(torch.tensor([parse_prompt(prompt)]))
     start, cache, tokens = ids.shape[1], SlotCache(len(network.backbone.layers), network.prefix + GRID**2), []
-    place = torch.arange(start + GRID**2)
+    positions = torch.arange(start + GRID**2)
     for n in range(GRID**2):
         first = n and start + n - 1
         cache.advance(ids.shape[1])
-        probs = network(ids, place[None, first : start + n], cache)[:, -1].softmax(-1)
+        probs = network(ids, positions[None, first : start + n], cache)[:, -1].softmax(-1)
         ids = torch.multinomial(probs, 1, generator=generator)
         tokens.append(ids)
     return torch.cat(tokens, 1)
@@ -46,15 +46,15 @@ def text(model: Any, prompt: str, config: Any) -> list[int]:
     """A text at block size 1: a pass over the last token and a mask, which becomes the likeliest token."""
     task = model.make_task(prompt, config)
     network, ids = model._network, torch.tensor([[*task.prompt_ids, task.mask]])
-    place, tokens = torch.arange(len(task.prompt_ids) + task.length), list[int]()
-    cache, first = SlotCache(len(network.model.layers), len(place)), 0
+    positions, tokens = torch.arange(len(task.prompt_ids) + task.length), list[int]()
+    cache, first = SlotCache(len(network.model.layers), len(positions)), 0
     while len(tokens) < task.length:
         last = len(task.prompt_ids) + len(tokens)
         cache.advance(ids.shape[1])
-        seen = place[: last + 1] <= place[first : last + 1, None]
+        seen = positions[: last + 1] <= positions[first : last + 1, None]
         mask = torch.zeros(seen.shape).masked_fill_(~seen, torch.finfo(torch.float32).min)[None, None]
         states = network.model(
-            ids, position_ids=place[None, first : last + 1], attention_mask=mask, past_key_values=cache
+            ids, position_ids=positions[None, first : last + 1], attention_mask=mask, past_key_values=cache
         )
         logits = network.lm_head(states.last_hidden_state[:, -1])[0]
         logits[task.mask] = -torch.inf

@@ -98,9 +98,9 @@ def at_least(name: str, measured: float, target: float, unit: str = "", reason: 
     return Claim(name=name, measured=measured, unit=unit, bound="at least", target=target, reason=reason)
 
 
-def within_noise_claim(name: str, errors: float, reason: str, most: float = 3.0) -> Claim:
+def within_noise_claim(name: str, errors: float, reason: str, max_errors: float = 3.0) -> Claim:
     """The claim that a difference is no larger than chance makes it, in standard errors."""
-    return at_most(name, errors, most, "standard errors", reason)
+    return at_most(name, errors, max_errors, "standard errors", reason)
 
 
 _HELP: Final = {

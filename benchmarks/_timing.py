@@ -34,9 +34,9 @@ def prompts(model_id: str, count: int) -> list[str]:
     """`count` prompts: of all that a model was trained on, in an order that never changes."""
     if not MODELS[model_id].default_prompt:
         return [""] * count
-    every = [str(prompt) for prompt in PROMPTS]
-    random.Random(0).shuffle(every)
-    return list(itertools.islice(itertools.cycle(every), count))
+    prompts = [str(prompt) for prompt in PROMPTS]
+    random.Random(0).shuffle(prompts)
+    return list(itertools.islice(itertools.cycle(prompts), count))
 
 
 def job(decoder: str, model: Model, prompt: str, sample: int, **settings: object) -> Job:
@@ -90,9 +90,9 @@ class Stopwatch:
                 setattr(session, name, self._timed(part, name))
 
     def _timed(self, do: Callable[..., Any], name: str) -> Callable[..., Any]:
-        def timed(*given: Any, **named: Any) -> Any:
+        def timed(*arguments: Any, **named: Any) -> Any:
             begun = processor_seconds()
-            made = do(*given, **named)
+            made = do(*arguments, **named)
             self.spent[name] += processor_seconds() - begun
             return made
 
@@ -141,10 +141,10 @@ def paired(rounds: Iterable[tuple[Job, Mapping[Key, Job]]]) -> dict[Key, list[Pa
     for turn, (ordinary, others) in enumerate(rounds):
         for key, other in others.items():
             if turn % 2:
-                usual, own = decode([ordinary]), decode([other])
+                baseline, accelerated = decode([ordinary]), decode([other])
             else:
-                own, usual = decode([other]), decode([ordinary])
-            pairs[key].append((usual, own))
+                accelerated, baseline = decode([other]), decode([ordinary])
+            pairs[key].append((baseline, accelerated))
     return pairs
 
 
@@ -153,9 +153,9 @@ def speed(pairs: Sequence[Pair]) -> Row:
     forwards = statistics.fmean(own.forwards for _, own in pairs)
     return {
         "nfe": forwards,
-        "fewer_passes": statistics.fmean(usual.forwards for usual, _ in pairs) / forwards,
+        "fewer_passes": statistics.fmean(baseline.forwards for baseline, _ in pairs) / forwards,
         "seconds_median": statistics.median(own.seconds for _, own in pairs),
-        **spread([usual.seconds / own.seconds for usual, own in pairs]).row("faster"),
+        **spread([baseline.seconds / own.seconds for baseline, own in pairs]).row("faster"),
     }
 
 

@@ -47,7 +47,7 @@ def tile_color(token: Any) -> Any:
 
 
 def picture(tokens: Sequence[Any], columns: int) -> str:
-    """The tiles of tokens in rows; the first one stands for what is not there."""
+    """Return the tiles of tokens in rows; the first tile is drawn for missing tokens."""
     codes = np.array([token or 0 for token in tokens]).reshape(-1, columns)
     cells = Image.fromarray(np.asarray(picture_of(tiles().png))[0, ::TILE][codes])
     return data_url(cells.resize((TILE * columns, TILE * len(codes)), Image.Resampling.NEAREST))
@@ -93,5 +93,5 @@ def ordinary(rows: int = 12, columns: int = 12, seed: int = 0) -> Trace:
 def jacobi(
     rows: int = 12, columns: int = 12, window: int = 16, seed: int = 0, *, coupling: str = "none", **settings: object
 ) -> Trace:
-    """Speculative Jacobi decoding: a window slides over the picture, drafts settle, coins decide."""
+    """Speculative Jacobi decoding: a window slides over the picture, and drafts converge until they are accepted."""
     return small("scd", rows, columns, seed, window=window, coupling=coupling, **settings)

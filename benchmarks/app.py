@@ -25,13 +25,13 @@ from draftscope.cli.streams import exit_code_for_pipe
 from visualizers.export_zip.words import command
 
 MODEL: Final = "studio-image"
-LEAST_FRAMES_A_SECOND: Final = 50.0
+MIN_FRAMES_A_SECOND: Final = 50.0
 READY_SECONDS: Final = 5.0
 FIRST_STEP_MILLISECONDS: Final = 150.0
 CLICKS: Final = 20
 MEMORY_MB: Final = 1500.0
 TIMES_LONGER: Final = 5
-MOST_GROWTH: Final = 1.1
+MAX_GROWTH: Final = 1.1
 LONG_RUN: Final[dict[str, Any]] = {"rows": 50, "columns": 48, "window": 64, "seed": 1}
 """A run of a little over 700 forward passes and 2,400 tokens, 64 of them drafted."""
 SWEEPS: Final = 5
@@ -139,7 +139,7 @@ def memory(runs: int, idle: float | None, held: float | None, later: float | Non
         at_most(
             f"Memory after {TIMES_LONGER * runs} runs, over that after {runs}",
             later / held,
-            MOST_GROWTH,
+            MAX_GROWTH,
             reason=f"{later:.0f} and {held:.0f} MB",
         ),
     ]
@@ -204,12 +204,12 @@ def racing(page: Any, address: str, kind: str) -> Claim:
             start = time.monotonic()
             assert not any(command_line(words[1:]) for words in commands)
             alone.append(time.monotonic() - start)
-    took, usual = spread(live[1:]), spread(alone[1:])
+    took, alone_spread = spread(live[1:]), spread(alone[1:])
     return at_most(
         f"Seconds of a race on the page until it is finished and stored, over those of the same command lines: {kind}",
-        took.median / usual.median,
+        took.median / alone_spread.median,
         TIMES_THE_COMMAND_LINE,
-        reason=f"{took.median:.2f} s, {took}; {usual.median:.2f} s, {usual}",
+        reason=f"{took.median:.2f} s, {took}; {alone_spread.median:.2f} s, {alone_spread}",
     )
 
 
@@ -237,7 +237,7 @@ def scrubbing(page: Any) -> Claim:
     return at_least(
         "Frames a second while scrubbing 600 passes over 2,400 tokens",
         rate.median,
-        LEAST_FRAMES_A_SECOND,
+        MIN_FRAMES_A_SECOND,
         "frames/s",
         f"median of {SWEEPS} sweeps over {len(trace.steps)} passes, 60 at most; best {rate.high:.0f}, worst "
         f"{rate.low:.0f} (quartiles)",

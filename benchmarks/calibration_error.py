@@ -24,7 +24,7 @@ from engines.models.devices import resolve
 from engines.runtime.driver import run_batch
 from engines.runtime.run_request import RunRequest
 
-MOST_OFF_PERCENT: Final = 10.0
+MAX_OFF_PERCENT: Final = 10.0
 RUNS: Final[tuple[tuple[str, str, dict[str, Any]], ...]] = (
     ("speculative", "text-target", {"drafter": "small", "gamma": 4, "length": 64}),
     ("speculative", "text-target", {"drafter": "lookup", "gamma": 8, "length": 64}),
@@ -75,9 +75,9 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     """How far the computed times are off, at worst and on average."""
     off, rounds = (np.abs([row[name] for row in rows]) for name in ("off_percent", "off_percent_by_round"))
     each = ", ".join(f"{one:.1f}" for one in rounds.mean(axis=0))
-    reason = f"{sum(off <= MOST_OFF_PERCENT)} of {len(off)} runs are within it, {off.mean():.1f} % off on average; "
+    reason = f"{sum(off <= MAX_OFF_PERCENT)} of {len(off)} runs are within it, {off.mean():.1f} % off on average; "
     name = "Times computed after draftscope hardware calibrate: off the measured ones, at worst"
-    return [at_most(name, float(off.max()), MOST_OFF_PERCENT, "%", f"{reason}round by round {each} %")]
+    return [at_most(name, float(off.max()), MAX_OFF_PERCENT, "%", f"{reason}round by round {each} %")]
 
 
 if __name__ == "__main__":

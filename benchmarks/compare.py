@@ -18,7 +18,7 @@ from draftscope.cli.streams import exit_code_for_pipe
 from visualizers import read_results
 
 FOLDER: Final = Path(__file__).parent / "results"
-MOST_ERRORS: Final = 1.0
+MAX_ERRORS: Final = 1.0
 """Standard errors that count as equal accuracy."""
 
 
@@ -71,14 +71,14 @@ def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
     if missing:
         raise ValueError(f"{pair.sweep}: has no {missing[0]!r}; it has {', '.join(by_label)}")
     group, base = by_label[pair.label], by_label[pair.baseline]
-    rate, usual = (each.total("tokens") / each.total("forwards") for each in (group, base))
+    rate, baseline_rate = (each.total("tokens") / each.total("forwards") for each in (group, base))
     errors, problems = accuracy_difference(group, base)
     seconds, usually = (each.total("seconds") / each.total("tokens") for each in (group, base))
     name = f"{pair.task}{pair.label} against {pair.baseline}"
     numbers = {
         "setting": f"{pair.task}{pair.label}",
         "baseline": pair.baseline,
-        "speed": rate / usual,
+        "speed": rate / baseline_rate,
         "speed_by_clock": usually / seconds,
         "rows": group.total("row_forwards") / group.total("forwards"),
         "accuracy": group.accuracy,
@@ -88,23 +88,23 @@ def compare(pair: Pair, groups: Sequence[Group]) -> list[Claim]:
     }
     speed = Claim(
         name=f"{name}: tokens per forward pass",
-        measured=rate / usual,
+        measured=rate / baseline_rate,
         unit="×",
         target=pair.target,
-        reason=f"{rate:.2f} against {usual:.2f}, {problems} problems",
+        reason=f"{rate:.2f} against {baseline_rate:.2f}, {problems} problems",
         numbers=numbers,
     )
     if pair.target is None:
         return [speed]
     reason = f"of the difference, problem by problem, {problems} of them"
-    return [speed, within_noise_claim(f"{name}: accuracies apart", errors, reason, MOST_ERRORS)]
+    return [speed, within_noise_claim(f"{name}: accuracies apart", errors, reason, MAX_ERRORS)]
 
 
 def accuracy_difference(one: Group, other: Group) -> tuple[float, int]:
     """Standard errors between the accuracies of two settings on the same problems, and how many these are."""
-    solved, usual = one.shares(), other.shares()
-    both = sorted(solved.keys() & usual.keys())
-    differences = [solved[problem] - usual[problem] for problem in both]
+    solved, baseline_shares = one.shares(), other.shares()
+    both = sorted(solved.keys() & baseline_shares.keys())
+    differences = [solved[problem] - baseline_shares[problem] for problem in both]
     mean, error = statistics.fmean(differences), standard_error(differences)
     return (abs(mean) / error if error else 0.0 if not mean else float("inf")), len(both)
 

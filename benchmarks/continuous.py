@@ -90,10 +90,10 @@ def measure(jobs: Sequence[Job], batch: int) -> Row:
     seconds: dict[bool, list[float]] = {True: [], False: []}
     drawn: dict[bool, list[Tensor]] = {True: [], False: []}
     for turn, some in enumerate(batches):
-        usual = [replace(one, method=method, config=config) for one in some]
+        baseline_jobs = [replace(one, method=method, config=config) for one in some]
         for speculative in (True, False) if turn % 2 else (False, True):
             start = processor_seconds()
-            drawn[speculative].append(torch.tensor(sample_tokens(some if speculative else usual)))
+            drawn[speculative].append(torch.tensor(sample_tokens(some if speculative else baseline_jobs)))
             seconds[speculative].append(processor_seconds() - start)
     judged = sum(trace.summary.judged for trace in traces)
     alpha = sum(trace.summary.accepted for trace in traces) / judged if judged else 1.0
@@ -145,8 +145,8 @@ def shares(traces: Sequence[Trace]) -> dict[str, float]:
         "head": sum(times.logits for times in everything),
         "deciding": sum(times.prepare + times.decide for times in everything),
     }
-    whole = sum(times.total for times in everything)
-    return {f"share_{name}": part / whole for name, part in parts.items()}
+    total = sum(times.total for times in everything)
+    return {f"share_{name}": part / total for name, part in parts.items()}
 
 
 def quality(jobs: Sequence[Job], tokens: Tensor) -> dict[str, float]:

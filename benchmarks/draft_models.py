@@ -58,9 +58,11 @@ def table(model: Model, make: Make, count: int) -> list[Row]:
         (make("ar", i, {}), {cell: make("speculative", i, settings) for cell, settings in cells.items()})
         for i in range(count)
     )
-    usual = [(run, run) for run, _ in next(iter(pairs.values()))]
-    ordinary = {name: value for name, value in _runs.speed(usual).items() if not name.startswith(("faster", "fewer"))}
-    rows: list[Row] = [{"method": "ar", "model": model.card.id, **_quality(model, usual), **ordinary}]
+    baseline_runs = [(run, run) for run, _ in next(iter(pairs.values()))]
+    ordinary = {
+        name: value for name, value in _runs.speed(baseline_runs).items() if not name.startswith(("faster", "fewer"))
+    }
+    rows: list[Row] = [{"method": "ar", "model": model.card.id, **_quality(model, baseline_runs), **ordinary}]
     for cell, settings in cells.items():
         traces = [run_batch([make("speculative", number, settings)])[0] for number in range(count)]
         rows.append(_row(model, cell, pairs[cell], traces))

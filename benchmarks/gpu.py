@@ -94,9 +94,9 @@ def _card(name: str) -> ModelCard:
 def _words(count: int, *special: str) -> Tokenizer:
     """Return a tokenizer of `count` tokens, one letter each."""
     names = [_UNKNOWN, *special, *(f"t{i}" for i in range(count - 1 - len(special)))]
-    made = Tokenizer(WordLevel({name: i for i, name in enumerate(names)}, unk_token=_UNKNOWN))
-    made.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
-    return made
+    tokenizer = Tokenizer(WordLevel({name: i for i, name in enumerate(names)}, unk_token=_UNKNOWN))
+    tokenizer.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in special])
+    return tokenizer
 
 
 def sdar(name: str, fields: Mapping[str, Any]) -> Build:

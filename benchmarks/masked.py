@@ -27,14 +27,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     model: Any = load_model(MODEL, chosen.device)
     captions, rows, drawn = prompts(MODEL, chosen.images), list[Row](), {}
     for parallel in PER_STEP:
-        every = jobs("continuous", model, captions, **dict(MODELS[MODEL].form_defaults), parallel=parallel)
+        all_jobs = jobs("continuous", model, captions, **dict(MODELS[MODEL].form_defaults), parallel=parallel)
         begun = processor_seconds()
-        tokens = [sample_tokens(every[i : i + chosen.batch]) for i in range(0, len(every), chosen.batch)]
-        seconds = (processor_seconds() - begun) / len(every)
-        pixels = torch.cat([model.pixels(torch.tensor(some)).float().cpu() for some in tokens])
+        tokens = [sample_tokens(all_jobs[i : i + chosen.batch]) for i in range(0, len(all_jobs), chosen.batch)]
+        seconds = (processor_seconds() - begun) / len(all_jobs)
+        pixels = torch.cat([model.pixels(torch.tensor(codes)).float().cpu() for codes in tokens])
         drawn[f"{parallel} per step"] = pixels
         ordinary = drawn[f"{PER_STEP[0]} per step"]
-        seen, usual = features(pixels), features(ordinary)
+        seen, baseline_features = features(pixels), features(ordinary)
         rows.append(
             {
                 "method": "continuous",
@@ -45,8 +45,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 "faster": float(rows[0]["seconds"]) / seconds if rows else 1.0,
                 **quality_scores(as_asked(pixels, captions), as_asked(ordinary, captions)),
                 "frechet_like": frechet(seen, reference()),
-                "frechet_like_more": frechet(seen, reference()) - frechet(usual, reference()),
-                "frechet_like_more_error": frechet_error(seen, usual, reference()),
+                "frechet_like_more": frechet(seen, reference()) - frechet(baseline_features, reference()),
+                "frechet_like_more_error": frechet_error(seen, baseline_features, reference()),
             }
         )
         print(f"{parallel} tokens per step: {len(captions)} pictures", file=sys.stderr, flush=True)

@@ -27,11 +27,11 @@ from engines.runtime.driver import Job
 from engines.runtime.run_request import RunRequest
 from traces.labels import COUPLINGS
 
-MOST_OF_A_LOOP: Final = 1.1
-MOST_OF_RELEASED: Final = 1.0
-MOST_OUTSIDE_PERCENT: Final = {4: 15.0, 8: 15.0, 16: 10.0, 32: 10.0, 64: 10.0, 128: 10.0}  # by window
-MOST_RECORDING_PERCENT: Final = 5.0
-LEAST_BARE: Final = 0.9
+MAX_OF_A_LOOP: Final = 1.1
+MAX_OF_RELEASED: Final = 1.0
+MAX_OUTSIDE_PERCENT: Final = {4: 15.0, 8: 15.0, 16: 10.0, 32: 10.0, 64: 10.0, 128: 10.0}  # by window
+MAX_RECORDING_PERCENT: Final = 5.0
+MIN_BARE: Final = 0.9
 LOCKSTEP: Final = 16
 RECORDED: Final = (8, 32, 64)
 VOCABULARIES: Final = (16_384, 65_536)
@@ -48,9 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     rows = [row for size in VOCABULARIES for window in (16, 32, 128) for row in verification(size, window)]
     claims = [*against_loops(count, chosen.repeats), *outside_network(count), *worst_cases(rows), *recording(count)]
     together = in_lockstep(chosen.repeats)
-    least = min(together, key=lambda row: float(row["bare_median"]))
+    minimum = min(together, key=lambda row: float(row["bare_median"]))
     name = "Lockstep of 16: bare passes' share, the least"
-    claims.append(at_least(name, least["bare_median"], LEAST_BARE, reason=least["decoder"]))
+    claims.append(at_least(name, minimum["bare_median"], MIN_BARE, reason=minimum["decoder"]))
     finish(chosen, "What the engine costs", claims, [*rows, *together])
 
 
@@ -71,7 +71,7 @@ def time_alternating(one: Callable[[], object], other: Callable[[], object], rep
 
 def ratios(pairs: Sequence[Pair]) -> list[float]:
     """Time of the one over that of the other."""
-    return [own / theirs for own, theirs in pairs]
+    return [ours / theirs for ours, theirs in pairs]
 
 
 def against_loops(count: int, repeats: int) -> list[Claim]:
@@ -88,23 +88,23 @@ def against_loops(count: int, repeats: int) -> list[Claim]:
     for name, runs in by_hand.items():
         passes = statistics.fmean(decode([one]).forwards for one, _ in runs)
         pairs = [pair for one, loop in runs for pair in time_alternating(partial(driver.decode, [one]), loop, repeats)]
-        beside = cost(pairs, passes, MOST_OF_A_LOOP - 1, "the loop")
+        beside = cost(pairs, passes, MAX_OF_A_LOOP - 1, "the loop")
         name = f"Ordinary decoding, {name}: time over a loop written by hand"
-        claims.append(claim(name, ratios(pairs), MOST_OF_A_LOOP, cost=beside))
+        claims.append(claim(name, ratios(pairs), MAX_OF_A_LOOP, cost=beside))
     return claims
 
 
 def outside_network(count: int) -> list[Claim]:
     """Return claims on the time a pass spends outside the network of a studio model, at every window."""
     model, claims = load_model("studio-image"), []
-    for window, most in MOST_OUTSIDE_PERCENT.items():
+    for window, maximum in MAX_OUTSIDE_PERCENT.items():
         runs = [decode([one]) for one in jobs("maximal", model, prompts("studio-image", count), window=window)]
         pairs = [(run.seconds, run.forward_seconds) for run in runs]
-        passes, share = statistics.fmean(run.forwards for run in runs), most / (100 - most)
+        passes, share = statistics.fmean(run.forwards for run in runs), maximum / (100 - maximum)
         beside = cost(pairs, passes, share, "the network")  # the network's time is the rest
         percent = [100 * (1 - forward / whole) for whole, forward in pairs]
         name = f"Share of a pass outside the network, MC-SJD on pictures, L = {window}"
-        claims.append(claim(name, percent, most, "%", beside))
+        claims.append(claim(name, percent, maximum, "%", beside))
     return claims
 
 
@@ -114,16 +114,16 @@ def verification(vocabulary: int, window: int, passes: int = 4) -> list[Row]:
     for case in (Case(coupling, vocabulary, window, **cut) for coupling in COUPLINGS for cut in CUTS):
         session = FixedLogits(case)
         pairs = [(verified(case, session, passes), reference_verification(case, session, passes)) for _ in range(2)]
-        own, plain = (min(seconds) for seconds in zip(*pairs, strict=True))
+        ours, plain = (min(seconds) for seconds in zip(*pairs, strict=True))
         rows.append({
             "method": "scd",
             "vocabulary": vocabulary,
             "window": window,
             "coupling": case.coupling,
             "case": str(case),
-            "milliseconds": 1e3 * own,
+            "milliseconds": 1e3 * ours,
             "milliseconds_released": 1e3 * plain,
-            "ratio": own / plain,
+            "ratio": ours / plain,
         })  # fmt: skip
     return rows
 
@@ -138,7 +138,7 @@ def worst_cases(rows: Sequence[Row]) -> list[Claim]:
             f"{worst['case']}: {worst['milliseconds']:.1f} against {worst['milliseconds_released']:.1f} ms a pass; "
             "a softmax, the truncation, a look at each draft and a draw of every row, in float32"
         )
-        claims.append(at_most(name, worst["ratio"], MOST_OF_RELEASED, reason=reason))
+        claims.append(at_most(name, worst["ratio"], MAX_OF_RELEASED, reason=reason))
     return claims
 
 
@@ -156,9 +156,9 @@ def recording(count: int) -> list[Claim]:
         passes = decode([one]).forwards
         made = statistics.median(making(one) for _ in range(2 * count))
         also = f"what is not recorded, and {1e3 * made / passes:.2f} to make the steps later"
-        beside = cost(pairs, passes, MOST_RECORDING_PERCENT / 100, also)
+        beside = cost(pairs, passes, MAX_RECORDING_PERCENT / 100, also)
         percent = [100 * (ratio - 1) for ratio in ratios(pairs)]
-        claims.append(claim(f"Time that recording adds, {name}", percent, MOST_RECORDING_PERCENT, "%", beside))
+        claims.append(claim(f"Time that recording adds, {name}", percent, MAX_RECORDING_PERCENT, "%", beside))
     return claims
 
 
@@ -195,8 +195,8 @@ def cost(pairs: Sequence[Pair], passes: float, share: float, beside: str) -> str
     without = 1e3 * statistics.median(less for _, less in pairs) / passes
     added = 1e3 * statistics.median(whole - less for whole, less in pairs) / passes
     words = f"{added:.2f} ms a pass beside {without:.2f} of {beside}"
-    least = added / share
-    return words if least <= without else f"{words}; within the target for passes of {least:.1f} or more"
+    min_passes = added / share
+    return words if min_passes <= without else f"{words}; within the target for passes of {min_passes:.1f} or more"
 
 
 def claim(

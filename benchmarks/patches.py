@@ -16,7 +16,7 @@ from torch import Tensor
 from benchmarks._image_quality import as_asked, features, frechet, quality_scores, reference, sheet
 from benchmarks._report_format import Claim, Options, Row, at_least, finish, within_noise_claim
 from benchmarks._timing import jobs, prompts
-from benchmarks.quality import LEAST_AS_ASKED_PERCENT
+from benchmarks.quality import MIN_AS_ASKED_PERCENT
 from draftscope.cli.streams import exit_code_for_pipe
 from engines.models.bundled.catalog import PATCHES
 from engines.models.catalog import load_model
@@ -69,9 +69,9 @@ def pictures(captions: Sequence[str], guidance: float, batch: int, device: str) 
             continue
         model: Any = load_model(decoder.model, device)
         settings = {**dict(PATCHES), "guidance": guidance, **decoder.settings}
-        every = jobs(decoder.method, model, captions, **settings)
-        batches = [every[i : i + batch] for i in range(0, len(every), batch)]
-        drawn[name] = torch.cat([model.pixels(torch.tensor(sample_tokens(some))).float().cpu() for some in batches])
+        all_jobs = jobs(decoder.method, model, captions, **settings)
+        batches = [all_jobs[i : i + batch] for i in range(0, len(all_jobs), batch)]
+        drawn[name] = torch.cat([model.pixels(torch.tensor(sample_tokens(codes))).float().cpu() for codes in batches])
         print(f"{name}, guidance {guidance:g}: {len(captions)} pictures", file=sys.stderr, flush=True)
     return drawn
 
@@ -96,21 +96,21 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     made = []
     for guidance in dict.fromkeys(float(row["guidance"]) for row in rows):
         by_name: Mapping[str, Row] = {str(row["decoder"]): row for row in rows if row["guidance"] == guidance}
-        usual, how = by_name["target"], f", guidance {guidance:g}"
+        baseline_pictures, how = by_name["target"], f", guidance {guidance:g}"
         made.append(
             at_least(
                 f"Patch model, ordinary decoding{how}: pictures that are all as asked",
-                usual["as_asked_percent"],
-                LEAST_AS_ASKED_PERCENT,
+                baseline_pictures["as_asked_percent"],
+                MIN_AS_ASKED_PERCENT,
                 "%",
-                f"standard error {usual['as_asked_error']:.1f} %, {usual['pictures']} pictures",
+                f"standard error {baseline_pictures['as_asked_error']:.1f} %, {baseline_pictures['pictures']} pictures",
             )
         )
         made += [
             within_noise_claim(
                 f"{name}{how}: prompt agreement off ordinary decoding's",
                 abs(by_name[name]["as_asked_off_errors"]),
-                f"{by_name[name]['as_asked_percent']:.0f} against {usual['as_asked_percent']:.0f} %",
+                f"{by_name[name]['as_asked_percent']:.0f} against {baseline_pictures['as_asked_percent']:.0f} %",
             )
             for name in EXACT
         ]

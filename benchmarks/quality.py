@@ -39,7 +39,7 @@ from traces.labels import COUPLINGS
 
 LOSSLESS: Final = tuple(COUPLINGS)
 DECODERS: Final = ("ar", *LOSSLESS, "gsd")
-LEAST_AS_ASKED_PERCENT: Final = 90.0
+MIN_AS_ASKED_PERCENT: Final = 90.0
 WINDOW: Final = 32
 BATCH: Final = 32
 """Sequences in lockstep."""
@@ -76,10 +76,10 @@ def draw(jobs: Sequence[Job]) -> Pictures:
     assert isinstance(model, StudioImage)
     pixels, bits = list[Tensor](), list[float]()
     for first in range(0, len(jobs), BATCH):
-        some = jobs[first : first + BATCH]
-        codes = torch.tensor(decode(some).tokens)
+        batch = jobs[first : first + BATCH]
+        codes = torch.tensor(decode(batch).tokens)
         pixels.append(model.pixels(codes).float().cpu())
-        bits += bits_per_token(some, codes)
+        bits += bits_per_token(batch, codes)
     whole = torch.cat(pixels)
     return Pictures(whole, as_asked(whole, [one.prompt for one in jobs]), bits)
 
@@ -90,8 +90,8 @@ def bits_per_token(jobs: Sequence[Job], codes: Tensor) -> list[float]:
     session = open_session(jobs)
     tokens = codes.to(first.model.device)
     requests = {i: ProbsRequest(row, num_final=0, num_cached=0) for i, row in enumerate(tokens)}
-    whole = replace(first.config, top_k=0)  # a token at the border of top-k may fall outside it in another batch
-    answers = session.forward(requests, whole, lambda *_: None)
+    full = replace(first.config, top_k=0)  # a token at the border of top-k may fall outside it in another batch
+    answers = session.forward(requests, full, lambda *_: None)
     probs = torch.stack([answers[i].value[: tokens.shape[1]] for i in requests])
     bits = -probs.gather(-1, tokens[..., None]).squeeze(-1).log2().mean(-1)
     return [float(value) for value in bits]
@@ -141,7 +141,7 @@ def together(rows: Sequence[Row]) -> Claim:
     return at_least(
         "The four decoders of one distribution together: pictures that are all as asked",
         share,
-        LEAST_AS_ASKED_PERCENT,
+        MIN_AS_ASKED_PERCENT,
         "%",
         f"{each}; standard error {error:.1f} %, {count} pictures; of held-out composites that went through the "
         f"tokenizer the classifier reads {readable:.0f} % of the things aright",

@@ -96,9 +96,9 @@ def replace_marked_section(text: str, marker: str, content: str) -> str:
         ValueError: when the markers are not there once each, in this order.
     """
     opening, closing = f"<!-- {marker} -->", f"<!-- /{marker} -->"
-    before, opened, rest = text.partition(opening)
-    _, closed, after = rest.partition(closing)
-    if not (opened and closed) or opening in rest or closing in after:
+    before, opened, remainder = text.partition(opening)
+    _, closed, after = remainder.partition(closing)
+    if not (opened and closed) or opening in remainder or closing in after:
         raise ValueError(f"it needs {opening} and {closing} once each, in this order; put them back")
     return f"{before}{opening}\n{content}\n{closing}{after}"
 

@@ -26,9 +26,9 @@ from engines.models.sessions.causal import SlotCache
 from engines.runtime.run_request import RunRequest
 
 CACHED: Final = 150
-MOST_OF_ONE: Final = {2: None, 4: 1.25, 8: 1.55, 16: 2.1}
+MAX_OF_ONE: Final = {2: None, 4: 1.25, 8: 1.55, 16: 2.1}
 """Tokens of a pass, and the most that it may take of one over a single token."""
-MOST_OF_A_LOOP, LEAST_OF_GENERATE = 1.1, 1.6
+MAX_OF_A_LOOP, MIN_OF_GENERATE = 1.1, 1.6
 LENGTH: Final = 48
 PROMPTS: Final = (
     "Why is the sky blue?",
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
     """Milliseconds of a pass by tokens and network, and what a pass over several takes of one over a single one."""
-    ids = torch.randint(10, 40_000, (1, CACHED + max(MOST_OF_ONE)), generator=torch.Generator().manual_seed(0))
+    ids = torch.randint(10, 40_000, (1, CACHED + max(MAX_OF_ONE)), generator=torch.Generator().manual_seed(0))
     caches = (SlotCache(len(own.model.layers), ids.shape[1]), DynamicCache())
 
     @torch.inference_mode()
@@ -60,11 +60,11 @@ def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
     for network, cache in zip((own, plain), caches, strict=True):
         with torch.inference_mode():
             network(input_ids=ids[:, :CACHED], past_key_values=cache, logits_to_keep=1)
-        for count in (1, *MOST_OF_ONE):
+        for count in (1, *MAX_OF_ONE):
             once(network, cache, count)
     mine, theirs = partial(once, own, caches[0]), partial(once, plain, caches[1])
-    beside = {n: time_alternating(partial(mine, n), partial(theirs, n), rounds) for n in (1, *MOST_OF_ONE)}
-    against = {n: time_alternating(partial(mine, n), partial(mine, 1), rounds) for n in MOST_OF_ONE}
+    beside = {n: time_alternating(partial(mine, n), partial(theirs, n), rounds) for n in (1, *MAX_OF_ONE)}
+    against = {n: time_alternating(partial(mine, n), partial(mine, 1), rounds) for n in MAX_OF_ONE}
     rows: list[Row] = [
         {
             "method": "ar",
@@ -78,7 +78,7 @@ def passes(own: Any, plain: Any, rounds: int) -> tuple[list[Row], list[Claim]]:
     ]
     named = "A pass of smollm2 over {} tokens, over a pass over one"
     return rows, [
-        claim(named.format(count), ratios(against[count]), most) for count, most in MOST_OF_ONE.items() if most
+        claim(named.format(count), ratios(against[count]), maximum) for count, maximum in MAX_OF_ONE.items() if maximum
     ]
 
 
@@ -94,15 +94,15 @@ def ordinary(own: Any, plain: Any, rounds: int) -> list[Claim]:
         )
         both = time_alternating(partial(decode, [job]), partial(generated, plain, ids), rounds)
         times += [1 / ratio for ratio in ratios(both)]
-    beside = cost(pairs, count / len(PROMPTS), MOST_OF_A_LOOP - 1, "the loop")
+    beside = cost(pairs, count / len(PROMPTS), MAX_OF_A_LOOP - 1, "the loop")
     return [
         claim(
-            "Ordinary decoding of smollm2: time over a loop written by hand", ratios(pairs), MOST_OF_A_LOOP, cost=beside
+            "Ordinary decoding of smollm2: time over a loop written by hand", ratios(pairs), MAX_OF_A_LOOP, cost=beside
         ),
         claim(
             "Ordinary decoding of smollm2: times faster than generate of transformers",
             times,
-            LEAST_OF_GENERATE,
+            MIN_OF_GENERATE,
             bound="at least",
         ),
     ]

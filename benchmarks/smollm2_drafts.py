@@ -93,20 +93,20 @@ def measured(model: Any, prompts: Sequence[Prompt], name: str, length: int) -> l
     for drafter in drafters:
         longest = Way(drafter, max(GAMMAS[drafter]))
         jobs = [longest.job(model, prompt, i, length, SAMPLING[name]) for i, prompt in enumerate(prompts)]
-        places = acceptance_by_draft_position([decode([one], record=True).steps[0] for one in jobs])
+        acceptance = acceptance_by_draft_position([decode([one], record=True).steps[0] for one in jobs])
         for row in rows:
-            if places and row["drafter"] == drafter and row["gamma"] == longest.gamma:
-                row["acceptance_by_place"] = [place.marginal for place in places.places]
+            if acceptance and row["drafter"] == drafter and row["gamma"] == longest.gamma:
+                row["acceptance_by_place"] = [position.marginal for position in acceptance.positions]
     return [*rows]
 
 
 def _row(
-    way: Way, name: str, prompts: Sequence[Prompt], runs: Sequence[Decoded], usual: Sequence[Decoded]
+    way: Way, name: str, prompts: Sequence[Prompt], runs: Sequence[Decoded], baseline_runs: Sequence[Decoded]
 ) -> dict[str, Any]:
     tokens = [len(run.tokens[0]) for run in runs]
     faster = [
         len(own.tokens[0]) / own.seconds * other.seconds / len(other.tokens[0])
-        for own, other in zip(runs, usual, strict=True)
+        for own, other in zip(runs, baseline_runs, strict=True)
     ]
     by_kind: dict[str, list[float]] = defaultdict(list)
     for prompt, ratio in zip(prompts, faster, strict=True):
@@ -121,9 +121,9 @@ def _row(
         "tokens_per_target_pass": sum(tokens) / sum(run.forwards - run.draft_forwards for run in runs),
         "drafter_passes": sum(run.draft_forwards for run in runs) / len(runs),
         "faster_overall": sum(tokens) / sum(run.seconds for run in runs)
-        * sum(run.seconds for run in usual) / sum(len(run.tokens[0]) for run in usual),
+        * sum(run.seconds for run in baseline_runs) / sum(len(run.tokens[0]) for run in baseline_runs),
         **spread(faster).row("faster"),
-        **{f"faster_{kind}": spread(some).median for kind, some in by_kind.items()},
+        **{f"faster_{kind}": spread(ratios_of_kind).median for kind, ratios_of_kind in by_kind.items()},
     }  # fmt: skip
 
 
@@ -131,14 +131,14 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     """How many times as fast as ordinary decoding the best setting is, greedy and drawn."""
     made = []
     for name in SAMPLING:
-        for what, least in LEAST.items():
+        for what, minimum in LEAST.items():
             best = max((row for row in rows if row["sampling"] == name), key=lambda row: float(row[f"faster_{what}"]))
             how = f"{best['drafter']}, γ = {best['gamma']}"
             made.append(
                 Claim(
                     name=f"Drafts for smollm2, {name}, {what}: times as fast as ordinary decoding",
                     measured=float(best[f"faster_{what}"]),
-                    target=least if name == "greedy" else None,
+                    target=minimum if name == "greedy" else None,
                     reason=f"{how}; processor time of one thread, measured alternately; {best['prompts']} prompts",
                 )
             )

@@ -19,8 +19,8 @@ from traces.labels import COUPLINGS
 
 WINDOWS: Final = (8, 16, 32, 64, 128)
 MAIN_WINDOW: Final = 32
-MOST_OF_SJD: Final = 0.75
-MOST_OF_VANILLA: Final = 0.35
+MAX_OF_SJD: Final = 0.75
+MAX_OF_VANILLA: Final = 0.35
 MODEL: Final = "studio-image"
 GUIDANCE: Final = (1.0, 2.0)
 """Scales; 1 is off."""
@@ -51,7 +51,7 @@ def table(model: Model, prompts: Sequence[str], windows: Sequence[int], guidance
         (run("ar", sample), {(decoder, window): run(decoder, sample, window=window) for decoder, window in cells})
         for sample in range(len(prompts))
     )
-    baselines = [usual for each in pairs.values() for usual, _ in each]
+    baselines = [baseline_run for each in pairs.values() for baseline_run, _ in each]
     ordinary = {
         "method": "ar",
         "decoder": NAMES["ar"],
@@ -84,12 +84,12 @@ def against_targets(rows: Sequence[Row], guidance: float) -> list[Claim]:
         at_most(
             f"MC-SJD, L = {MAIN_WINDOW}: forward passes over {whose}",
             coupled["nfe"] / other["nfe"],
-            most,
+            maximum,
             reason=f"{counted} against {other['nfe']:.1f}{error}",
         )
-        for whose, other, most, error in (
-            ("SJD's", plain, MOST_OF_SJD, f" ± {plain['nfe_standard_error']:.1f}"),
-            ("ordinary decoding's", vanilla, MOST_OF_VANILLA, ""),
+        for whose, other, maximum, error in (
+            ("SJD's", plain, MAX_OF_SJD, f" ± {plain['nfe_standard_error']:.1f}"),
+            ("ordinary decoding's", vanilla, MAX_OF_VANILLA, ""),
         )
     ]
 

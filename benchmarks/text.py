@@ -64,17 +64,18 @@ def table(model: Model, problems: Sequence[Problem]) -> list[Row]:
     pairs = paired(
         (job(ORDINARY, model, problem), {label: job(label, model, problem) for label in others}) for problem in problems
     )
-    usual = {ORDINARY: [(run, run) for run, _ in pairs[others[0]]]}
-    return [_row(label, model, problems, each) for label, each in (usual | pairs).items()]
+    baseline_pairs = {ORDINARY: [(run, run) for run, _ in pairs[others[0]]]}
+    return [_row(label, model, problems, each) for label, each in (baseline_pairs | pairs).items()]
 
 
 def _row(label: str, model: Model, problems: Sequence[Problem], pairs: Sequence[Pair]) -> Row:
-    usual = statistics.fmean(baseline.forwards for baseline, _ in pairs)
+    baseline_forwards = statistics.fmean(baseline.forwards for baseline, _ in pairs)
     return {
         "method": DECODERS[label][0],
         "decoder": label,
         **accuracy(model, [run for _, run in pairs], problems),
-        "fewer_target_passes": usual / statistics.fmean(run.forwards - run.draft_forwards for _, run in pairs),
+        "fewer_target_passes": baseline_forwards
+        / statistics.fmean(run.forwards - run.draft_forwards for _, run in pairs),
         **_runs.speed(pairs),
     }
 

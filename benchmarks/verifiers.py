@@ -67,7 +67,7 @@ def compare(target: Any, drafter: Any, question: str, solution: str) -> Iterator
         position = text.open.tolist()
         drafts = _order(text, answer, sessions["draft"])
         all_probs = {
-            label: _ask(
+            label: _answer(
                 sessions["target"], text.request_layout(LAYOUTS[layout](text, drafts, copied), "verify", "target")
             )
             for label, (layout, copied) in VERIFIERS.items()
@@ -89,7 +89,7 @@ def _order(text: Text, answer: Tensor, session: Any) -> Drafts:
     position, all_probs = [], []
     for _ in range(len(text.open)):
         open_ = (held[inside] == text.task.mask).nonzero().squeeze(1)
-        probs = _ask(
+        probs = _answer(
             session,
             text.request_layout(
                 PassLayout(tokens=held[None, inside], position=inside, read=open_, seen=seen), "draft", "draft"
@@ -99,11 +99,11 @@ def _order(text: Text, answer: Tensor, session: Any) -> Drafts:
         position.append(int(inside[open_[surest]]))
         all_probs.append(probs[surest])
         held[position[-1]] = answer[position[-1]]
-    places = torch.tensor(position)
-    return Drafts(places, answer[places], torch.stack(all_probs))
+    positions_tensor = torch.tensor(position)
+    return Drafts(positions_tensor, answer[positions_tensor], torch.stack(all_probs))
 
 
-def _ask(session: Any, request: Any) -> Tensor:
+def _answer(session: Any, request: Any) -> Tensor:
     all_probs: Tensor = request.trim(session.logits({0: request})[0, :, 0].double().softmax(-1))
     return all_probs
 
@@ -130,7 +130,7 @@ def _claims(drafter: str, measured: dict[tuple[str, int], list[dict[str, float]]
     """How far each one-pass verifier is from the target's own distributions."""
     claims = []
     for label in [label for label in VERIFIERS if label != EXACT]:
-        drafts = [one for (name, _), some in measured.items() if name == label for one in some]
+        drafts = [one for (name, _), rows in measured.items() if name == label for one in rows]
         apart, agree = [one["kl_of_exact"] for one in drafts], [one["agrees"] for one in drafts]
         claims.append(
             Claim(

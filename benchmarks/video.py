@@ -31,9 +31,9 @@ from traces.labels import COUPLINGS
 
 WINDOWS: Final = (16, 32, 64, 128)
 TOP_P: Final = 0.8
-LEAST_FEWER: Final = 9.0
+MIN_FEWER: Final = 9.0
 """Passes of ordinary decoding over those of the best coupling, at the widest window."""
-LEAST_FASTER: Final = 2.0
+MIN_FASTER: Final = 2.0
 """Time of ordinary decoding over that of the fastest coupling and window."""
 PICTURES: Final = "studio-image"
 CHOICES: Final = (("ar", 0), *((coupling, window) for window in WINDOWS for coupling in COUPLINGS))
@@ -65,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not 3 <= chosen.clips <= len(model.held_out.codes):
         options.error(f"--clips: {chosen.clips} is not possible; use 3 to {len(model.held_out.codes)}")
     clips = [f"clip {number}" for number in range(1, chosen.clips + 1)]
-    made = every_window(model, clips, chosen.batch)
+    sequences = every_window(model, clips, chosen.batch)
     again = [decode_all(jobs(model, ("ar", 0), clips, draw), chosen.batch) for draw in range(1, 1 + AGAIN)]
     codes, timed = model.held_out.codes[: chosen.clips], times(model, clips[: chosen.timed])
 
@@ -76,11 +76,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return seen(clips_of(tokens))
 
     if chosen.sheet:
-        sheet(model.decode(codes), clips_of(made["maximal", 32].tokens)).save(chosen.sheet, optimize=True)
-    real, ordinary = seen(model.decode(codes)), predicted(made["ar", 0].tokens)
+        sheet(model.decode(codes), clips_of(sequences["maximal", 32].tokens)).save(chosen.sheet, optimize=True)
+    real, ordinary = seen(model.decode(codes)), predicted(sequences["ar", 0].tokens)
     rows: list[Row] = [
         {**row("video", *cell, one), **likeness(predicted(one.tokens), real, ordinary), **timed[cell]}
-        for cell, one in made.items()
+        for cell, one in sequences.items()
     ]
     drawn_anew = {"decoder": f"{NAMES['ar']}, drawn anew"}
     rows += [
@@ -88,8 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ]
     pictures, drawn = load_model(PICTURES), prompts(PICTURES, chosen.clips)
     timed = times(pictures, drawn[: chosen.timed])
-    made = every_window(pictures, drawn, chosen.batch)
-    rows += [{**row("picture", *cell, one), **timed[cell]} for cell, one in made.items()]
+    sequences = every_window(pictures, drawn, chosen.batch)
+    rows += [{**row("picture", *cell, one), **timed[cell]} for cell, one in sequences.items()]
     finish(chosen, f"{model.card.title}: passes, times and likeness", claims(rows), rows, model.device)
 
 
@@ -116,11 +116,13 @@ def jobs(model: Model, cell: Cell, prompts: Sequence[str], draw: int = 0) -> lis
     return [job(decoder, model, prompt, i + 1000 * draw, **settings) for i, prompt in enumerate(prompts, 1)]
 
 
-def likeness(own: Mapping[str, Tensor], real: Mapping[str, Tensor], ordinary: Mapping[str, Tensor]) -> dict[str, float]:
+def likeness(
+    generated: Mapping[str, Tensor], real: Mapping[str, Tensor], ordinary: Mapping[str, Tensor]
+) -> dict[str, float]:
     """Distances to the real clips with standard errors, and how far they are off ordinary decoding's."""
     figures = {}
     for name in FEATURES:
-        sets = own[name], real[name], ordinary[name]
+        sets = generated[name], real[name], ordinary[name]
         for label, figure, compared in (("distance", distance, sets[:2]), ("off_ordinary", off, sets)):
             figures[f"{name}_{label}"] = figure(*compared)
             figures[f"{name}_{label}_error"] = jackknife(figure, *compared)
@@ -130,19 +132,19 @@ def likeness(own: Mapping[str, Tensor], real: Mapping[str, Tensor], ordinary: Ma
 def seen(clips: UInt8[Tensor, "N F S S 3"]) -> dict[str, Float[Tensor, "N F D"]]:
     """The classifier's features of the predicted frames, and by how much they change from frame to frame."""
     frames = clips[:, GIVEN_FRAMES - 1 :].permute(0, 1, 4, 2, 3).float() / 127.5 - 1
-    every = torch.stack([features(clip) for clip in frames])
-    return {"frames": every[:, 1:], "changes": every.diff(dim=1)}
+    clip_features = torch.stack([features(clip) for clip in frames])
+    return {"frames": clip_features[:, 1:], "changes": clip_features.diff(dim=1)}
 
 
-def distance(own: Float[Tensor, "N F D"], real: Float[Tensor, "N F D"]) -> float:
+def distance(generated: Float[Tensor, "N F D"], real: Float[Tensor, "N F D"]) -> float:
     """Fréchet distance of Gaussians with the moments of two sets of features."""
     flat = real.flatten(0, 1)
-    return frechet(own.flatten(0, 1), Reference(flat.mean(0), flat.T.cov()))
+    return frechet(generated.flatten(0, 1), Reference(flat.mean(0), flat.T.cov()))
 
 
-def off(own: Tensor, real: Tensor, ordinary: Tensor) -> float:
+def off(generated: Tensor, real: Tensor, ordinary: Tensor) -> float:
     """How much further from the real clips than ordinary decoding."""
-    return distance(own, real) - distance(ordinary, real)
+    return distance(generated, real) - distance(ordinary, real)
 
 
 def sheet(held_out: UInt8[Tensor, "N F S S 3"], continued: UInt8[Tensor, "N F S S 3"]) -> Image.Image:
@@ -156,19 +158,19 @@ def sheet(held_out: UInt8[Tensor, "N F S S 3"], continued: UInt8[Tensor, "N F S 
     return picture
 
 
-def row(kind: str, decoder: str, window: int, made: Sequences) -> Row:
+def row(kind: str, decoder: str, window: int, sequences: Sequences) -> Row:
     """The passes of one decoder."""
-    tokens = made.tokens.shape[1]
-    ratios = [tokens / passes for passes in made.passes]
+    tokens = sequences.tokens.shape[1]
+    ratios = [tokens / passes for passes in sequences.passes]
     return {
         "method": "ar" if decoder == "ar" else "scd",
         "kind": kind,
         "decoder": NAMES[decoder],
         "window": window or None,
-        "samples": len(made.passes),
-        "forwards": statistics.fmean(made.passes),
-        "forwards_error": standard_error(made.passes),
-        "nfe_ratio": tokens / statistics.fmean(made.passes),
+        "samples": len(sequences.passes),
+        "forwards": statistics.fmean(sequences.passes),
+        "forwards_error": standard_error(sequences.passes),
+        "nfe_ratio": tokens / statistics.fmean(sequences.passes),
         "nfe_ratio_error": standard_error(ratios),
     }
 
@@ -185,7 +187,7 @@ def times(model: Model, prompts: Sequence[str]) -> dict[Cell, Row]:
 
 
 def _timed(seconds: Sequence[float], ordinary: Sequence[float]) -> Row:
-    ratios = [theirs / own for theirs, own in zip(ordinary, seconds, strict=True)]
+    ratios = [theirs / ours for theirs, ours in zip(ordinary, seconds, strict=True)]
     return {
         "timed": len(seconds),
         "cpu_seconds": statistics.fmean(seconds),
@@ -204,14 +206,14 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
         at_least(
             f"Video: {best['decoder']}, L = {best['window']}, passes of ordinary decoding over its own",
             best["nfe_ratio"],
-            LEAST_FEWER,
+            MIN_FEWER,
             "×",
             f"{TOKENS} tokens, top-p {TOP_P}, error {best['nfe_ratio_error']:.2g} over {best['samples']} clips",
         ),
         at_least(
             f"Video: {fastest['decoder']}, L = {fastest['window']}, time of ordinary decoding over its own",
             fastest["time_ratio"],
-            LEAST_FASTER,
+            MIN_FASTER,
             "×",
             f"one thread, error {fastest['time_ratio_error']:.2g} over {fastest['timed']} clips",
         ),

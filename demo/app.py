@@ -96,13 +96,13 @@ class PageLoadHandler:
             return {self.watch.problem: notice("error", str(error), _WRONG)}
 
 
-def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[str] = ()) -> gr.Blocks:
+def build(visitors: Visitors, recordings: Sequence[Recording], missing: Sequence[str] = ()) -> gr.Blocks:
     """Build the whole page.
 
     Args:
         visitors: Stores the files of the users.
         recordings: Recorded runs that are shown before anything is run.
-        gone: Listed recordings that are missing or invalid.
+        missing: Listed recordings that are missing or invalid.
 
     Raises:
         ConfigError: If the device or a limit is invalid.
@@ -122,7 +122,7 @@ def build(visitors: Visitors, recordings: Sequence[Recording], gone: Sequence[st
         site = Site(visitors, gr.State(CurrentTraces()), gr.Textbox("", visible=False), turned)
         with gr.Tabs(overflow_behavior="wrap") as tabs:
             with gr.Tab("Watch", id=WATCH) as watch_tab:
-                watch = WatchPage(site, offered, scenes(recordings, offered), recordings, gone)
+                watch = WatchPage(site, offered, scenes(recordings, offered), recordings, missing)
             with gr.Tab("Compare", id=COMPARE) as compare_tab:
                 compare = ComparePage(site, watch, recordings)
             with gr.Tab("Choose", id=CHOOSE) as choose_tab:

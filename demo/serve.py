@@ -48,7 +48,7 @@ _MANIFEST: Final = "MANIFEST.json"
 _REMEDY: Final = "copy the folder assets of the repository"
 
 
-def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), **options: Any) -> str:
+def start(blocks: gr.Blocks, folders: Sequence[Path], missing: Sequence[str] = (), **options: Any) -> str:
     """Start serving in the background on GRADIO_SERVER_NAME and GRADIO_SERVER_PORT, and return the URL.
 
     Traces are served only from `folders`, and files only from those that Gradio keeps for users. Nothing is reported,
@@ -58,7 +58,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     Args:
         blocks: The page.
         folders: Folders of traces; the first one takes users' files.
-        gone: Recordings that are left out.
+        missing: Recordings that are left out.
         options: Options of Gradio.
 
     Raises:
@@ -78,7 +78,7 @@ def start(blocks: gr.Blocks, folders: Sequence[Path], gone: Sequence[str] = (), 
     handling[CallToolRequest] = validate_tool_calls(handling[CallToolRequest], tool_call_error)
     handling[ListToolsRequest] = described(handling[ListToolsRequest], TOOLS, FILE_FORMAT)
     service.get("/healthz")(lambda: {"status": "ok"})
-    service.get("/readyz", response_model=None)(lambda: readyz(folders[0], gone))
+    service.get("/readyz", response_model=None)(lambda: readyz(folders[0], missing))
     service.get("/line")(_line)
     service.api_route(TRACE_ADDRESS, methods=["GET", "HEAD"], response_model=None)(
         trace_answer(folders[0], folders[1:])
@@ -125,13 +125,13 @@ def _launched(blocks: gr.Blocks, folders: Sequence[Path], options: Mapping[str, 
     return service, address
 
 
-def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, gone: Sequence[str] = ()) -> None:
+def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, missing: Sequence[str] = ()) -> None:
     """Serve until interrupted, by Ctrl-C or by the SIGTERM of whatever started us; visitors' files go then.
 
     Raises ServerError as `start` does.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    start(blocks, [visitors.root, recorded], gone)
+    start(blocks, [visitors.root, recorded], missing)
     blocks.block_thread()
     for folder in (visitors.root, private_folder()):
         shutil.rmtree(folder, ignore_errors=True)
@@ -140,7 +140,7 @@ def serve(blocks: gr.Blocks, visitors: Visitors, recorded: Path = FOLDER, gone: 
 
 async def _line() -> dict[str, float | None]:
     line = run_queue()
-    return {"waiting": max(0, len(line.places) - 1), "seconds": line.estimate_wait(len(line.places))}
+    return {"waiting": max(0, len(line.entries) - 1), "seconds": line.estimate_wait(len(line.entries))}
 
 
 def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str], FileResponse]:
@@ -154,7 +154,7 @@ def trace_answer(visitors: Path, recorded: Sequence[Path]) -> Callable[[str, str
     return answer
 
 
-def readyz(folder: Path, gone: Sequence[str]) -> JSONResponse:
+def readyz(folder: Path, missing: Sequence[str]) -> JSONResponse:
     """The answer to GET /readyz: 200, or 503 with what is wrong, one line each, and no path of this machine.
 
     Visitors' files go into `folder`; `gone` are recordings that were left out of the gallery.
@@ -166,7 +166,8 @@ def readyz(folder: Path, gone: Sequence[str]) -> JSONResponse:
     except OSError as error:
         problems.append(f"visitors' files: cannot be written ({error.strerror}); make room")
     problems += [
-        f"{name}: is missing or not a valid trace; record it again with: draftscope dev record {name}" for name in gone
+        f"{name}: is missing or not a valid trace; record it again with: draftscope dev record {name}"
+        for name in missing
     ]
     content = {"status": "not ready" if problems else "ready", "problems": problems}
     return JSONResponse(content, 503 if problems else 200)

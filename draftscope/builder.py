@@ -126,7 +126,7 @@ class TraceBuilder:
         ids_known = any(step.token for step in self._steps)
         size = size if size <= limits.POSITIONS else 0  # The checks refuse what is larger.
         given = tuple(tokens) + (None,) * (size - len(tokens)) if tokens or ids_known else ()
-        made = traces.Trace(
+        trace = traces.Trace(
             **self._head,
             canvas=canvas,
             legend=legend,
@@ -134,14 +134,14 @@ class TraceBuilder:
             output=Output(tokens=given, text=text),
             summary=summary_of((), canvas, complete=complete or False),
         )
-        made = parts_checked(made)
+        trace = parts_checked(trace)
         if not tokens and ids_known:
-            end = replay_steps(made.steps, size)
+            end = replay_steps(trace.steps, size)
             kept = tuple(token if final else None for token, final in zip(end.tokens, end.final, strict=True))
-            made = replace(made, output=replace(made.output, tokens=kept))
-        made = replace(made, summary=summary_of(made.steps, canvas, legend.ends, complete=complete))
-        traces.check(made)
-        return displayable(made)
+            trace = replace(trace, output=replace(trace.output, tokens=kept))
+        trace = replace(trace, summary=summary_of(trace.steps, canvas, legend.ends, complete=complete))
+        traces.check(trace)
+        return displayable(trace)
 
 
 def _card(model: str | ModelCard) -> ModelCard:

@@ -107,15 +107,15 @@ def fit_terms(runs: Sequence[tuple[Terms, float]]) -> Terms:
     shares = np.array([[term / seconds for term in terms] for terms, seconds in runs])
     needed, count = (_BYTES, _FLOPS), shares.shape[1]
     spare = [column for column in range(count) if column not in needed]
-    scale, best, least = shares.max(axis=0), np.zeros(count), np.inf
+    scale, best, lowest = shares.max(axis=0), np.zeros(count), np.inf
     for kept in (kept for some in range(len(spare) + 1) for kept in combinations(spare, some)):
         columns = [*needed, *kept]
         own = np.linalg.lstsq(shares[:, columns] / scale[columns], np.ones(len(runs)), rcond=None)[0] / scale[columns]
         error = float(np.square(shares[:, columns] @ own - 1).sum())
-        if own.min() >= 0 and own[:2].min() > 0 and error < least:
-            best, least = np.zeros(count), error
+        if own.min() >= 0 and own[:2].min() > 0 and error < lowest:
+            best, lowest = np.zeros(count), error
             best[columns] = own
-    if least == np.inf:
+    if lowest == np.inf:
         raise HardwareError("calibrate: the times do not fit the model of a pass; end what else the machine does.")
     return tuple(best.tolist())
 

@@ -45,22 +45,22 @@ def predict(
         HardwareError: If a name is unknown, a file is not a device, a model does not fit, or the trace has no query
             tokens.
     """
-    place = device if isinstance(device, Device) else read_device(device)
+    resolved = device if isinstance(device, Device) else read_device(device)
     if target is None:
         target, draft = trace.model.id, draft or (trace.draft_model.id if trace.draft_model else None)
-    machine = hardware.read_machine(place, engine or place.engine or "eager", target, draft, batch)
+    machine = hardware.read_machine(resolved, engine or resolved.engine or "eager", target, draft, batch)
     return hardware.predict(trace, machine)
 
 
-def read_device(given: str | os.PathLike[str]) -> Device:
+def read_device(value: str | os.PathLike[str]) -> Device:
     """Return a device by name, or from a .json file of `draftscope hardware calibrate`.
 
     Raises:
         HardwareError: The name is unknown, or the file cannot be read or is invalid.
     """
-    path = Path(given)
+    path = Path(value)
     if path.suffix.lower() != ".json":
-        return named("device", DEVICES, str(given))
+        return named("device", DEVICES, str(value))
     try:
         device = TypeAdapter(Device).validate_json(path.read_bytes())
         wrong = next((name for name in ("memory", "bandwidth", "peak") if not getattr(device, name) > 0), None)

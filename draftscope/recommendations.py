@@ -118,12 +118,12 @@ def _videos(folder: Path) -> Iterator[Tradeoff]:
         )
 
 
-def _pictures_beside(own: Row | None, usual: Row | None) -> dict[str, Any]:
-    if own is None or usual is None:
+def _pictures_beside(own: Row | None, baseline: Row | None) -> dict[str, Any]:
+    if own is None or baseline is None:
         return {}
     return {
-        "change": own["as_asked_percent"] - usual["as_asked_percent"],
-        "error": hypot(own["as_asked_error"], usual["as_asked_error"]),
+        "change": own["as_asked_percent"] - baseline["as_asked_percent"],
+        "error": hypot(own["as_asked_error"], baseline["as_asked_error"]),
         "quality": f"pictures as asked, {own['pictures']} of each",
     }
 
@@ -131,11 +131,11 @@ def _pictures_beside(own: Row | None, usual: Row | None) -> dict[str, Any]:
 def _drafted(folder: Path) -> Iterator[Tradeoff]:
     """Speculative decoding with a small model or with look-up."""
     result = _Result(folder, "draft_models")
-    usual = {row["model"]: row for row in result.rows if row["method"] == "ar"}
+    baseline = {row["model"]: row for row in result.rows if row["method"] == "ar"}
     for row in result.rows:
-        if "faster_median" not in row or row["model"] not in usual:
+        if "faster_median" not in row or row["model"] not in baseline:
             continue
-        base, cost = usual[row["model"]], row.get("cost_of_a_draft")
+        base, cost = baseline[row["model"]], row.get("cost_of_a_draft")
         by = "look-up" if row["drafter"] == "lookup" else "a small model"
         about: dict[str, Any] = {"kind": "picture", "model": row["model"]}
         if "accuracy" in row:
@@ -196,23 +196,23 @@ def opened_tradeoffs(data: bytes) -> tuple[Tradeoff, ...]:
 
 def _compared(groups: Sequence[Group], source: str) -> Iterator[Tradeoff]:
     """Yield settings compared with the baseline of the same mode: sampled answers differ from greedy ones anyway."""
-    usual = {group.config.get("mode"): group for group in groups if group.label.endswith("ordinary")}
+    baseline = {group.config.get("mode"): group for group in groups if group.label.endswith("ordinary")}
     for group in groups:
-        base = usual.get(group.config.get("mode"))
+        base = baseline.get(group.config.get("mode"))
         if base is not None and group is not base:
             yield _beside(group, base, source)
 
 
-def _beside(group: Group, usual: Group, source: str) -> Tradeoff:
-    base = {row.problem: row for row in usual.rows}
+def _beside(group: Group, baseline: Group, source: str) -> Tradeoff:
+    base = {row.problem: row for row in baseline.rows}
     pairs = [(row, base[row.problem]) for row in group.rows if row.problem in base]
     faster = [_per_token(other) / _per_token(own) for own, other in pairs if _per_token(own)]
     if not faster:
         raise SweepError(f"rows: {group.label!r} has no tokens and seconds on problems of 'ordinary'; give timed runs")
     low, _, high = quantiles(faster, n=4) if len(faster) > 1 else faster * 3
     graded: dict[str, Any] = {}
-    if not any(row.correct is None for row in (*group.rows, *usual.rows)):
-        right, usually = group.shares(), usual.shares()
+    if not any(row.correct is None for row in (*group.rows, *baseline.rows)):
+        right, usually = group.shares(), baseline.shares()
         change = estimate([100 * (right[problem] - usually[problem]) for problem in right.keys() & usually.keys()])
         graded = {"change": change.mean, "error": change.error}
         graded["quality"] = f"right answers, {group.problems} problems"
@@ -252,18 +252,18 @@ KINDS: Final = {"picture": "pictures", "video": "videos", "text": "text", "conti
 """Names of the kinds of output in sentences."""
 
 
-def answer(among: Sequence[Tradeoff], kind: str, most_lost: float, batch: int) -> str:
+def answer(among: Sequence[Tradeoff], kind: str, max_loss: float, batch: int) -> str:
     """Return the recommendation for one kind of output: the fastest method within the loss, or that none pays."""
     name = KINDS.get(kind, kind)
     those = [one for one in among if one.kind == kind]
     if not those:
         return f"Nothing was measured for {name} under these conditions, in batches of {batch}."
-    one = best(those, most_lost)
+    one = best(those, max_loss)
     if one is not None:
         kept = "exact" if one.exact else "though not the model's own distribution"
         return f"Use {one.called} for {name}: {speed_in_words(one)}, {quality_in_words(one)}, {kept}."
     fastest = max(those, key=lambda each: each.speed)
-    allowed = f"a loss of {most_lost:g} percentage points" if most_lost else "the noise of the quality"
+    allowed = f"a loss of {max_loss:g} percentage points" if max_loss else "the noise of the quality"
     if fastest.faster:
         loses = f"{fastest.called} is, {speed_in_words(fastest)}, {quality_in_words(fastest)}"
         return f"Nothing here is faster than ordinary decoding for {name} within {allowed}: {loses}."

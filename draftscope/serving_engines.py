@@ -59,7 +59,7 @@ def from_vllm(
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: If the passes cannot be recovered from the outputs; the message says what to request from vLLM.
+        ValueError: If the passes cannot be recovered from the outputs; the message names what to request from vLLM.
     """
     _at_least_one("speculative_tokens", speculative_tokens)
     if not source:
@@ -74,10 +74,10 @@ def from_vllm(
             raise ValueError(f"source[{index}]: has no outputs[0].token_ids; give vLLM's RequestOutput objects.")
         if len(completions) > 1:
             raise ValueError(f"source[{index}].outputs: holds {len(completions)} texts; ask vLLM for n=1.")
-        given = list(_get(completions[0], "token_ids"))
-        if cumulative and given[: len(ids)] != ids:
+        token_ids = list(_get(completions[0], "token_ids"))
+        if cumulative and token_ids[: len(ids)] != ids:
             raise ValueError(f"source[{index}]: does not repeat the ids before it; leave out cumulative=True.")
-        fresh = given[len(ids) :] if cumulative else given
+        fresh = token_ids[len(ids) :] if cumulative else token_ids
         ids += fresh
         brought.append(len(fresh))
     first = source[0]
@@ -105,7 +105,7 @@ def from_sglang(
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: If the passes cannot be recovered from the responses; the message says what to request from SGLang.
+        ValueError: If the passes cannot be recovered from the responses; the message names what to request from SGLang.
     """
     chunks = [source] if isinstance(source, Mapping) or hasattr(source, "meta_info") else list(source)
     metas = [_get(chunk, "meta_info") for chunk in chunks]
@@ -150,7 +150,7 @@ def from_llama_cpp(source: Sequence[Any], model: str, **head: Any) -> Trace:
         head: Further fields of the trace, as for `TraceBuilder`.
 
     Raises:
-        ValueError: If the passes cannot be recovered from the chunks; the message says what to request from the server.
+        ValueError: If the passes cannot be recovered from the chunks; the message names what to request.
     """
     remedy = 'give the chunks of a request with "stream": true and "timings_per_token": true.'
     counted = [timings for chunk in source if (timings := _get(chunk, "timings")) is not None]
@@ -183,18 +183,18 @@ def _from_counters(
 ) -> Trace:
     """Everything that an engine decoded between two lists of its metrics."""
     totals = {name: _total(source, name, "value") - _total(before, name, "value") for name in _VLLM_COUNTERS}
-    places = [0] * drafts
+    counts = [0] * drafts
     for metrics, sign in ((source, 1), (before, -1)):
         for metric in metrics:
             if _get(metric, "name") == _PLACES:
                 values = list(_get(metric, "values"))
                 if len(values) > drafts:
                     raise ValueError(f"speculative_tokens: is {drafts} where {_PLACES} has {len(values)} places.")
-                for place, value in enumerate(values):
-                    places[place] += sign * int(value)
-    survived = [totals[_DRAFTS], *places, 0]
+                for position, value in enumerate(values):
+                    counts[position] += sign * int(value)
+    survived = [totals[_DRAFTS], *counts, 0]
     if totals[_DRAFTS] <= 0 or any(one < two for one, two in pairwise(survived)):
-        problem = f"counts {totals[_DRAFTS]} drafts of which {places} were accepted at each position"
+        problem = f"counts {totals[_DRAFTS]} drafts of which {counts} were accepted at each position"
         raise ValueError(f"source: {problem}; give get_metrics() of an engine that speculates, after some requests.")
     extensions = {"vllm": {name.removeprefix("vllm:"): count for name, count in totals.items()}}
     builder = _builder("vLLM", model, {"extensions": extensions, **head}, drafts, _SORTED)

@@ -19,8 +19,8 @@ from torch import Tensor
 from traces.schema import Canvas, Fate, Legend, Mask, ModelCard, Output
 
 Family = Literal["discrete-ar", "diffusion-lm", "continuous-ar"]
-"""What a method needs of a model. discrete-ar: the distributions of all positions after a prefix in one causal pass.
-diffusion-lm: those of any positions of a partly masked text. continuous-ar: the denoising paths of tokens that
+"""Requirement of a method on a model. discrete-ar: the distributions of all positions after a prefix in one causal
+pass. diffusion-lm: those of any positions of a partly masked text. continuous-ar: the denoising paths of tokens that
 are vectors, after a prefix in one causal pass."""
 Role: TypeAlias = Literal["draft", "target", "self"]
 FATE_CODES: Final = {fate: code for code, fate in enumerate(Fate)}

@@ -1,4 +1,4 @@
-"""What holds for every test: nothing leaves the machine, and torch keeps to one thread, faster for tiny tensors."""
+"""Applies to every test: nothing leaves the machine, and torch uses one thread, which is faster for tiny tensors."""
 
 import gc
 import os

@@ -484,9 +484,9 @@ def test_pictures_and_vectors_are_decoded_anew(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(papers, "_patches", in_the_plane)
     found = [conclusion for paper in ("SCD", "CSpD") for conclusion in conclusions(paper, 2)]
     rows = json.loads((RESULTS / "claims.json").read_text())["rows"]
-    masked = next(conclusion for conclusion in found if conclusion.place == "Table 9")
+    masked = next(conclusion for conclusion in found if conclusion.section == "Table 9")
     assert masked.row("CSpD") in rows and masked.verdict == "partly", "read from the shipped result"
     sizes = [effect.size for conclusion in found if conclusion is not masked for effect in conclusion.effects]
     assert all(math.isfinite(size.mean) and size.runs == 2 for size in sizes)
-    aligned = next(conclusion for conclusion in found if conclusion.place == "Table 4")
+    aligned = next(conclusion for conclusion in found if conclusion.section == "Table 4")
     assert aligned.effects[0].size.mean > 0.4

@@ -252,13 +252,13 @@ def _check_measure(path: str, name: str, column: Numbers, per: str, *, later: bo
         home = "numbers" if measure.per == "position" else "signals"
         yield Problem(path, f"{format_value(name)} belongs to a {measure.per}, not to a {per}", f"move it to {home}")
         return
-    least = -math.inf if measure.low is None else measure.low
-    most = math.inf if measure.high is None else measure.high
+    minimum = -math.inf if measure.low is None else measure.low
+    maximum = math.inf if measure.high is None else measure.high
     field, remedy = f"{path}.{name}", f"give {measure.unit or 'a number'} in its range"
     for index, value in enumerate(column):
         if value is not None:
             at = field if per == "step" else f"{field}[{index}]"
-            yield from range_problem(at, value, least, most, remedy, limits.TOLERANCE)
+            yield from range_problem(at, value, minimum, maximum, remedy, limits.TOLERANCE)
 
 
 def _check_mask(path: str, mask: Mask) -> Iterator[Problem]:
@@ -273,16 +273,20 @@ def _check_mask(path: str, mask: Mask) -> Iterator[Problem]:
 
 def _check_graph(path: str, graph: Sequence[Node], rows: int, size: int) -> Iterator[Problem]:
     for index, node in enumerate(graph):
-        own = f"{path}[{index}]"
-        yield from range_problem(f"{own}.row", node.row, 0, rows - 1, "give a row of the call")
+        item_path = f"{path}[{index}]"
+        yield from range_problem(f"{item_path}.row", node.row, 0, rows - 1, "give a row of the call")
         for at, parent in enumerate(node.parents):
-            yield from range_problem(f"{own}.parents[{at}]", parent, 0, index - 1, "list parents before their children")
+            yield from range_problem(
+                f"{item_path}.parents[{at}]", parent, 0, index - 1, "list parents before their children"
+            )
         for at, parent in enumerate(node.vouched_by):
             if parent not in node.parents:
                 problem = f"{format_value(parent)} is not a parent of node {index}"
-                yield Problem(f"{own}.vouched_by[{at}]", problem, "name one of its parents")
+                yield Problem(f"{item_path}.vouched_by[{at}]", problem, "name one of its parents")
         for at, position in enumerate(node.positions):
-            yield from range_problem(f"{own}.positions[{at}]", position, 0, size - 1, "give a position of the canvas")
+            yield from range_problem(
+                f"{item_path}.positions[{at}]", position, 0, size - 1, "give a position of the canvas"
+            )
 
 
 def _check_paths(path: str, step: Step, width: int | None, states: int | None) -> Iterator[Problem]:
@@ -327,13 +331,15 @@ def _check_log_ratio(field: str, pair: PathPair, step: Step, index: int) -> Iter
         problem = f"has {len(terms)} terms for {len(pair.draft)} states"
         yield Problem(field, problem, "give one for each denoising step")
         return
-    *before, whole = accumulate(terms, initial=0.0)
+    *before, total = accumulate(terms, initial=0.0)
     slack = limits.TOLERANCE * (1 + sum(map(abs, terms)))
-    for name, due in (("path_log_ratio", whole), ("path_log_ratio_highest", max(before))):
-        told = step.numbers.get(name, (None,) * len(step.position))[index]
-        if told is not None and not abs(told - due) <= slack:
+    for name, expected in (("path_log_ratio", total), ("path_log_ratio_highest", max(before))):
+        recorded = step.numbers.get(name, (None,) * len(step.position))[index]
+        if recorded is not None and not abs(recorded - expected) <= slack:
             yield Problem(
-                field, f"adds up to {due:g} where {name} is {told:g}", "give the terms of the path that was verified"
+                field,
+                f"adds up to {expected:g} where {name} is {recorded:g}",
+                "give the terms of the path that was verified",
             )
 
 
@@ -412,11 +418,15 @@ def _check_summary(trace: Trace, *, full: bool) -> Iterator[Problem]:
         yield Problem("summary.complete", problem, f"make it {full}")
     computed = summarise(trace.steps, canvas_size(trace.canvas), summary.complete, trace.legend.ends)
     for field in fields(Summary):
-        own, due = getattr(summary, field.name), getattr(computed, field.name)
-        if own is None and field.name == "drafts":  # older than the field
+        stored, expected = getattr(summary, field.name), getattr(computed, field.name)
+        if stored is None and field.name == "drafts":  # older than the field
             continue
-        if own != due and not (isinstance(own, float) and due and math.isclose(own, due, rel_tol=_SUMMARY_SLACK)):
+        if stored != expected and not (
+            isinstance(stored, float) and expected and math.isclose(stored, expected, rel_tol=_SUMMARY_SLACK)
+        ):
             remedy = "recompute the summary with traces.stats.summarise"
             yield Problem(
-                f"summary.{field.name}", f"{format_value(own)} is not {format_value(due)}, which the steps give", remedy
+                f"summary.{field.name}",
+                f"{format_value(stored)} is not {format_value(expected)}, which the steps give",
+                remedy,
             )

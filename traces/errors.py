@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final, NamedTuple
 
-MOST_COUNTED: Final = 100
+MAX_COUNTED: Final = 100
 """Further problems are not looked for."""
 _QUOTE_LENGTH: Final = 60
 
@@ -30,7 +30,7 @@ class TraceError(ValueError):
     """
 
     def __init__(self, field: str, problem: str, remedy: str, *, more: int = 0) -> None:
-        further = f" ({more}{'+' if more >= MOST_COUNTED else ''} more)" if more else ""
+        further = f" ({more}{'+' if more >= MAX_COUNTED else ''} more)" if more else ""
         super().__init__(f"{field}: {problem}; {remedy}{further}")
         self.field, self.problem, self.remedy, self.more = field, problem, remedy, more
 
@@ -44,7 +44,7 @@ def raise_first(problems: Iterable[Problem]) -> None:
     remaining = iter(problems)
     first = next(remaining, None)
     if first is not None:
-        raise TraceError(*first, more=sum(1 for _ in islice(remaining, MOST_COUNTED)))
+        raise TraceError(*first, more=sum(1 for _ in islice(remaining, MAX_COUNTED)))
 
 
 def range_problem(

@@ -23,12 +23,12 @@ def check(formula: str) -> None:
     """Raise ValueError unless a formula has nothing but text, and known names in braces."""
     for index, part in enumerate(_PLACE.split(formula)):
         if index % 2:
-            _check_place(part)
+            _check_name(part)
         elif "{" in part or "}" in part:
             raise ValueError(f"{part[:40]!r} has a brace that stands alone")
 
 
-def _check_place(inside: str) -> None:
+def _check_name(inside: str) -> None:
     names = [name.strip() for name in inside.split("?")]
     if len(names) > 2:
         raise ValueError(f"{inside[:40]!r} has more than two names")

@@ -45,12 +45,12 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
     return sys.stdin.buffer.read() if os.fspath(path) == STANDARD else Path(path).read_bytes()
 
 
-def gunzip(data: bytes, most: int) -> bytes:
+def gunzip(data: bytes, max_bytes: int) -> bytes:
     """Decompress data if it is gzip.
 
     Args:
         data: Bytes, gzipped or not.
-        most: Maximum size; longer data is cut one byte after it.
+        max_bytes: Maximum size; longer data is cut one byte after it.
 
     Raises:
         ValueError: If the gzip data is damaged.
@@ -59,6 +59,6 @@ def gunzip(data: bytes, most: int) -> bytes:
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
-            return packed.read(most + 1)
+            return packed.read(max_bytes + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise ValueError(f"cannot be unpacked as gzip ({error})") from None

@@ -20,7 +20,7 @@ from pydantic_core import from_json
 from traces import limits
 from traces.check import part_problems, replay_problems
 from traces.count_only import expand_counts, summary_of
-from traces.errors import MOST_COUNTED, Problem, TraceError, TraceWarning, format_value, raise_first
+from traces.errors import MAX_COUNTED, Problem, TraceError, TraceWarning, format_value, raise_first
 from traces.files import gunzip, write_atomic
 from traces.schema import (
     SCHEMA,
@@ -143,9 +143,11 @@ def read(path: str | os.PathLike[str]) -> Trace:
 def _plain(value: Any) -> Any:
     """Records as dicts without their empty defaults; columns as they are."""
     if is_dataclass(value):
-        every = fields(value)
-        plain = {each.name: (_floats if each.type in _FLOATS else _plain)(getattr(value, each.name)) for each in every}
-        defaulted = {each.name for each in every if not (each.default is each.default_factory is MISSING)}
+        all_fields = fields(value)
+        plain = {
+            each.name: (_floats if each.type in _FLOATS else _plain)(getattr(value, each.name)) for each in all_fields
+        }
+        defaulted = {each.name for each in all_fields if not (each.default is each.default_factory is MISSING)}
         optional = defaulted - _ALWAYS_WRITTEN
         return {name: kept for name, kept in plain.items() if name not in optional or kept not in (None, {}, (), "")}
     if isinstance(value, Mapping):
@@ -240,7 +242,7 @@ def _records(document: dict[str, Any]) -> Trace:
         one = record(step_type, step, f"steps[{index}]", problems, words)
         if one is not None:
             records.append(one)
-        if len(problems) > MOST_COUNTED:
+        if len(problems) > MAX_COUNTED:
             break
     raise_first(problems)
     assert head is not None  # Otherwise there was a problem.

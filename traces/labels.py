@@ -73,19 +73,19 @@ COUPLINGS: Final = {value: name_for("scd", {"coupling": value}) for value in ("n
 
 def labels(traces: Sequence[Trace]) -> tuple[str, ...]:
     """Return distinct names of runs: those that share a name get what differs: settings, model, seed; else a number."""
-    names, told = [method_name(trace) for trace in traces], [_told(trace) for trace in traces]
+    names, details = [method_name(trace) for trace in traces], [_details(trace) for trace in traces]
     seen: dict[str, dict[str, set[str]]] = {name: {} for name in names}
-    for name, values in zip(names, told, strict=True):
+    for name, values in zip(names, details, strict=True):
         for key, value in values.items():
             seen[name].setdefault(key, set()).add(value)
     apart = [
         [name, *(value for key, value in values.items() if len(seen[name][key]) > 1)]
-        for name, values in zip(names, told, strict=True)
+        for name, values in zip(names, details, strict=True)
     ]
     return tuple(numbered([", ".join(parts) for parts in apart], "{} ({})"))
 
 
-def _told(trace: Trace) -> dict[str, str]:
+def _details(trace: Trace) -> dict[str, str]:
     seed = f"seed {'unknown' if trace.seed is None else trace.seed}"
     return settings_of(trace) | {"the model": trace.model.title or trace.model.id, "the seed": seed}
 

@@ -2,9 +2,9 @@
 
 A run is a list of steps, one `Step` per forward pass, so `len(trace.steps)` is the number of function evaluations
 (NFE). A step is columnar: entry i of every column belongs to `position[i]`. Positions count from 0 in decoding order
-and index the canvas; the prompt has none. Probabilities are linear, not logarithms, unless a name says so. The records
-are plain data: `traces.io` checks them, `traces.replay` and `traces.stats` read them. The ranges in annotations hold
-for everything that is read or written.
+and index the canvas; the prompt has none. Probabilities are linear, not logarithms, unless the name contains `log`. The
+records are plain data: `traces.io` checks them, `traces.replay` and `traces.stats` read them. The ranges in
+annotations hold for everything that is read or written.
 """
 
 from collections.abc import Mapping
@@ -285,7 +285,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Legend:
-    """What is needed to draw the tokens without the model."""
+    """Data to draw the tokens without the model."""
 
     vocabulary: Mapping[Id, Name] | None = None
     """Text of the ids that occur."""
@@ -354,8 +354,8 @@ class Summary:
     acceptance: float | None
     """accepted / verified, where verified drafts are those up to and including the first rejection of a step."""
     drafts: int | None = None
-    """Drafts that the judging passes evaluated, each counted once a pass: accepted / drafts is the share of this work
-    that ended in a token. From 1.1 on; null in older files."""
+    """Drafts that the verifying passes evaluated, each counted once per pass: accepted / drafts is the share of this
+    work that ended in a token. From 1.1 on; null in older files."""
     query_tokens: int
     row_forwards: int
     """Sum of rows over forward passes."""
@@ -398,11 +398,11 @@ class Trace:
 
     def __repr__(self) -> str:
         """The run in one line."""
-        made = self.summary
+        summary = self.summary
         seed = "" if self.seed is None else f", seed {self.seed}"
-        end = "" if made.complete else ", incomplete"
+        end = "" if summary.complete else ", incomplete"
         run = printable(f"{self.variant or self.method} on {self.model.id}"[:200])
-        return f"<Trace {run}{seed}: {made.tokens} tokens in {made.forwards} forward passes{end}>"
+        return f"<Trace {run}{seed}: {summary.tokens} tokens in {summary.forwards} forward passes{end}>"
 
 
 def is_later(version: str) -> bool:

@@ -41,7 +41,7 @@ def record(
     kind: TypeAdapter[Record], part: object, path: str, problems: list[Problem], words: ErrorTexts
 ) -> Record | None:
     """The part as a record; None, and what is wrong with it in `problems`, where it is not one."""
-    # Strict types fit JSON text (a list is a tuple, a word a fate), hence the detour through bytes.
+    # Strict types fit JSON text (a list is a tuple, a word a fate), so values are validated as JSON bytes.
     text = to_json(part, inf_nan_mode="constants")
     if count(text) > limits.PART_VALUES:
         problems.append(Problem(path or words.whole, f"holds more than {limits.PART_VALUES} values", words.shrink))

@@ -1,4 +1,4 @@
-"""What smollm2 answers to prompts of this project, with its hidden states: what its drafter learns from.
+"""Answers of smollm2 to prompts of this project, with hidden states: the training data of its drafter.
 
     python -m training.smollm2_answers [--shards N]
 
@@ -44,9 +44,9 @@ LONGEST: Final = 224
 """Tokens of an answer."""
 _OF_TEXTS: Final = ("summary", "rewriting")
 HELD: Final = 10
-"""One word in so many is held out."""
+"""One word in `HELD` is held out."""
 _FEWEST: Final = 8
-"""Answers that are still worth a pass; those that are left are cut off."""
+"""The fewest unfinished answers that justify a pass; the remaining ones are cut off."""
 
 
 def prompts(held: bool) -> Iterator[str]:
@@ -101,7 +101,7 @@ class Writer:
     def __init__(self, network: Any, ends: Sequence[int], taps: Sequence[int]) -> None:
         """A causal language model of the shape of Llama, whose layers it takes, and the ids that end a text.
 
-        `taps` are the layers behind which hidden states are kept.
+        `taps` are the layers whose output states are kept.
         """
         head, linear = network.lm_head.weight, HalfLinear if packs(HalfLinear) else Linear
         self._model, self._head, self._ends = FastDecoder(network.model, linear), linear(head), torch.tensor(ends)
@@ -172,7 +172,7 @@ class Writer:
 
 
 def store(file: Path, made: Sequence[tuple[Tensor, Tensor]], prompts: Sequence[int], drawn: Tensor) -> None:
-    """Write answers to prompts of so many tokens, whole or not at all."""
+    """Write answers to prompts of the given lengths to a file, atomically."""
     ids, states = (torch.cat(parts) for parts in zip(*made, strict=True))
     lengths = torch.tensor([len(text) for text, _ in made])
     shard = {"ids": ids.int(), "states": states, "lengths": lengths, "prompts": torch.tensor(prompts), "drawn": drawn}

@@ -38,7 +38,7 @@ PRESETS: Final = {
     "cpu": Preset(steps=4_000, batch=256, lr=2e-3, linear=0.6, warmup=30),
     "gpu": Preset(steps=12_000, batch=24_576, lr=2e-3, linear=0.6),
 }
-"""Batches are of so many masks."""
+"""Masks per batch."""
 BASE: Final = "SmolLM2-135M-Instruct"
 BLOCK: Final = 16
 """The most positions of a block, masks and known tokens."""
@@ -80,7 +80,7 @@ class Blocks:
     filled: Tensor
     """[B, n, f] offsets from the anchor of the known tokens, from 1, rising."""
     masks: Tensor
-    """[B, n, m] offsets of the masks, likewise."""
+    """[B, n, m] offsets of the masks."""
     wanted: Tensor
     """[B, n, m] whether the token that a mask predicts is unknown and lies inside the text."""
     shift: bool
@@ -99,7 +99,7 @@ class Blocks:
 
 
 class LowRank(nn.Module):
-    """What is added to a linear layer at masks: b @ a."""
+    """Low-rank addition to a linear layer at masks: b @ a."""
 
     def __init__(self, inputs: int, outputs: int, rank: int) -> None:
         """Make `a` random and `b` zero, so that nothing is added at first."""
@@ -252,12 +252,12 @@ def padded(texts: Sequence[Text]) -> Tensor:
 
 
 def draw_blocks(texts: Sequence[Text], masks: int, shift: bool, generator: torch.Generator) -> Blocks:
-    """Draw blocks of one random length, in part filled, behind random tokens of the answers.
+    """Draw blocks of one random length, in part filled, after random tokens of the answers.
 
     Args:
         texts: B texts.
         masks: About how many masks and known tokens to draw in all.
-        shift: Whether a mask predicts the token behind it.
+        shift: Whether a mask predicts the token after it.
         generator: For all that is random.
     """
     first, second, third = torch.rand(3, generator=generator).tolist()
@@ -315,7 +315,7 @@ def evaluate(network: Any, adapter: Adapter, texts: Sequence[Text], shift: bool,
         network: The base model.
         adapter: Its adapter.
         texts: Held-out answers.
-        shift: Whether a mask predicts the token behind it.
+        shift: Whether a mask predicts the token after it.
         every: Distance between anchors, in tokens.
 
     Returns:
@@ -364,7 +364,7 @@ def train(run: Run, network: Any, texts: Sequence[Text], held: Sequence[Text], s
 def options_of(parser: argparse.ArgumentParser) -> None:
     """Add this script's options."""
     parser.add_argument("--rank", type=int, default=16, help="rank of the matrices")
-    parser.add_argument("--layers", type=int, default=0, help="only the first so many layers, as a smaller drafter")
+    parser.add_argument("--layers", type=int, default=0, help="only the first LAYERS layers, as a smaller drafter")
     parser.add_argument("--aligned", action="store_true", help="the mask at a position predicts the token there")
     parser.add_argument("--threads", type=int, help="threads of the CPU")
     parser.add_argument("--data", type=Path, default=PACKED, help="answers to learn from")

@@ -30,21 +30,21 @@ PRESETS: Final = {
     "cpu": Preset(steps=8_000, batch=1_400, lr=2e-3, linear=0.6),
     "gpu": Preset(steps=4_000, batch=11_200, lr=3e-3, linear=0.6),
 }
-"""Batches are of so many tokens, padding included."""
+"""Tokens per batch, padding included."""
 STEPS, DECAY, LIKELIEST = 4, 0.8, 48
 LOOK, _FEW = 200, 24
-"""Acceptance is measured every so many steps, on a few of the held-out answers."""
+"""Steps between measurements of acceptance, and the held-out answers used."""
 _SORTED: Final = 256
 """Answers that are put in order of length, so that those of a batch need little padding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers that lie in shards; hidden states are read when they are asked for."""
+    """Answers stored in shards; hidden states are read on access."""
 
     shards: Sequence[Any]
     places: Sequence[tuple[int, int, int, int]]
-    """Of every answer its shard, where it begins and ends in it, and the tokens of its prompt."""
+    """Per answer: its shard, its start and end in the shard, and the number of prompt tokens."""
     drawn: Sequence[bool]
     """Whether an answer was drawn, or has the likeliest tokens."""
 
@@ -73,7 +73,7 @@ class Answers:
         return self.shards[shard].get_slice("ids")[begin:end].long()  # type: ignore[no-any-return]
 
     def batch(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """Ids [B, T] of some, the target's hidden states [B, T, S], and where the next token is to be learnt [B, T]."""
+        """Return ids [B, T], the target's hidden states [B, T, S], and the mask [B, T] of positions to learn."""
         places = [self.places[i] for i in numbers]
         ids = torch.nn.utils.rnn.pad_sequence([self.ids(i) for i in numbers], batch_first=True)
         states = torch.nn.utils.rnn.pad_sequence(
@@ -92,7 +92,7 @@ class Answers:
         return counts.topk(count).indices.sort().values
 
     def batches(self, most: int, seed: int) -> Iterator[list[int]]:
-        """The answers in batches of at most so many tokens, shuffled."""
+        """Return the answers in shuffled batches of at most `most` tokens."""
         generator, made = torch.Generator().manual_seed(seed), list[list[int]]()
         sizes = [end - begin for _, begin, end, _ in self.places]
         for part in torch.randperm(len(sizes), generator=generator).split(_SORTED):
@@ -125,9 +125,9 @@ def inherit(network: Eagle, target: Any) -> None:
 
 
 def unrolled(network: Eagle, embedded: Tensor, states: Tensor, steps: int) -> Iterator[Tensor]:
-    """States [B, T, W] behind 0 .. steps - 1 drafts: after j, the one at t predicts the token at t + 2 + j.
+    """States [B, T, W] after 0 .. steps - 1 drafts: after j, the one at t predicts the token at t + 2 + j.
 
-    It sees the target's states up to t, and its own behind them.
+    It sees the target's states up to t, and its own after them.
 
     Args:
         network: The drafter.
@@ -163,7 +163,7 @@ def unrolled(network: Eagle, embedded: Tensor, states: Tensor, steps: int) -> It
 
 
 def drafts(network: Eagle, embedding: Tensor, batch: tuple[Tensor, Tensor, Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    """After 0 .. STEPS - 1 drafts: logits [N, R] of the next token, and where the target judges it [B, T]."""
+    """Yield, after 0 .. STEPS - 1 drafts, logits [N, R] of the next token and the mask [B, T] of learned positions."""
     ids, states, wanted = batch
     embedded = F.embedding(F.pad(ids, (0, STEPS)), embedding)
     rows, T = embedding[network.ids.long()], ids.shape[1]
@@ -192,7 +192,7 @@ def loss_of(network: Eagle, embedding: Tensor, batch: tuple[Tensor, Tensor, Tens
 
 @torch.no_grad()
 def acceptance(network: Eagle, embedding: Tensor, held: Answers, numbers: Sequence[int]) -> dict[str, float]:
-    """How many drafts of each place would be accepted, of likeliest tokens and at temperature 1."""
+    """Return the acceptance rate per draft position, for argmax drafts and at temperature 1."""
     totals = torch.zeros(2, STEPS, 2)
     for number in numbers:
         batch, drawn = held.batch([number]), int(held.drawn[number])

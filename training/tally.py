@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def measure(model: Qwen3ForCausalLM, kind: Recipe) -> dict[str, Any]:
-    """Return the share of held-out stories that are told correctly: with one token per pass, and with several."""
+    """Return the share of held-out stories that are written correctly: with one token per pass, and with several."""
     stories = held_out_stories(MEASURED_FULL if kind.full else MEASURED)
 
     def right(block: str, **settings: object) -> float:

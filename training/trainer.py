@@ -1,4 +1,4 @@
-"""What every training script shares: presets, a schedule, checkpoints to resume from, a loss log, the export."""
+"""Shared parts of the training scripts: presets, a schedule, checkpoints to resume from, a loss log, the export."""
 
 import argparse
 import json
@@ -32,7 +32,7 @@ SHARD_BYTES: Final = 10_400_000
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One training budget: whichever of `steps` and `minutes` is reached first ends the run."""
+    """One training budget: the run ends when `steps` or `minutes` is reached."""
 
     steps: int
     batch: int
@@ -149,7 +149,7 @@ class Run:
             print(f"{self.name} step {self.step} loss {mean:.4f} {self.seconds:.0f} s", flush=True)
 
     def carry_out(self, options: argparse.Namespace, train: Callable[[], None]) -> None:
-        """Resume, train unless the last checkpoint is to be exported, and round the weights to those that ship."""
+        """Resume, train unless only an export is requested, and round the weights to the published precision."""
         self.resume(options)
         if not options.export_only:
             train()
@@ -223,7 +223,7 @@ def export(
 
 
 def ship(name: str, weights: dict[str, Tensor]) -> dict[str, Any]:
-    """Write weights as one file, or from `SHARD_BYTES` on as a folder of shards; what the manifest says of them."""
+    """Write weights as one file, or from `SHARD_BYTES` on as a folder of shards; return their manifest entry."""
     MODELS.mkdir(parents=True, exist_ok=True)
     path, folder = MODELS / f"{name}.safetensors", MODELS / name
     path.unlink(missing_ok=True)
@@ -237,7 +237,7 @@ def ship(name: str, weights: dict[str, Tensor]) -> dict[str, Any]:
 
 
 def record(run: Run, about: dict[str, Any], metrics: dict[str, Any], options: argparse.Namespace) -> None:
-    """Write a model's MANIFEST entry: its loss curve, and the hashes of what lies beside its weights, included."""
+    """Write a model's MANIFEST entry, including its loss curve and the hashes of the files next to its weights."""
     manifest_path = MODELS / MANIFEST
     manifest = json.loads(manifest_path.read_text()) if manifest_path.exists() else {}
     stride = max(1, len(run.log) // 60)

@@ -31,7 +31,7 @@ CAN: Final[dict[Place, tuple[str, ...]]] = {
     "air": ("crossing", "strolling", "rising", "sinking", "passed by"),
     "sea": ("crossing", "strolling", "bobbing", "passed by"),
 }
-"""What a thing does, by where it belongs: crossing is a patch a frame to the left, strolling one every other frame."""
+"""Motions by scene: crossing moves one patch per frame to the left, strolling one every other frame."""
 
 
 def path(motion: str, start: tuple[int, int]) -> list[tuple[int, int]]:
@@ -101,14 +101,14 @@ def inherit(model: VideoTransformer, pictures: Transformer) -> None:
 
 @torch.no_grad()
 def encoded(tokenizer: Tokenizer, count: int, *seed: int) -> tuple[Tensor, Tensor]:
-    """Codes [N, 1296] and labels [N, 3] of the clips that `build` makes of these arguments."""
+    """Codes [N, 1296] and labels [N, 3] of the clips that `build` returns for these arguments."""
     clips, labels = build(count, *seed)
     codes = [tokenizer.encode(as_images(torch.from_numpy(clip))).flatten() for clip in clips]
     return torch.stack(codes), torch.from_numpy(labels)
 
 
 def logits_behind_first(model: VideoTransformer, codes: Tensor) -> Tensor:
-    """Logits [B, 1152, K] of every code behind the first frame, given those before it."""
+    """Logits [B, 1152, K] of every code after the first frame, given those before it."""
     positions = torch.arange(LENGTH - 1, device=codes.device).expand(len(codes), -1)
     return cast(Tensor, model(codes[:, :-1], positions)[:, PLANE - 1 :])
 

@@ -16,16 +16,16 @@ from visualizers.style import themed
 from visualizers.wrapping import wrapped
 
 Traces: TypeAlias = Sequence[Trace]
-MOST_GROUPS: Final = 6
+MAX_GROUPS: Final = 6
 """Groups of runs in one panel."""
 MOST: Final = {
     "panels": (6, "traces side by side"),
-    "groups": (MOST_GROUPS, "groups of runs"),
+    "groups": (MAX_GROUPS, "groups of runs"),
     "one group": (1, "group of runs"),
     "runs": (12, "runs"),
 }
 """Limits of a figure: what is counted, the maximum, and its name."""
-MOST_FRAMES: Final = 16
+MAX_FRAMES: Final = 16
 """Latent frames of a video that have panels, names or lines of their own."""
 SUBTITLE: Final = 108
 """Letters on a line of the subtitle."""
@@ -53,7 +53,7 @@ class FigureText:
     """Name on the command line."""
     title: str
     caption: str
-    """What it shows, and how it is computed."""
+    """What the figure shows, and how that is computed."""
     paper: str = ""
     """The published figure or table it answers to."""
     drawing: Callable[..., go.Figure] = _undrawn
@@ -70,7 +70,7 @@ class Figure(FigureText):
     accepts: Callable[[Trace], bool]
     """Whether a trace can be drawn; the others are left out."""
     requirement: str
-    """What it needs, in words."""
+    """The figure's requirements, in words."""
     limit: Literal["panels", "groups", "one group", "runs"] | None = None
     """Kind of limit, see `MOST`."""
     refuses: Callable[[Traces], str | None] = lambda _: None
@@ -93,13 +93,13 @@ class Figure(FigureText):
             return "no trace given"
         drawn = [trace for trace in traces if self.accepts(trace)]
         if not drawn:
-            these = "this trace does" if len(traces) == 1 else f"these {len(traces)} traces do"
-            return f"needs {self.requirement}, which {these} not have"
+            subject = "this trace does" if len(traces) == 1 else f"these {len(traces)} traces do"
+            return f"needs {self.requirement}, which {subject} not have"
         if self.limit:
-            most, things = MOST[self.limit]
+            maximum, things = MOST[self.limit]
             count = len(group_runs(drawn) if "group" in self.limit else drawn)
-            if count > most:
-                return f"draws up to {most} {things}, {count} given"
+            if count > maximum:
+                return f"draws up to {maximum} {things}, {count} given"
         return self.refuses(drawn)
 
     def draw(self, traces: Traces, *, step: int | None = None) -> go.Figure:

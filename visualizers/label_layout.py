@@ -40,17 +40,17 @@ def place_labels(
     Returns:
         Index -> position in plotly's terms, for the labels that have space.
     """
-    taken = [Box(x - _ACROSS, x + _ACROSS, y - _UP, y + _UP) for x, y in points]
+    boxes = [Box(x - _ACROSS, x + _ACROSS, y - _UP, y + _UP) for x, y in points]
     inside = Box(-beyond[0], 1 + beyond[0], -beyond[1], 1 + beyond[1])
     placed: dict[int, str] = {}
     for index, text, first in wanted:
-        for place in dict.fromkeys((first, *PLACES)):
-            box = _label(points[index], _LETTER * len(text), place)
+        for side in dict.fromkeys((first, *PLACES)):
+            box = _label(points[index], _LETTER * len(text), side)
             fits = inside.left <= box.left and box.right <= inside.right
             fits = fits and inside.bottom <= box.bottom and box.top <= inside.top
-            if fits and not any(box.meets(other) for other in taken):
-                taken.append(box)
-                placed[index] = place
+            if fits and not any(box.meets(other) for other in boxes):
+                boxes.append(box)
+                placed[index] = side
                 break
     return placed
 

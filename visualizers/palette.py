@@ -120,5 +120,5 @@ def contrast(first: str, second: str) -> float:
 
 
 def ink(color: str) -> str:
-    """Return black or white, whichever is more readable on `color`."""
+    """Return black or white: the one with the higher contrast on `color`."""
     return BLACK if contrast(color, BLACK) >= contrast(color, WHITE) else WHITE

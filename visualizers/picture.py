@@ -57,7 +57,7 @@ def render_canvas(tiles: Tiles, canvas: Canvas, state: CanvasState, *, opaque: b
     for (row, column), token, final in zip(cells(canvas), state.tokens, state.final, strict=True):
         if not isinstance(token, int):
             continue
-        top, left = (tiles.size * place for place in divmod(token, tiles.columns))
+        top, left = (tiles.size * offset for offset in divmod(token, tiles.columns))
         top = min(top, atlas.height)  # an id without a tile is drawn black; its position may exceed what Pillow counts
         tile = atlas.crop((left, top, left + tiles.size, top + tiles.size))
         tile = tile.resize((size, size), Image.Resampling.NEAREST if size >= tiles.size else Image.Resampling.BOX)

@@ -68,17 +68,17 @@ def fate_mark(fate: Fate, points: Sequence[tuple[float, float]], size: float, ho
     return go.Scatter(x=x, y=y, hovertemplate=f"{hover}<extra>{fate.value}</extra>", **look, **more)
 
 
-def add_once(figure: go.Figure, mark: BaseTraceType, **place: Any) -> None:
+def add_once(figure: go.Figure, mark: BaseTraceType, **placement: Any) -> None:
     """Add a mark with a legend entry unless one of its name is there."""
-    there = any(other.showlegend and other.name == mark.name for other in figure.data)
-    entry = mark.showlegend is not False and not there
-    figure.add_trace(mark.update(legendgroup=mark.name, showlegend=entry), **place)
+    is_shown = any(other.showlegend and other.name == mark.name for other in figure.data)
+    entry = mark.showlegend is not False and not is_shown
+    figure.add_trace(mark.update(legendgroup=mark.name, showlegend=entry), **placement)
 
 
 def means(values: Sequence[Sequence[float]]) -> tuple[list[float], list[float]]:
     """Return the mean of each list, and its sample standard deviation, 0 for a single value."""
-    every = [estimate(each) for each in values]
-    return [each.mean for each in every], [each.deviation for each in every]
+    estimates = [estimate(each) for each in values]
+    return [each.mean for each in estimates], [each.deviation for each in estimates]
 
 
 def axes(figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Any = None, **layout: Any) -> go.Figure:
@@ -90,11 +90,11 @@ def axes(figure: go.Figure, x: str, *y: str, height: int = 440, bounds: Any = No
     return figure.update_layout(height=height, **{"showlegend": True, **layout})
 
 
-def add_level_line(figure: go.Figure, y: float, **place: Any) -> None:
+def add_level_line(figure: go.Figure, y: float, **placement: Any) -> None:
     """Draw a level line, such as that of ordinary decoding."""
-    figure.add_hline(y=y, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, **place)
+    figure.add_hline(y=y, line={"color": NEUTRAL, "dash": "dot", "width": 1.5}, **placement)
 
 
-def thin_ticks(items: Sequence[object], most: int) -> slice:
+def thin_ticks(items: Sequence[object], maximum: int) -> slice:
     """Return the slice that leaves at most `most` evenly spread items."""
-    return slice(None, None, max(1, -(-len(items) // most)))
+    return slice(None, None, max(1, -(-len(items) // maximum)))

@@ -46,8 +46,8 @@ def panels(figure: go.Figure) -> list[tuple[go.layout.XAxis, go.layout.YAxis]]:
     grid = figure._grid_ref  # plotly tells the grid of a figure in print alone
     if grid is None or len(grid) != 1:
         return []
-    places = [figure.get_subplot(1, column) for column, filled in enumerate(grid[0], 1) if filled]
-    return [(place.xaxis, place.yaxis) for place in places]
+    subplots = [figure.get_subplot(1, column) for column, filled in enumerate(grid[0], 1) if filled]
+    return [(subplot.xaxis, subplot.yaxis) for subplot in subplots]
 
 
 def rows_of(axes: list[tuple[go.layout.XAxis, go.layout.YAxis]]) -> int:

@@ -41,11 +41,11 @@ def conclusions(paper: str, seeds: int) -> list[Conclusion]:
     anew = _ANEW[paper](seeds) if paper in _ANEW else {}
     found = []
     for entry in PAPERS[paper]:
-        place, needs = entry["place"], entry.get("needs", "")
+        section, needs = entry["place"], entry.get("needs", "")
         effects: Sequence[Effect] = [against(*effect) for effect in entry.get("effects", ())]
         if not (effects or needs):
-            effects = anew[place]
-        found.append(Conclusion(place, entry["says"], effects, needs))
+            effects = anew[section]
+        found.append(Conclusion(section, entry["says"], effects, needs))
     return found
 
 

@@ -44,12 +44,12 @@ class Effect(NamedTuple):
 class Conclusion:
     """Conclusion of a paper, and the findings here."""
 
-    place: str
+    section: str
     """Its figure or table in the paper."""
     says: str
     effects: Sequence[Effect] = ()
     needs: str = ""
-    """What would be needed to check it."""
+    """Requirements for checking the claim."""
 
     @property
     def verdict(self) -> str:
@@ -64,7 +64,7 @@ class Conclusion:
     def row(self, paper: str) -> dict[str, Any]:
         """Its row in a result file."""
         effects = [f"{each.of}: {each.size.mean:+.2g} ± {each.size.error or 0:.1g}" for each in self.effects]
-        about = {"method": paper.lower(), "paper": paper, "place": self.place, "says": self.says}
+        about = {"method": paper.lower(), "paper": paper, "place": self.section, "says": self.says}
         return {**about, "found": "; ".join(effects) or f"needs {self.needs}", "verdict": self.verdict}
 
 
@@ -88,8 +88,10 @@ def sweep(name: str) -> Mapping[str, Mapping[int, ResultRow]]:
 def runs(method: str, model_id: str, prompts: Iterable[str | None], **settings: object) -> list[Trace]:
     """Prompts decoded by a bundled model, each with another seed; None is the model's example."""
     model = load_model(model_id)
-    asked = enumerate(prompts)
-    return run_batch([RunRequest(method, model, prompt, seed=seed, settings=settings).job() for seed, prompt in asked])
+    numbered = enumerate(prompts)
+    return run_batch(
+        [RunRequest(method, model, prompt, seed=seed, settings=settings).job() for seed, prompt in numbered]
+    )
 
 
 def texts(method: str, count: int, model_id: str = "text-target", **settings: object) -> list[Trace]:

@@ -125,10 +125,14 @@ def _closeness(count: int) -> Effect:
 
 def _estimators(runs: Sequence[Trace]) -> list[Effect]:
     """Differences of mean absolute errors of the accepted prefix, problem by problem."""
-    made = [[each for each in router_decisions(trace.steps) if each.accepted is not None] for trace in runs]
+    decisions = [[each for each in router_decisions(trace.steps) if each.accepted is not None] for trace in runs]
 
     def errors(name: str) -> list[float]:
-        return [fmean(abs(each.estimates[name] - (each.accepted or 0)) for each in some) for some in made if some]
+        return [
+            fmean(abs(each.estimates[name] - (each.accepted or 0)) for each in decisions)
+            for decisions in decisions
+            if decisions
+        ]
 
     margin, entropy, chance = errors("margin"), errors("entropy"), errors("random")
     return [
@@ -207,9 +211,9 @@ def cspd(seeds: int) -> dict[str, list[Effect]]:
 def _masked(of: str, mark: str, per_step: int) -> Effect:
     """How much worse a mark of masked generation is with several tokens per step than with one, prompt by prompt."""
     rows = {row["tokens_per_step"]: row for row in json.loads((RESULTS / "masked.json").read_text())["rows"]}
-    row, usual = rows[per_step], rows[1]
+    row, baseline_row = rows[per_step], rows[1]
     if mark == "as_asked":
-        worse = usual["as_asked_percent"] - row["as_asked_percent"]
+        worse = baseline_row["as_asked_percent"] - row["as_asked_percent"]
         error = abs(worse / row["as_asked_off_errors"])
     else:
         worse, error = row["frechet_like_more"], row["frechet_like_more_error"]

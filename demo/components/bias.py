@@ -107,7 +107,7 @@ def sample_modes(
         target=target.tolist(),
         draft=judged["draft"],
         drawn=[judged[mode] for mode in MODES],
-        said=f"draft's variances {plane.variance:g} times the true ones, means {plane.shift:g} to the right, "
+        message=f"draft's variances {plane.variance:g} times the true ones, means {plane.shift:g} to the right, "
         f"{plane.steps} steps, {off}aligned; {TOKENS:,} tokens each",
     )
     lines.append(("draft", None, f"{judged['draft'].total_variation:.3f}", None, None, None))

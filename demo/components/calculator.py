@@ -8,7 +8,7 @@ import gradio as gr
 
 from analysis.hardware import DEVICES, ENGINES, SIZES, HardwareError, named, read_size
 from analysis.shipped_results import drafted
-from analysis.speedup_model import MOST_DRAFTS, SpeedupModel
+from analysis.speedup_model import MAX_DRAFTS, SpeedupModel
 from demo.components.context import AT_ONCE, LATEST, Site, Update
 from demo.components.figure import Panel
 from demo.components.widgets import chosen_index, component, data_table, notice, notice_box, table
@@ -45,7 +45,7 @@ class CalculatorPanel:
         self.site = site
         self.measured = {str(pair): pair for pair in drafted()}
         """By their names in the form."""
-        self.answer = gr.Markdown(told(_FIRST), elem_id="calculator-answer")
+        self.answer = gr.Markdown(description(_FIRST), elem_id="calculator-answer")
         self.problem = notice_box(elem_id="calculator-problem")
         names: dict[str, Any] = {"allow_custom_value": True, "info": "Or parameters, such as 7e9."}
         self.fields: dict[str, Any] = {}
@@ -59,7 +59,7 @@ class CalculatorPanel:
             self.pair = _choice("Acceptance rate as", (_OWN, *self.measured), _OWN, info="Measured here, or your own.")
             sliders = {
                 "acceptance": (0, 1, 0.01, "Acceptance rate", "Of a draft, where those before it were accepted."),
-                "drafts": (1, MOST_DRAFTS, 1, "Draft length γ", "Drafts to a verification."),
+                "drafts": (1, MAX_DRAFTS, 1, "Draft length γ", "Drafts to a verification."),
             }
             for name, (low, high, step, label, info) in sliders.items():
                 value = getattr(_FIRST, name)
@@ -109,31 +109,31 @@ class CalculatorPanel:
         figure = calculator_figure.draw(Calculation(plan, self.measured.get(values[self.pair]), reported_near(plan)))
         shown = self.panel.show(calculator_figure, figure, values[self.site.look], request)
         link = "" if plan == _FIRST else calculator_link(given)
-        words = {self.answer: told(plan), self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan)}
+        words = {self.answer: description(plan), self.problem: {}, self.devices: curves_of(plan), self.rows: rows(plan)}
         return {**words, self.link: link, **shown}
 
-    def opened(self, given: Mapping[str, str]) -> Update:
+    def opened(self, values: Mapping[str, str]) -> Update:
         """Return the updates that fill the form from a link.
 
         Raises:
             ConfigError: If a field is unknown or its value is invalid.
         """
-        if unknown := given.keys() - self.fields.keys():
+        if unknown := values.keys() - self.fields.keys():
             raise ConfigError(f"plan: there is no field {min(unknown)!r:.60}; use {', '.join(self.fields)}.")
         try:
-            plan = _plan({name: control.value for name, control in self.fields.items()} | dict(given))
+            plan = _plan({name: control.value for name, control in self.fields.items()} | dict(values))
         except HardwareError as error:
             raise ConfigError(str(error)) from None
-        own = {"target": given.get("target"), "draft": given.get("draft"), "device": plan.device.name}
+        own = {"target": values.get("target"), "draft": values.get("draft"), "device": plan.device.name}
         own["engine"] = plan.engine.name
-        return {self.fields[name]: own.get(name, getattr(plan, name)) for name in given}
+        return {self.fields[name]: own.get(name, getattr(plan, name)) for name in values}
 
 
 def _choice(label: str, names: Iterable[str], value: str, **more: Any) -> gr.Dropdown:
     return gr.Dropdown(list(names), value=value, label=label, min_width=200, **more)
 
 
-def _plan(given: Mapping[str, Any]) -> SpeedupModel:
+def _plan(values: Mapping[str, Any]) -> SpeedupModel:
     """The plan of what the fields hold.
 
     Raises:
@@ -142,20 +142,20 @@ def _plan(given: Mapping[str, Any]) -> SpeedupModel:
 
     def number(field: str) -> float:
         try:
-            return float(given[field])
+            return float(values[field])
         except (TypeError, ValueError):
-            told = "is empty" if given[field] in (None, "") else f"{given[field]!r:.40} is not a number"
-            raise HardwareError(f"{field}: {told}; give a whole number.") from None
+            problem = "is empty" if values[field] in (None, "") else f"{values[field]!r:.40} is not a number"
+            raise HardwareError(f"{field}: {problem}; give a whole number.") from None
 
     def whole(field: str) -> int:
         value = number(field)
         return int(value) if isfinite(value) else -1  # out of every range
 
-    draft = str(given["draft"])
+    draft = str(values["draft"])
     return SpeedupModel(
-        device=named("device", DEVICES, str(given["device"])),
-        engine=named("engine", ENGINES, str(given["engine"])),
-        target=read_size("target", str(given["target"])),
+        device=named("device", DEVICES, str(values["device"])),
+        engine=named("engine", ENGINES, str(values["engine"])),
+        target=read_size("target", str(values["target"])),
         draft=None if draft == _NONE else read_size("draft", draft),
         acceptance=number("acceptance"),
         drafts=whole("drafts"),
@@ -174,7 +174,7 @@ def rows(plan: SpeedupModel) -> dict[str, Any]:
     return table(heads, lines, note) | {"files": table_files("calculator", heads, lines), "link": True}
 
 
-def told(plan: SpeedupModel) -> str:
+def description(plan: SpeedupModel) -> str:
     """The answer in words, as Markdown."""
     best, verification = plan.with_best_draft_length(), plan.verification
     drafts = "Drafts cost nothing" if plan.draft is None else f"Its {plan.drafts} drafts take {_time(plan.drafting)}"
@@ -267,7 +267,7 @@ def curves_of(plan: SpeedupModel) -> dict[str, Any]:
     most = max((speed for each in curves for speed in each.speeds.values()), default=1.0)
     return {
         "chosen": plan.device.name,
-        "longest": MOST_DRAFTS,
+        "longest": MAX_DRAFTS,
         "most": max(1.0, most),
         "curves": [
             {

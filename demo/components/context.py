@@ -12,7 +12,7 @@ Update = dict[Any, Any]
 """Component -> new value."""
 
 PRIVATE: Final[dict[str, Any]] = {"api_visibility": "private"}
-"""Options of events that are not part of the public API, which are all but two."""
+"""Options of events that are not part of the public API: all except two."""
 QUIET: Final[dict[str, Any]] = {"show_progress": "hidden", "show_progress_on": (), **PRIVATE}
 LATEST: Final[dict[str, Any]] = {"trigger_mode": "always_last", **QUIET}
 """For what shows a form as it is now: without it, gradio drops a change made while another is being drawn."""

@@ -51,9 +51,9 @@ class DownloadModelPanel:
         for done, total in with_progress(partial(fetch, model.id)):
             if visitor.stopped():
                 break
-            said = f"{done // _MEGA} of {total // _MEGA} MB" if done else "The download begins."
-            said = "All of it is here; the weights are being written." if done == total else said
-            yield {self.problem: notice("info", said, f"{model.label} is being fetched.", done / total)}
+            message = f"{done // _MEGA} of {total // _MEGA} MB" if done else "The download begins."
+            message = "All of it is here; the weights are being written." if done == total else message
+            yield {self.problem: notice("info", message, f"{model.label} is being fetched.", done / total)}
         else:
             here = notice("info", "It is chosen: press Run.", f"{model.label} is here.")
             yield self.chosen(model, values[self.method]) | {self.problem: here}

@@ -65,7 +65,7 @@ from visualizers.picture import data_url, final_picture, moving_url, picture_of
 
 
 class Results(NamedTuple):
-    """Results of an experiment so far."""
+    """The results of an experiment so far."""
 
     experiment: Experiment
     store: MemoryStore
@@ -126,9 +126,9 @@ class ExperimentPanel:
 _FRAME_PIXELS: Final = 192
 """Maximum width and height of a clip's frame."""
 _MAX_FRAMES: Final = 64
-"""Maximum number of frames of a clip; of a longer one, evenly spaced frames are shown."""
+"""Frames of a clip; a longer one is subsampled evenly."""
 _MAX_CHARACTERS: Final = 400
-"""Maximum length of a text in a cell."""
+"""Characters of a text in a cell."""
 _GRID_STYLE: Final = """
 div { flex-direction: column; }
 @media (min-width: 641px) { .cards li { flex-basis: 240px; } }

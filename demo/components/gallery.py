@@ -56,12 +56,16 @@ def _card(entry: Recording) -> Card:
 
 def badge(entry: Recording) -> str:
     """Return the badge of a recording: how many passes it saved, and whether it is lossless."""
-    made = entry.traces[-1]
-    exact = "exact" if made.method in METHODS and not deviation_of(made) else "approximate"
+    accelerated = entry.traces[-1]
+    exact = "exact" if accelerated.method in METHODS and not deviation_of(accelerated) else "approximate"
     if len(entry.traces) < 2 or not all(trace.summary.complete for trace in entry.traces):
         return exact
-    usual, own = target_forwards(entry.traces[0]), max(target_forwards(made), 1)
-    if usual == own:
+    baseline, own = target_forwards(entry.traces[0]), max(target_forwards(accelerated), 1)
+    if baseline == own:
         return f"as many target passes, {exact}"
-    saved = f"{usual / own:.1f} × fewer target passes" if usual > own else f"{own / usual:.1f} × more target passes"
+    saved = (
+        f"{baseline / own:.1f} × fewer target passes"
+        if baseline > own
+        else f"{own / baseline:.1f} × more target passes"
+    )
     return f"{saved}, {exact}"

@@ -51,7 +51,7 @@ def _build_method(method: Method) -> None:
             if reported:
                 formulas(heading + reported)
             if results := measured(method.name):
-                tables = [(one.title, table(one.heads, one.rows, f"{_NOTE} {one.place}.")) for one in results]
+                tables = [(one.title, table(one.heads, one.rows, f"{_NOTE} {one.device_text}.")) for one in results]
                 data_table(_MEASURED, tables)
             else:
                 formulas(f"### {_MEASURED}\n\n{_NOTHING}")

@@ -39,10 +39,10 @@ def queued(
             async with aclosing(wait_turn(request, kind, stopped, partial(work, values, request))) as turn:
                 now: QueueEntry | Update | None = None
                 async for now in turn:
-                    told = (
+                    message = (
                         {box: notice("info", str(now), "Waiting for the model")} if isinstance(now, QueueEntry) else now
                     )
-                    yield {**shown, **told}
+                    yield {**shown, **message}
                 if now is None or isinstance(now, QueueEntry):
                     yield {box: notice("info", "The run was cancelled before it started.", "Cancelled")}
         except gr.Error:  # which is a ValueError

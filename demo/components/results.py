@@ -71,7 +71,7 @@ class ResultsPanel:
                 self.problem = notice_box(elem_id="results-problem")
                 self.panel = Panel(self.site, "results")
                 self.panel.words.value = _LOADING if self.shipped else ""
-                self.place = notice_box()
+                self.notice = notice_box()
         self.table = data_table("Accuracy and speed of every setting", elem_id="results-table")
         self._connect()
 
@@ -91,7 +91,7 @@ class ResultsPanel:
 
     def _connect(self) -> None:
         chosen: list[Any] = [self.figure, self.speed, self.baseline, self.setting, self.methods]
-        drawn = [*self.panel.parts, self.place, self.table]
+        drawn = [*self.panel.parts, self.notice, self.table]
         self.inputs: set[Any] = {*chosen, self.path, self.site.look}
         self.parts: list[Any] = [*chosen, *drawn]
         drawing = LATEST | serialized("results")
@@ -124,19 +124,21 @@ class ResultsPanel:
         """Draw the current results as the form requests, and offer the choices that they allow."""
         path: Path | None = values[self.path]
         if path is None:
-            return {self.place: {}}
+            return {self.notice: {}}
         if not path.exists():
             return {self.panel.problem: notice("error", "The file is no longer here; open it again.")}
         results = _read(path)
         offered, view, methods = self._offer(results, values)
         rows = [row for row in results.rows if row.method in methods or row.label == view.baseline]
         figure = SWEEP_FIGURES[values[self.figure]]
-        update: Update = offered | {self.place: notice("info", results.place, "Measured on") if results.place else {}}
+        update: Update = offered | {
+            self.notice: notice("info", results.location, "Measured on") if results.location else {}
+        }
         try:
             update |= self.panel.show(figure, figure.draw(rows, view), values[self.site.look], request)
         except SweepError as error:
             update |= self.panel.hide("") | {self.panel.problem: notice("error", str(error), "This cannot be drawn.")}
-        return update | {self.table: _table(gathered(rows), view.baseline, results.place)}
+        return update | {self.table: _table(gathered(rows), view.baseline, results.location)}
 
     def _offer(self, results: Results, values: Update) -> tuple[Update, SweepView, list[str]]:
         """The choices that the results allow, with what was chosen where that is among them."""
@@ -146,8 +148,8 @@ class ResultsPanel:
         labels = [group.label for group in groups]
         bases = [_NONE, *(label for label in labels if labels.count(label) == 1 and label != _NONE)]
         single = (group.label for group in groups if str(group.config.get("block")) == "1")  # ordinary decoding
-        usual = next((label for label in single if label in bases), _NONE)
-        base = values[self.baseline] if values[self.baseline] in bases else usual
+        baseline = next((label for label in single if label in bases), _NONE)
+        base = values[self.baseline] if values[self.baseline] in bases else baseline
         settings = list(varied([row for row in results.rows if row.method in methods]))
         setting = values[self.setting] if values[self.setting] in settings else next(iter(settings), None)
         along = values[self.figure] == "setting"
@@ -166,7 +168,7 @@ def _read(path: Path) -> Results:
     return read_results(path.read_bytes())
 
 
-def _table(groups: Sequence[Group], baseline: str | None, place: str) -> dict[str, Any]:
+def _table(groups: Sequence[Group], baseline: str | None, environment: str) -> dict[str, Any]:
     """One line a setting, without columns that say the same everywhere, and all numbers as files."""
     try:
         rows = records(groups, baseline)
@@ -180,7 +182,7 @@ def _table(groups: Sequence[Group], baseline: str | None, place: str) -> dict[st
         line[:] = [v.replace(" ", _TIGHT) if isinstance(v, str) and len(v) <= _ONE_LINE else v for v in line]
     files = {
         "accuracy-and-speed.csv": as_csv(list(rows[0]), [list(row.values()) for row in rows]),
-        "accuracy-and-speed.json": json.dumps({"measured_on": place, "groups": rows}, indent=1),
+        "accuracy-and-speed.json": json.dumps({"measured_on": environment, "groups": rows}, indent=1),
     }
     return table([_HEADS[name] for name in columns], lines) | {"files": files}
 

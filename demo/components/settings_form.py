@@ -23,9 +23,9 @@ class Controls(NamedTuple):
 
     of: Mapping[str, Component]
 
-    def values(self, given: Mapping[Any, Any]) -> dict[str, Any]:
+    def values(self, values: Mapping[Any, Any]) -> dict[str, Any]:
         """The settings among the values of many components."""
-        return {name: given[component] for name, component in self.of.items()}
+        return {name: values[component] for name, component in self.of.items()}
 
 
 def preset_choice(method: Method) -> gr.Dropdown | None:

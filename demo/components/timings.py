@@ -63,7 +63,7 @@ class TimingsPanel:
         return {self.opened: opened, self.figure: figure.name, self.upload: None, self.problem: {}}
 
     def draw(self, values: Update, request: gr.Request) -> Update:
-        """Draw the chosen figure of the timings at hand."""
+        """Draw the chosen figure of the opened or shipped timings."""
         figure = TIMING_FIGURES[values[self.figure]]
         shipped = FOLDER / f"{figure.benchmark}.json"
         path: Path = values[self.opened].get(figure.benchmark, shipped)

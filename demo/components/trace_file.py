@@ -115,12 +115,14 @@ class TracePanel:
 
 def details_of(trace: Trace) -> dict[str, Any]:
     """Return a table of what ran, its cost and its environment."""
-    place = trace.environment
+    environment = trace.environment
     rows: dict[str, Any] = {name.capitalize(): value for name, value in in_rows(trace).items() if name != "settings"}
     rows |= {f"Setting {name}": value for name, value in trace.config.items()}
-    rows["Software"] = ", ".join([f"python {place.python}", *(f"{n} {v}" for n, v in place.libraries.items())])
-    rows["Threads and precision"] = f"{place.threads or 'unknown'}, {place.dtype}"
-    rows["Commit"] = place.commit or "unknown"
+    rows["Software"] = ", ".join(
+        [f"python {environment.python}", *(f"{n} {v}" for n, v in environment.libraries.items())]
+    )
+    rows["Threads and precision"] = f"{environment.threads or 'unknown'}, {environment.dtype}"
+    rows["Commit"] = environment.commit or "unknown"
     rows |= {f"Weights {name}": digest for name, digest in trace.model.weights.items()}
     rows |= {f"File {name}": digest for name, digest in trace.model.files.items()}
     return table(("What", "Value"), list(rows.items()))

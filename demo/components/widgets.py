@@ -263,7 +263,7 @@ def metric_row(value: Sequence[Fact] = (), **options: Any) -> gr.HTML:
 
 
 def card_grid(value: Sequence[Card] = (), style: str = "", **options: Any) -> gr.HTML:
-    """Return buttons with images, in a strip unless `style` says otherwise; the event `choose` carries the index."""
+    """Return buttons with images, in a strip by default; the event `choose` carries the index."""
     return component(values_of(value), _CARDS_JS, _CARDS_CSS + style, **options)
 
 

@@ -49,8 +49,12 @@ class Group:
             return []
         if pairs := paired_by_seed(base.runs, self.runs, of):
             return [usual / own for usual, own in pairs.values() if own]
-        usual, own = (_known(group.runs, of) for group in (base, self))
-        return [estimate(usual).mean / estimate(own).mean] if usual and own and any(own) else []
+        baseline, accelerated = (_known(group.runs, of) for group in (base, self))
+        return (
+            [estimate(baseline).mean / estimate(accelerated).mean]
+            if baseline and accelerated and any(accelerated)
+            else []
+        )
 
 
 def comparison_table(traces: Sequence[Trace], machine: Machine | None = None) -> dict[str, Any]:
@@ -76,10 +80,10 @@ def comparison_table(traces: Sequence[Trace], machine: Machine | None = None) ->
     kept = [k for k in range(len(heads)) if any(row[k] for row in rows)]
     heads, rows = [heads[k] for k in kept], [[row[k] for k in kept] for row in rows]
     base = _baseline(groups[0], groups)
-    usual = is_baseline(base.runs[0])
+    baseline = is_baseline(base.runs[0])
     words = (
         f"Baseline: {base.name[:1].lower()}{base.name[1:]}."
-        if usual
+        if baseline
         else (f"Baseline: {base.name}, the first that is ticked; tick ordinary decoding to compare with that.")
     )
     best = _BEST if _SAVED in heads else ""
@@ -109,14 +113,14 @@ def _columns(traces: Sequence[Trace], machine: Machine | None) -> Columns:
     def computed(trace: Trace) -> float:
         return took[id(trace)].seconds
 
-    place, networks = machine.device.name, machine.target.name
+    device, networks = machine.device.name, machine.target.name
     if machine.draft and any(step.call.role == "draft" for trace in traces for step in trace.steps):
         networks += f", drafts by {machine.draft.name}"
     notes = dict.fromkeys(one.note for one in took.values() if one.note)
-    said = f" Computed, not measured: {place}, {machine.engine.name}, {networks}, batch {machine.batch}."
-    said = " ".join([said, *notes])
-    named = {f"Seconds, computed for {place}": computed}
-    return {**_NUMBERS, **named}, {**_RATIOS, "Times as fast, computed": computed}, said
+    note = f" Computed, not measured: {device}, {machine.engine.name}, {networks}, batch {machine.batch}."
+    note = " ".join([note, *notes])
+    named = {f"Seconds, computed for {device}": computed}
+    return {**_NUMBERS, **named}, {**_RATIOS, "Times as fast, computed": computed}, note
 
 
 def _groups(traces: Sequence[Trace]) -> list[Group]:

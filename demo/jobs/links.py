@@ -44,7 +44,7 @@ class PageLink:
     tab: str = ""
     """Tab to open; empty for the tab that fits the content."""
     request: RunRequest | None = None
-    beside: bool = True
+    compared: bool = True
     """Whether the baseline runs as well."""
     gallery: str = ""
     """Name of a recording."""
@@ -99,7 +99,7 @@ def parse_link(fragment: str) -> PageLink | None:
     request, beside = _request(given), given.get("beside") != "no"
     if tab == COMPARE:  # else the tab would show what the page opens with
         return PageLink(tab=tab, compare=tuple(with_baseline(request) if beside else [request]), at=at)
-    return PageLink(tab=tab, request=request, beside=beside, at=at)
+    return PageLink(tab=tab, request=request, compared=beside, at=at)
 
 
 def parse_machine(on: str) -> Machine | None:
@@ -125,17 +125,19 @@ def with_baseline(request: RunRequest) -> list[RunRequest]:
     return [request] if first == request else [first, request]
 
 
-def run_link(request: RunRequest, beside: bool) -> str:
+def run_link(request: RunRequest, compared: bool) -> str:
     """Return the URL fragment for a run. Settings at their defaults are left out."""
-    usual = config_values(METHODS[request.method].config())
+    defaults = config_values(METHODS[request.method].config())
     parts: dict[str, Any] = {
         "method": request.method,
         "model": request.model,
         "prompt": request.prompt,
         "seed": request.seed,
     }
-    parts |= {_SETTING + name: value for name, value in config_values(request.config).items() if value != usual[name]}
-    parts["beside"] = "" if beside else "no"
+    parts |= {
+        _SETTING + name: value for name, value in config_values(request.config).items() if value != defaults[name]
+    }
+    parts["beside"] = "" if compared else "no"
     return urlencode({name: value for name, value in parts.items() if value != ""}, quote_via=quote)
 
 
@@ -199,11 +201,11 @@ def _request(given: Mapping[str, str]) -> RunRequest:
     return RunRequest(name, model, prompt, make_config(method.config, chosen), seed)
 
 
-def _place(given: Mapping[str, str]) -> Mapping[str, Any] | None:
-    clock = given.get("clock", "")
+def _place(values: Mapping[str, str]) -> Mapping[str, Any] | None:
+    clock = values.get("clock", "")
     clock = clock if clock in ("milliseconds", "computed") else "passes"
-    now = given.get("step" if clock == "passes" else "ms", "")
-    on = {"on": given["on"]} if clock == "computed" and "on" in given else {}
+    now = values.get("step" if clock == "passes" else "ms", "")
+    on = {"on": values["on"]} if clock == "computed" and "on" in values else {}
     return {"clock": clock, "now": float(now), **on} if _NUMBER.fullmatch(now) else None
 
 

@@ -187,7 +187,7 @@ def decode_interleaved(
 
 
 class RaceStarted(NamedTuple):
-    """What a viewer needs to know about each run before its first step."""
+    """Description of each run, which a viewer needs before the first step."""
 
     heads: tuple[dict[str, Any], ...]
 

@@ -182,7 +182,7 @@ class Pair:
     """One of `KINDS`."""
     recording: Recording
     truth: str
-    """What the second run has in common with the first, as a clause."""
+    """A clause about what the second run shares with the first."""
     why: str
     exact: bool = True
     """Whether the second run follows the distribution of the first."""
@@ -205,16 +205,16 @@ def kind_of(trace: Trace) -> str:
 
 def _merit(one: Recording) -> tuple[bool, bool, bool, float]:
     """Runs that take fewer passes come first, among others those that are exact; then what a pass accepts counts."""
-    usual, made = one.traces[0].summary, one.traces[-1].summary
-    fewer = made.forwards < usual.forwards
-    return one.first, fewer, fewer or not deviation_of(one.traces[-1]), made.accepted / made.forwards
+    baseline, accelerated = one.traces[0].summary, one.traces[-1].summary
+    fewer = accelerated.forwards < baseline.forwards
+    return one.first, fewer, fewer or not deviation_of(one.traces[-1]), accelerated.accepted / accelerated.forwards
 
 
 def _pair(kind: str, one: Recording) -> Pair:
-    usual, made = one.traces[0], one.traces[-1]
-    if deviation := deviation_of(made):
+    baseline, accelerated = one.traces[0], one.traces[-1]
+    if deviation := deviation_of(accelerated):
         return Pair(kind, one, "Not the model's own distribution", deviation, exact=False)
-    if usual.output.tokens == made.output.tokens:
+    if baseline.output.tokens == accelerated.output.tokens:
         return Pair(kind, one, "The same tokens", _SAME)
     return Pair(kind, one, "Same distribution, another draw", _EXACT)
 

@@ -116,11 +116,11 @@ def entry_of(trace: Trace, path: Path, source: Source) -> SelectableRun:
     seed = "no seed" if trace.seed is None else f"seed {trace.seed}"
     count = len(trace.steps)
     method = METHODS.get(trace.method)
-    usual = config_values(method.config()) if method else {}
-    told = settings_of(trace).items()
-    unusual = [words for name, words in told if name in usual and trace.config[name] != usual[name]]
+    defaults = config_values(method.config()) if method else {}
+    settings = settings_of(trace).items()
+    unusual = [words for name, words in settings if name in defaults and trace.config[name] != defaults[name]]
     request = request_from_trace(trace)
-    own = FILE if request is None else run_link(request, beside=True)
+    link = FILE if request is None else run_link(request, compared=True)
     return SelectableRun(
         id=digest([*what, trace.summary.complete, count])[:16],
         source=source,
@@ -130,7 +130,7 @@ def entry_of(trace: Trace, path: Path, source: Source) -> SelectableRun:
         prompt=trace.prompt or trace.model.title or trace.model.id,
         kind=kind_of(trace),
         passes=count,
-        address=path.name.removesuffix(".json.gz") if source == "recorded" else own,
+        address=path.name.removesuffix(".json.gz") if source == "recorded" else link,
         request=request,
         seconds=trace.summary.seconds,
         timed=any(step.call.milliseconds.total > 0 for step in trace.steps),

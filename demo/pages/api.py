@@ -70,7 +70,7 @@ def run(  # noqa: PLR0913 (its arguments are the endpoint's)
 ) -> dict[str, Any]:
     """Decode one prompt by a speculative decoding method, and return the trace: every draft, verdict and forward pass.
 
-    It may hold hundreds of kilobytes; /summary decodes the same and says what it came to.
+    It may hold hundreds of kilobytes; /summary decodes the same and returns only the totals.
 
     Args:
         method: The decoding method; methods describes each. ar is ordinary decoding, which others are compared with.
@@ -95,7 +95,7 @@ def summary(*arguments: Any, **named: Any) -> dict[str, Any]:
 
 
 def _summary(trace: Trace) -> dict[str, Any]:
-    places = acceptance_by_draft_position([trace.steps])
+    acceptance = acceptance_by_draft_position([trace.steps])
     return {
         "method": trace.method,
         "variant": trace.variant,
@@ -106,8 +106,8 @@ def _summary(trace: Trace) -> dict[str, Any]:
         "device": trace.environment.device,
         **asdict(trace.summary),
         "ended": trace.extensions.get("draftscope", {}).get("ended"),
-        "mean_accepted_length": places and round(places.mean_accepted_length, 6),
-        "acceptance_by_place": [round(place.marginal, 6) for place in places.places] if places else [],
+        "mean_accepted_length": acceptance and round(acceptance.mean_accepted_length, 6),
+        "acceptance_by_place": [round(position.marginal, 6) for position in acceptance.positions] if acceptance else [],
         "text": trace.output.text,
         "deviation": trace.note,
     }
@@ -152,14 +152,16 @@ def _check_file(file: object) -> None:
 
 def _request(*arguments: Any, **named: Any) -> RunRequest:
     """A run with the arguments of `run`, checked as far as it can be before its model is loaded."""
-    given = inspect.signature(run).bind(*arguments, **named).arguments
-    method, prompt = given["method"], given.get("prompt")
+    bound = inspect.signature(run).bind(*arguments, **named).arguments
+    method, prompt = bound["method"], bound.get("prompt")
     if isinstance(prompt, str) and len(prompt) > PROMPT_CHARACTERS:
         raise ConfigError(f"prompt: use a text of at most {PROMPT_CHARACTERS} characters.")
     _check_method(method)
     absent = {"model": "", "preset": "", "draft": "", "settings": None}
-    asked = {name: value for name, value in given.items() if name not in absent or value not in (None, absent[name])}
-    request = RunRequest(**asked).resolve()
+    arguments_given = {
+        name: value for name, value in bound.items() if name not in absent or value not in (None, absent[name])
+    }
+    request = RunRequest(**arguments_given).resolve()
     return replace(request, method=method, prompt=request.prompt or "")
 
 

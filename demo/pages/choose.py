@@ -35,7 +35,7 @@ _EMPTY: Final = (
     "No results ship with this app yet: `make measured` and `draftscope experiment run` measure and write them."
 )
 _ALL: Final = "all"
-_MOST_LOST: Final = 10
+_MAX_LOST: Final = 10
 _LIST_JS: Final = """
 const row = ({ index, title, note, recorded }) => {
   const button = build('button', { type: 'button', 'data-index': index }, recorded ? 'See it happen' : 'No recording');
@@ -88,12 +88,12 @@ class ChoosePage:
             self.cost,
             self.reported,
         ]
-        self.inputs: set[Any] = {*controls, self.own, site.look}
+        self.inputs: set[Any] = {*controls, self.uploaded, site.look}
         self.parts: list[Any] = [self.answer, self.points, self.kind, self.hardware, self.batch, self.cost]
         self.parts += self.panel.parts
         turn = serialized("choose")  # or what was drawn as the tab opened could come after an upload
         gr.on([control.input for control in controls], self.draw, self.inputs, self.parts, **(LATEST | turn))
-        opened = [*self.parts, self.own, self.problem]
+        opened = [*self.parts, self.uploaded, self.problem]
         gr.on([self.upload.upload, self.upload.clear], self.open, self.inputs | {self.upload}, opened, **turn)
 
     def _build(self) -> None:
@@ -105,7 +105,7 @@ class ChoosePage:
                 self.kind = gr.Radio([("Everything", _ALL)], value=_ALL, label="What is decoded", elem_id="choose-kind")
                 self.lost = gr.Slider(
                     0,
-                    _MOST_LOST,
+                    _MAX_LOST,
                     0,
                     step=0.5,
                     label="Largest loss of quality",
@@ -131,7 +131,7 @@ class ChoosePage:
                     visible=False,
                 )
                 self.reported = gr.Checkbox(True, label="Show what papers report, apart")
-                self.own = gr.State(())
+                self.uploaded = gr.State(())
                 kinds = (".json", ".jsonl", ".gz")
                 self.upload = upload_file("choose-upload", "Open results of draftscope bench", *kinds)
             with gr.Column(scale=4, min_width=320):
@@ -163,15 +163,19 @@ class ChoosePage:
         """Show a visitor's results in place of those that ship, or these again where the file was taken away."""
         data = values[self.upload]
         try:
-            own = opened_tradeoffs(data) if data else ()
+            uploaded = opened_tradeoffs(data) if data else ()
         except SweepError as error:
             return {self.problem: notice("error", str(error), "Invalid results file")}
-        return {self.own: own, self.problem: {}, **self.draw({**values, self.own: own, self.kind: _ALL}, request)}
+        return {
+            self.uploaded: uploaded,
+            self.problem: {},
+            **self.draw({**values, self.uploaded: uploaded, self.kind: _ALL}, request),
+        }
 
     def measured(self, values: Update) -> Sequence[Tradeoff]:
         """Return the results that the user opened, or the shipped ones."""
-        own: Sequence[Tradeoff] = values[self.own]
-        return own or measured_tradeoffs(FOLDER)
+        uploaded: Sequence[Tradeoff] = values[self.uploaded]
+        return uploaded or measured_tradeoffs(FOLDER)
 
     def fitting(self, values: Update) -> Sequence[Tradeoff]:
         """Return the results measured under the conditions of the form."""
@@ -187,22 +191,22 @@ class ChoosePage:
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Answer, draw, and list the best."""
-        every = self.measured(values)
-        if not every:
+        measured = self.measured(values)
+        if not measured:
             return self.panel.hide(_EMPTY)
-        kinds = [kind for kind in KINDS if any(one.kind == kind for one in every)]
+        kinds = [kind for kind in KINDS if any(one.kind == kind for one in measured)]
         wanted = kinds if values[self.kind] == _ALL else [values[self.kind]]
-        batches = sorted({one.batch or 1 for one in every if one.kind in wanted}) or [1]
-        places = sorted({one.hardware for one in every})
+        batches = sorted({one.batch or 1 for one in measured if one.kind in wanted}) or [1]
+        hardware_names = sorted({one.hardware for one in measured})
         values = {
             **values,
             self.batch: values[self.batch] if values[self.batch] in batches else batches[0],
-            self.hardware: values[self.hardware] if values[self.hardware] in places else places[0],
+            self.hardware: values[self.hardware] if values[self.hardware] in hardware_names else hardware_names[0],
         }
         shown, lost = self.fitting(values), float(values[self.lost])
         reported = [one for one in reported_tradeoffs() if one.kind in wanted] if values[self.reported] else []
         single = best(shown, lost) if len(wanted) == 1 else None
-        figure = tradeoffs_figure.draw(TradeoffView(measured=shown, reported=reported, most_lost=lost, best=single))
+        figure = tradeoffs_figure.draw(TradeoffView(measured=shown, reported=reported, max_loss=lost, best=single))
         return {
             self.answer: "\n\n".join(answer(shown, kind, lost, values[self.batch]) for kind in wanted),
             self.points: self._listed(shown, wanted),
@@ -211,7 +215,7 @@ class ChoosePage:
                 value=values[self.kind],
             ),
             self.batch: gr.update(choices=batches, value=values[self.batch]),
-            self.hardware: gr.update(choices=places, value=values[self.hardware]),
+            self.hardware: gr.update(choices=hardware_names, value=values[self.hardware]),
             self.cost: gr.update(visible=bool(values[self.supposed])),
             **self.panel.show(tradeoffs_figure, figure, values[self.site.look], request),
         }

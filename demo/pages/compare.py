@@ -164,9 +164,9 @@ class ComparePage:
     def zip(self, values: Update, request: gr.Request) -> Iterator[Update]:
         """The figures that say most about any runs, what these took as a table, and the traces, as one zip."""
         traces = values[self.set].traces()
-        there = {figure.name for figure in supported(traces)} if traces else set()
+        names = {figure.name for figure in supported(traces)} if traces else set()
         options = ZipOptions(width="column", extra=files(traces, parse_machine(values[self.on])))
-        yield from self.out.zip(traces, [name for name in _ZIPPED if name in there], None, options, request)
+        yield from self.out.zip(traces, [name for name in _ZIPPED if name in names], None, options, request)
 
     def draw(self, values: Update, request: gr.Request) -> Update:
         """Draw the figures again: a figure drawn while invisible has no space for its labels."""
@@ -201,8 +201,8 @@ class ComparePage:
         known = self._by_id | {entry.id: entry for entry in tray.added}
         wanted = ticked(event)
         chosen = tuple(known[one] for one in wanted if one in known and known[one].path.exists())
-        gone = "A run that was ticked is no longer here: run it or open its file again."
-        if wrong := gone if len(chosen) < len(wanted) else comparison_error(chosen):
+        missing = "A run that was ticked is no longer here: run it or open its file again."
+        if wrong := missing if len(chosen) < len(wanted) else comparison_error(chosen):
             box = chips(self.recorded, tray, wanted)
             return {self.box: box, self.problem: notice("error", wrong, "Not ticked.")}
         update = self._told(RunSelection(tray.added, chosen), values, request)
@@ -223,9 +223,9 @@ class ComparePage:
     def named(self, address: PageLink) -> Update:
         """Make ready to show what an address names. Raises ConfigError for a recording that is not here."""
         runs = address.compare
-        there = {entry.address for entry in self._by_id.values()}
+        addresses = {entry.address for entry in self._by_id.values()}
         for run in runs:
-            if isinstance(run, str) and run != FILE and run not in there:
+            if isinstance(run, str) and run != FILE and run not in addresses:
                 raise ConfigError(
                     f"compare: {format_value(run)} is not here, or not any more; tick runs under Compare."
                 )
@@ -290,8 +290,8 @@ class ComparePage:
         tray = RunSelection(tray.added, tuple(entry for entry in tray.chosen if entry.path.exists()))
         ticked_runs = CurrentTraces(tuple(entry.path for entry in tray.chosen)).traces()
         order = baseline_first(ticked_runs)
-        runs = CurrentTraces(tuple(tray.chosen[place].path for place in order), TICKED)
-        traces = [ticked_runs[place] for place in order]
+        runs = CurrentTraces(tuple(tray.chosen[index].path for index in order), TICKED)
+        traces = [ticked_runs[index] for index in order]
         drawn = runs if runs.paths else values[self.site.shown]
         words = comparison_warning(tray.chosen) if traces else _NONE
         return {

@@ -70,7 +70,7 @@ class WatchPage:
         raced: Sequence[Pair] = (),
         toured: Sequence[Scene] = (),
         recordings: Sequence[Recording] = (),
-        gone: Sequence[str] = (),
+        missing: Sequence[str] = (),
     ) -> None:
         """Lay out the page.
 
@@ -79,7 +79,7 @@ class WatchPage:
             raced: Recorded pairs to show before anything is run, the first one first.
             toured: Scenes of the tour.
             recordings: Recordings of the gallery.
-            gone: Listed recordings that are missing.
+            missing: Listed recordings that are missing.
         """
         self.site = site
         self.pairs = tuple(raced)
@@ -89,7 +89,7 @@ class WatchPage:
         self.viewer = trace_viewer("viewer", recorded_pairs_message(self.pairs, _INVITE if toured else ""), first=True)
         self._build_form(_USUAL, recordings)
         self._build_outcome()
-        self.gallery = GalleryPanel(recordings, gone)
+        self.gallery = GalleryPanel(recordings, missing)
         self.trace = TracePanel(site)
         self._connect()
         for pair in self.pairs[:1]:
@@ -136,7 +136,7 @@ class WatchPage:
             self.folders = FolderPanel(self.problem) if local(os.environ) else None
             with gr.Accordion("Prompt vocabulary", open=False, visible=model.default_prompt == DRAWS) as self.words:
                 gr.Markdown(vocabulary(), elem_classes="vocabulary")
-            self.beside = gr.Checkbox(
+            self.with_baseline = gr.Checkbox(
                 True, label="Also run the baseline", info="Same model, prompt, seed and sampling, without drafts."
             )
             self._build_settings(model)
@@ -161,8 +161,8 @@ class WatchPage:
                 with gr.Row():
                     self.sampling[family] = controls.build(settings(SHARED[family]))
         with self.samplings["discrete-ar"]:
-            usual = "Sample as transformers' generate would"
-            self.usual = gr.Button(usual, size="sm", visible=False, elem_id="generation-config")
+            label = "Sample as transformers' generate would"
+            self.usual = gr.Button(label, size="sm", visible=False, elem_id="generation-config")
         self.length = self.sampling["discrete-ar"].of["length"]
         """Texts have one, pictures do not."""
         self.length.visible = model.text
@@ -176,10 +176,10 @@ class WatchPage:
         self.moving = AnimationExport(self.site, "watch-moving")
 
     def _connect(self) -> None:
-        self.form = self.buttons.form = [self.prompt, self.method, self.model, self.seed, self.beside]
+        self.form = self.buttons.form = [self.prompt, self.method, self.model, self.seed, self.with_baseline]
         """Components that `requests` reads."""
-        for some in (*self.own.values(), *self.sampling.values()):
-            self.form += some.of.values()
+        for group in (*self.own.values(), *self.sampling.values()):
+            self.form += group.of.values()
         about = {self.site.shown, self.caption, self.facts, self.why, self.reasons, *self.again.parts}
         done = {self.problem, self.viewer, self.opening, *about}
         gr.on(self.buttons.triggers, None, cancels=[self.what_if.decoding], **QUIET)
@@ -195,7 +195,7 @@ class WatchPage:
             *self.examples.values(),
             *(self.fetching.parts if self.fetching else ()),
         ]
-        self.follows += [self.beside, self.usual, *self.groups.values(), *self.samplings.values()]
+        self.follows += [self.with_baseline, self.usual, *self.groups.values(), *self.samplings.values()]
         """Components that change with the method or the model."""
         self.opens = list(dict.fromkeys([self.opening, *self.form, *self.presets.values(), *self.follows]))
         """Components that `opened` updates."""
@@ -222,8 +222,8 @@ class WatchPage:
 
     def _connect_preset(self, method: Method, preset: gr.Dropdown) -> None:
         """A preset moves the controls; a control that a person moves makes it a custom one."""
-        every = self._controls(method)
-        moved = {name: every[name] for name in controls.preset_values(method, controls.DEFAULTS)}
+        all_controls = self._controls(method)
+        moved = {name: all_controls[name] for name in controls.preset_values(method, controls.DEFAULTS)}
 
         def choose(name: str) -> Update:
             if name == controls.CUSTOM:
@@ -251,7 +251,7 @@ class WatchPage:
             warning = notice("warning", deviation, "Not the model's own distribution.") if deviation else {}
             for message in decoded(requests, visitor.stopped, "page"):
                 if isinstance(message, RaceEnded):
-                    address = run_link(requests[-1], beside=len(requests) > 1)
+                    address = run_link(requests[-1], compared=len(requests) > 1)
                     at = opening.at if opening and opening.request == requests[-1] else None
                     shown = visitor.keep(message.traces, "your last run")
                     viewer = race_finished_message(shown.paths, live.name, address, at)
@@ -295,7 +295,7 @@ class WatchPage:
         if preset := self.presets.get(method.name):
             update[preset] = controls.DEFAULTS if request.config == method.config() else controls.CUSTOM
         update[self.prompt] |= {"value": request.prompt}
-        update[self.beside] |= {"value": address.beside}
+        update[self.with_baseline] |= {"value": address.compared}
         return update | {self.seed: request.seed}
 
     def requests(self, values: Update) -> Sequence[RunRequest]:
@@ -310,7 +310,7 @@ class WatchPage:
         seed = parse_seed(values[self.seed])
         model, prompt = values[self.model], values[self.prompt] or ""
         request = RunRequest(method.name, model, prompt, config, seed)
-        return with_baseline(request) if values[self.beside] else [request]
+        return with_baseline(request) if values[self.with_baseline] else [request]
 
     def choose_pair(self, event: gr.EventData) -> Update:
         """A recorded pair is shown: it is what the other pages speak of, and what the form asks for."""
@@ -328,11 +328,11 @@ class WatchPage:
 
     def open(self, values: Update, request: gr.Request) -> Update:
         """Show a user's file in the player; an invalid file leaves the current traces."""
-        trace, told = self.trace.read(values)
+        trace, message = self.trace.read(values)
         if trace is None:
-            return told
+            return message
         shown = self.site.visitor(request).keep([trace], "the file you opened")
-        return {**told, self.viewer: traces_message(shown.paths), **self._about([trace], shown)}
+        return {**message, self.viewer: traces_message(shown.paths), **self._about([trace], shown)}
 
     def _about(self, traces: Sequence[Trace], shown: CurrentTraces) -> Update:
         """Return updates for the description of finished runs, and for the form that requests them."""
@@ -348,7 +348,7 @@ class WatchPage:
         """Return the form values of a finished run; unchanged, with the reason, if the run cannot be requested here."""
         trace = traces[-1]
         if request := request_from_trace(trace):
-            form = self.opened(PageLink(request=request, beside=len(traces) > 1))
+            form = self.opened(PageLink(request=request, compared=len(traces) > 1))
             return form | {self.opening: None, self.problem: {}}
         model = MODELS.get(trace.model.id)
         if model is None or not model.fetched or is_available(model.id):
@@ -387,7 +387,7 @@ class WatchPage:
             for name, group in self.groups.items()
         }
         update |= {group: gr.update(visible=family == method.family) for family, group in self.samplings.items()}
-        update[self.beside] = gr.update(visible=bool(self.own[method.name].of))
+        update[self.with_baseline] = gr.update(visible=bool(self.own[method.name].of))
         return update | {self.model: gr.update(choices=_models(method.family))}
 
     def _for_model(self, model: ModelInfo, method: Method | None = None) -> Update:
@@ -408,9 +408,9 @@ class WatchPage:
         update = dict[Any, Any]()
         for method in METHODS.values():
             own = model.opening(method.name, method.config) if method.family in model.families else {}
-            usual, every = config_values(method.config()), self._controls(method)
-            changed = {name: own.get(name, usual[name]) for name in _OPENED[method.family] & every.keys()}
-            update |= {every[name]: gr.update(value=value) for name, value in changed.items()}
+            defaults, all_controls = config_values(method.config()), self._controls(method)
+            changed = {name: own.get(name, defaults[name]) for name in _OPENED[method.family] & all_controls.keys()}
+            update |= {all_controls[name]: gr.update(value=value) for name, value in changed.items()}
             if preset := self.presets.get(method.name):
                 named = controls.preset_values(method, controls.DEFAULTS)
                 differs = any(named.get(name, value) != value for name, value in changed.items())

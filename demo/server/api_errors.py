@@ -79,8 +79,8 @@ def handlers(endpoints: Mapping[str, Callable[..., Any]]) -> dict[Any, Any]:
 
     async def unknown(request: Request, _: FnIndexInferError) -> JSONResponse:
         name = request.path_params.get("api_name", "").strip("/")
-        there = ", ".join(f"/{each}" for each in endpoints)
-        return JSONResponse({"error": f"endpoint: there is no /{name}; there are {there}."}, 404)
+        known = ", ".join(f"/{each}" for each in endpoints)
+        return JSONResponse({"error": f"endpoint: there is no /{name}; there are {known}."}, 404)
 
     async def unfitting(request: Request, error: TypeError) -> JSONResponse:
         name = request.url.path.removeprefix(_BY_NAME)
@@ -146,5 +146,5 @@ def as_json(data: Sequence[Any], root: str) -> list[types.TextContent]:
 
     The URL of a trace is absolute, because an agent has no page to which it could be relative.
     """
-    whole = ({**one, "trace": f"{root.rstrip('/')}/{one['trace']}"} if "trace" in one else one for one in data)
-    return [types.TextContent(type="text", text=json.dumps(one)) for one in whole]
+    full = ({**one, "trace": f"{root.rstrip('/')}/{one['trace']}"} if "trace" in one else one for one in data)
+    return [types.TextContent(type="text", text=json.dumps(one)) for one in full]

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 ADDRESS: Final = "/live/{name}"
 _LOOK_SECONDS: Final = 0.005
 """It is looked this often whether anything happened."""
-_MOST_KEPT: Final = 16
+_MAX_KEPT: Final = 16
 """Runs whose events can be read: a short one may be over before a busy browser asks for them."""
 
 
@@ -28,7 +28,7 @@ class EventStream:
         """Secret of the clients that may read the stream."""
         self._events, self._over = list[bytes](), False
         _streams[self.name] = self
-        if len(_streams) > _MOST_KEPT:
+        if len(_streams) > _MAX_KEPT:
             del _streams[next(iter(_streams))]
 
     def send(self, event: str, data: Any) -> None:
@@ -42,10 +42,10 @@ class EventStream:
 
     async def stream(self) -> AsyncIterator[bytes]:
         """All events, together those that happened meanwhile."""
-        told = 0
-        while not (self._over and told == len(self._events)):
-            if new := self._events[told:]:
-                told += len(new)
+        num_sent = 0
+        while not (self._over and num_sent == len(self._events)):
+            if new := self._events[num_sent:]:
+                num_sent += len(new)
                 yield b"".join(new)
             await asyncio.sleep(_LOOK_SECONDS)
 

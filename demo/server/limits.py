@@ -97,8 +97,8 @@ def read_limits(environment: Mapping[str, str]) -> ServerLimits:
     Raises:
         ConfigError: If a value is neither a number above 0 nor "none".
     """
-    usual = PUBLIC if environment.get(ON_SPACE) else LOCAL_LIMITS
-    read: dict[str, Any] = {name: _read(environment, name, getattr(usual, name)) for name in _VARIABLES}
+    defaults = PUBLIC if environment.get(ON_SPACE) else LOCAL_LIMITS
+    read: dict[str, Any] = {name: _read(environment, name, getattr(defaults, name)) for name in _VARIABLES}
     return ServerLimits(**read)
 
 
@@ -108,11 +108,11 @@ def server_limits() -> ServerLimits:
     return read_limits(os.environ)
 
 
-def _read(environment: Mapping[str, str], name: str, usual: float | None) -> float | None:
+def _read(environment: Mapping[str, str], name: str, default: float | None) -> float | None:
     variable = _VARIABLES[name]
     text = environment.get(variable, "").strip().lower()
     if not text:
-        return usual
+        return default
     if text == "none":
         return None
     seconds = name.endswith("seconds")

@@ -48,23 +48,23 @@ def log_rejected(kind: str, error: Exception) -> None:
 def log_failure(kind: str, error: Exception) -> None:
     """Log an internal error, with the innermost frames of the stack, those of this project if there are any."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if Path(frame.filename).is_relative_to(ROOT)] or frames
-    at = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(own[-_FRAMES:]))
+    ours = [frame for frame in frames if Path(frame.filename).is_relative_to(ROOT)] or frames
+    at = " < ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(ours[-_FRAMES:]))
     event("failed", level=logging.ERROR, kind=kind, error=type(error).__name__, why=str(error), at=at)
 
 
 def redact_paths(message: str) -> str:
     """Return an error message without paths of this machine, which only the log has."""
-    places = {
+    path_names = {
         f"{ASSETS}": "assets",
         f"{ROOT}{os.sep}": "",
         f"{HF_HUB_CACHE}": "the hub's cache",
         f"{Path(tempfile.gettempdir()).resolve()}{os.sep}": "",
         f"{Path.home()}{os.sep}": "",
     }
-    for place, name in places.items():
-        if len(place) > 1:
-            message = message.replace(place, name)
+    for path, name in path_names.items():
+        if len(path) > 1:
+            message = message.replace(path, name)
     return message
 
 

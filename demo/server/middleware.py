@@ -59,9 +59,9 @@ _NO_ROOM: Final = (
 class RequestFilter:
     """Refuses closed addresses, other sites' pages and large bodies; what fails is a sentence and a line in the log."""
 
-    def __init__(self, app: ASGIApp, most: int = BODY_BYTES) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int = BODY_BYTES) -> None:
         """Bodies, those of uploads left out, may have `most` bytes."""
-        self._app, self._most = app, most
+        self._app, self._max_bytes = app, max_bytes
         self._sites = {site.strip().rstrip("/") for site in os.environ.get(ORIGINS, "").split(",")} - {""}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,19 +69,19 @@ class RequestFilter:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        place, begun = scope["path"].partition(_API)[2], False
-        upload = place.rstrip("/") == "upload"
+        api_path, begun = scope["path"].partition(_API)[2], False
+        upload = api_path.rstrip("/") == "upload"
 
         async def send_on(message: Message) -> None:
             nonlocal begun
             begun = True
-            if message.get("status") == 500 and _DIRECT.match(place):
+            if message.get("status") == 500 and _DIRECT.match(api_path):
                 message["status"] = 400
             await send(message)
 
         try:
-            self._check(scope, place, upload)
-            await self._app(scope, receive if upload else _limited(receive, self._most), send_on)
+            self._check(scope, api_path, upload)
+            await self._app(scope, receive if upload else _limited(receive, self._max_bytes), send_on)
         except HTTPException as refused:
             await _answer(refused.detail, refused.status_code, scope, receive, send)
         except Exception as error:
@@ -91,12 +91,12 @@ class RequestFilter:
                 sentence = (_FAILED if own else _UNREADABLE).format(type(error).__name__)
                 await _answer(sentence, 500 if own else 400, scope, receive, send)
 
-    def _check(self, scope: Scope, place: str, upload: bool) -> None:
+    def _check(self, scope: Scope, api_path: str, upload: bool) -> None:
         headers = Headers(scope=scope)
         promised = headers.get("content-length", "")
-        if _CLOSED.match(place):
+        if _CLOSED.match(api_path):
             raise HTTPException(404, _NOTHING)
-        if not upload and promised.isdecimal() and int(promised) > self._most:
+        if not upload and promised.isdecimal() and int(promised) > self._max_bytes:
             raise HTTPException(413, _LARGE)
         if scope["method"] not in _READING and not self._may_ask(headers):
             log.event("refused", kind="origin", why=headers.get("origin"))
@@ -119,7 +119,7 @@ class RequestFilter:
             return False
 
 
-def _limited(receive: Receive, most: int) -> Receive:
+def _limited(receive: Receive, max_bytes: int) -> Receive:
     """Return a receive function that stops once the body exceeds its maximum size."""
     came = 0
 
@@ -127,7 +127,7 @@ def _limited(receive: Receive, most: int) -> Receive:
         nonlocal came
         message = await receive()
         came += len(message.get("body", b""))
-        if came > most:
+        if came > max_bytes:
             raise HTTPException(413, _LARGE)
         return message
 

@@ -36,7 +36,7 @@ _REMEMBERED: Final = 8
 _END: Final = object()
 _TRIM: Final = getattr(CDLL(None) if os.name == "posix" else None, "malloc_trim", None)
 """Gives back what a run's threads freed, which glibc alone would keep for each of them."""
-_gone: ContextVar[Callable[[], bool]] = ContextVar("gone", default=lambda: False)
+_disconnected: ContextVar[Callable[[], bool]] = ContextVar("gone", default=lambda: False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class QueueEntry:
     @property
     def num_ahead(self) -> int:
         """Number of entries ahead; 0 for the running one."""
-        return self.line.places.index(self)
+        return self.line.entries.index(self)
 
     @property
     def seconds(self) -> float | None:
@@ -82,7 +82,7 @@ class RunQueue:
     def __init__(self, limits: ServerLimits, clock: Callable[[], float] = time.monotonic) -> None:
         """An empty one; `clock` counts seconds."""
         self.limits = limits
-        self.places: list[QueueEntry] = []
+        self.entries: list[QueueEntry] = []
         self._clock = clock
         self._took: dict[str, deque[float]] = {}
 
@@ -96,29 +96,29 @@ class RunQueue:
         Raises:
             ConfigError: If the queue, or the client's share of it, is full.
         """
-        most, places = self.limits, self.places
-        if most.waiting is not None and len(places) > most.waiting:
-            raise ConfigError(f"queue: full, {most.waiting} requests are waiting; try again{self._when()}.")
-        own = Counter(place.asker.visitor for place in places)[asker.visitor]
-        if most.per_visitor is not None and own >= most.per_visitor:
+        limits, entries = self.limits, self.entries
+        if limits.waiting is not None and len(entries) > limits.waiting:
+            raise ConfigError(f"queue: full, {limits.waiting} requests are waiting; try again{self._when()}.")
+        own = Counter(entry.asker.visitor for entry in entries)[asker.visitor]
+        if limits.per_visitor is not None and own >= limits.per_visitor:
             raise ConfigError(f"queue: you have {own} running or queued requests; try again when one has finished.")
-        near = Counter(place.asker.address for place in places)[asker.address]
-        if most.per_address is not None and near >= most.per_address:
+        near = Counter(entry.asker.address for entry in entries)[asker.address]
+        if limits.per_address is not None and near >= limits.per_address:
             raise ConfigError(
                 f"queue: {near} requests of your network address are running or queued; try again{self._when()}."
             )
-        place = QueueEntry(self, asker, kind)
-        places.append(place)
+        entry = QueueEntry(self, asker, kind)
+        entries.append(entry)
         self._call_next()
-        return place
+        return entry
 
-    def leave(self, place: QueueEntry) -> None:
+    def leave(self, entry: QueueEntry) -> None:
         """Remove an entry that is done or cancelled, and start the next one. Removing it twice has no effect."""
-        if place not in self.places:
+        if entry not in self.entries:
             return
-        self.places.remove(place)
-        if place.begun is not None:
-            self._took.setdefault(place.kind, deque(maxlen=_REMEMBERED)).append(self._clock() - place.begun)
+        self.entries.remove(entry)
+        if entry.begun is not None:
+            self._took.setdefault(entry.kind, deque(maxlen=_REMEMBERED)).append(self._clock() - entry.begun)
         self._call_next()
 
     def estimate_wait(self, before: int) -> float | None:
@@ -127,20 +127,20 @@ class RunQueue:
             return 0.0
         if not self._took:
             return None
-        every = [seconds for took in self._took.values() for seconds in took]
-        usual = [fmean(self._took.get(place.kind) or every) for place in self.places[:before]]
-        begun = self.places[0].begun
+        all_seconds = [seconds for took in self._took.values() for seconds in took]
+        mean_seconds = [fmean(self._took.get(entry.kind) or all_seconds) for entry in self.entries[:before]]
+        begun = self.entries[0].begun
         spent = 0.0 if begun is None else self._clock() - begun
-        return sum(usual) - min(spent, usual[0])
+        return sum(mean_seconds) - min(spent, mean_seconds[0])
 
     def _when(self) -> str:
-        seconds = self.estimate_wait(len(self.places))
+        seconds = self.estimate_wait(len(self.entries))
         return " in a minute" if seconds is None else f" in about {math.ceil(seconds) or 1} s"
 
     def _call_next(self) -> None:
-        if self.places and self.places[0].begun is None:
-            self.places[0].begun = self._clock()
-            self.places[0].ready.set()
+        if self.entries and self.entries[0].begun is None:
+            self.entries[0].begun = self._clock()
+            self.entries[0].ready.set()
 
 
 @cache
@@ -173,14 +173,14 @@ async def _in_threads(values: Iterator[T]) -> AsyncGenerator[T, None]:
 
 
 async def wait_turn(
-    request: gr.Request, kind: str, gone: Callable[[], bool], work: Callable[[], Iterator[T]]
+    request: gr.Request, kind: str, disconnected: Callable[[], bool], work: Callable[[], Iterator[T]]
 ) -> AsyncGenerator[QueueEntry | T, None]:
     """Wait for the model, then work.
 
     Args:
         request: Request of the client.
         kind: Kind of work.
-        gone: Returns True once the client has disconnected.
+        disconnected: Returns True once the client has disconnected.
         work: Starts the work.
 
     Yields:
@@ -190,21 +190,21 @@ async def wait_turn(
         ConfigError: If the queue is full.
         Exception: Whatever `work` raises.
     """
-    place = run_queue().enter(_asker(request), kind)
+    entry = run_queue().enter(_asker(request), kind)
     begun = time.monotonic()
     try:
-        while place.num_ahead and not gone():
-            yield place
+        while entry.num_ahead and not disconnected():
+            yield entry
             with anyio.move_on_after(QUEUE_UPDATE_SECONDS):
-                await place.ready.wait()
-        if gone():
+                await entry.ready.wait()
+        if disconnected():
             log.event("left", kind=kind, waited=round(time.monotonic() - begun, 2))
             return
         async with aclosing(_in_threads(work())) as values:
             async for value in values:
                 yield value
     finally:
-        place.line.leave(place)
+        entry.line.leave(entry)
 
 
 def error_text(kind: str, error: Exception) -> str:
@@ -232,22 +232,22 @@ def queued_api_call(kind: str, work: Callable[..., Any]) -> Callable[..., Corout
     """Wrap an API call: wait for the model, and cancel soon after the client disconnects."""
 
     @wraps(work)
-    async def handle(*given: Any, **named: Any) -> Any:
+    async def handle(*arguments: Any, **named: Any) -> Any:
         request: gr.Request | None = LocalContext.request.get(None)
-        gone = _hung_up()
-        kept = _gone.set(gone)
+        disconnected = _hung_up()
+        kept = _disconnected.set(disconnected)
 
         def once() -> Iterator[Any]:
-            yield work(*given, **named)
+            yield work(*arguments, **named)
 
         try:
             with as_user_errors(kind):
-                async with aclosing(wait_turn(request or gr.Request(), kind, gone, once)) as turn:
+                async with aclosing(wait_turn(request or gr.Request(), kind, disconnected, once)) as turn:
                     async for now in turn:
                         if not isinstance(now, QueueEntry):
                             return now
         finally:
-            _gone.reset(kept)
+            _disconnected.reset(kept)
         raise gr.Error("The client disconnected; the run was cancelled.")
 
     return handle
@@ -255,7 +255,7 @@ def queued_api_call(kind: str, work: Callable[..., Any]) -> Callable[..., Corout
 
 def client_disconnected() -> bool:
     """Return whether the client of this call has disconnected."""
-    return _gone.get()()
+    return _disconnected.get()()
 
 
 def _hung_up() -> Callable[[], bool]:

@@ -11,7 +11,7 @@ USAGE: Final = 2
 NO_MODEL: Final = 3
 """A model, or the browser that prints figures, is missing."""
 OUT_OF_MEMORY: Final = 71
-"""As in sysexits.h."""
+"""Memory ran out; EX_OSERR in sysexits.h."""
 NOT_WRITTEN: Final = 74
 """Output could not be written, as in sysexits.h."""
 INTERRUPTED: Final = 130

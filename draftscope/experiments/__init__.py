@@ -1,7 +1,7 @@
 """Experiments: every arm (a method with settings) on every prompt with every seed.
 
 The grid, the seed table and the experiments of the page, `draftscope bench` and sweeps over held-out problems are
-experiments: definition.py defines what runs, executors.py how runs are scheduled, stores.py where results go.
+experiments: definition.py defines the runs, executors.py schedules them, stores.py keeps the results.
 """
 
 from draftscope.experiments.definition import Arm, Experiment, PlannedRun, ProblemSet, Runner

@@ -84,8 +84,8 @@ class BenchResult:
         return [self._line(group, groups[0]) for group in groups]
 
     def _line(self, group: Group, baseline: Group) -> dict[str, Any]:
-        passes, places = group.total("verifications"), group.by_place
-        judged, accepted = (sum(column) for column in zip(*places, strict=True)) if places else (0, 0)
+        passes, positions = group.total("verifications"), group.by_place
+        judged, accepted = (sum(column) for column in zip(*positions, strict=True)) if positions else (0, 0)
         pairs = zip(group.rows, baseline.rows, strict=True)
         ratios = [own.tokens * base.seconds / (own.seconds * base.tokens) for own, base in pairs]
         low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
@@ -94,7 +94,7 @@ class BenchResult:
             "prompts": len(group.rows),
             "tokens_per_pass": group.total("tokens") / (group.total("forwards") - group.total("draft_forwards")),
             "acceptance": accepted / judged if judged else None,
-            "acceptance_by_place": [count / passes for _, count in places],
+            "acceptance_by_place": [count / passes for _, count in positions],
             "tokens_per_second": group.total("tokens") / group.total("seconds"),
             "speed": middle,
             "speed_low": low,
@@ -336,7 +336,7 @@ def _suggestions(arms: Sequence[Arm], traces: Mapping[str, Sequence[Trace]]) -> 
         analyses = [break_even_analysis(run, base) for run, base in zip(runs, traces[_ORDINARY], strict=True)]
         costs = [one.break_even_tokens / one.ordinary_yield for one in analyses if one]
         positions = acceptance_by_draft_position([run.steps for run in runs])
-        accepted = [position.accepted for position in positions.places] if positions else []
+        accepted = [position.accepted for position in positions.positions] if positions else []
         if costs:
             passes = sum(map(target_forwards, runs))
             rates = [count / passes for count in accepted[:gamma]] + [0.0] * (gamma - len(accepted))  # lookups go on

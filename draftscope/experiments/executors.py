@@ -26,7 +26,7 @@ PROBE_PASSES: Final = 24
 PROBE_SECONDS: Final = 1.5
 """A run is probed for this many passes or seconds, whichever comes first, to estimate its duration."""
 MAX_ANSWER_CHARACTERS: Final = 100
-"""Maximum length of an answer in a row."""
+"""Characters of an answer in a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,8 +79,8 @@ def _run(experiment: Experiment, store: JsonlStore, executor: Processes) -> int:
     except BrokenPipeError:
         raise
     except OSError as error:
-        kept = f"{len(store.rows)} rows are kept; the same command resumes"
-        sys.stderr.write(f"-o: {store.path} cannot be written ({error.strerror}); make room: {kept}\n")
+        value = f"{len(store.rows)} rows are kept; the same command resumes"
+        sys.stderr.write(f"-o: {store.path} cannot be written ({error.strerror}); make room: {value}\n")
         return NOT_WRITTEN
     return DONE
 

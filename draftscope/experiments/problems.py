@@ -18,7 +18,7 @@ _MARK: Final = "####"
 _NUMBER: Final = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:,[0-9]{3})+)(?:\.[0-9]+)?")
 """A number as people write it: with a sign, commas between thousands and decimals, or without."""
 _NUM_STORIES: Final = 600
-"""Number of stories, the same as of maths problems."""
+"""Equal to the number of maths problems."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Stores of results: in memory, or as JSON lines in a file that an interrupted experiment resumes.
 
-Lines are appended and never changed, so that a killed process loses none. Lines with only `about` give date and
-software of the rows after them.
+Lines are appended and never changed, so that a killed process loses none. Lines with only `about` give the date and
+the software of the rows after them.
 """
 
 import fcntl

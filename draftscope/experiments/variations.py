@@ -10,9 +10,9 @@ from engines.sampling.random_source import MAX_SEED
 from engines.settings import ConfigError, Setting, Value, config_values, make_config
 
 MAX_VARIATIONS: Final = 8
-"""Maximum number of variations of a run, few enough to read at a glance."""
+"""Variations of one run, few enough to read at a glance."""
 MAX_VALUES: Final = 2
-"""Maximum number of values of one setting: half and double, or two other choices."""
+"""Values of one setting: half and double, or two other choices."""
 
 
 def variations(request: RunRequest) -> tuple[tuple[str, RunRequest], ...]:

@@ -1,6 +1,6 @@
 """Block-by-block decoding with a diffusion language model: the sequence, its blocks, and their forward requests.
 
-Blocks lie on a grid that starts with the prompt, so the first block may contain the end of the prompt. Bidirectional
+Blocks are on a grid that starts with the prompt, so the first block may contain the end of the prompt. Bidirectional
 models have no grid, nor do models whose final tokens attend only to earlier tokens (openPangu): their blocks start
 where the prompt ends. A final block is not committed by a pass of its own: its tokens lead the next block's first pass,
 which stores them in the KV cache. A right-shifted model is the exception: the pass that stores a block predicts the

@@ -135,7 +135,7 @@ def _draft(
     iteration: int,
     min_count: int,
 ) -> SubDecoder[tuple[FilledSpan | None, routing.Route, Tensor]]:
-    """Run the draft pass; returns the drafts if they are to be verified, the route, and the tokens gained."""
+    """Run the draft pass and return the drafts for verification (if any), the route, and the tokens gained."""
     position, span, number = row.open, row.span, row.number
     written = row.written if config.edit < 1 else position[:0]
     both, count, carried = torch.cat([position, written]), len(position), row.carried(position)

@@ -23,7 +23,7 @@ _SMALL: Final = 2**26
 
 @dataclass(frozen=True, slots=True)
 class MemoryBudget:
-    """Size of what is to be decoded, as far as memory is concerned."""
+    """Size of the output, which determines the memory."""
 
     length: int = 64
     """Positions of a text; pictures and clips have a length of their own."""

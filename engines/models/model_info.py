@@ -42,7 +42,7 @@ class ModelInfo:
     eagle: str = ""
     """Name of the weights that draft for it from its hidden states."""
     terms: str = ""
-    """What the licence requires before loading; empty for nothing."""
+    """Steps that the licence requires before loading; empty if none."""
 
     def opening(self, method: str, config: type[Any]) -> dict[str, Value]:
         """Those of `opens` that a method has by its Config, and whose value it takes."""

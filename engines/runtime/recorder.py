@@ -46,9 +46,9 @@ class PendingStep:
     decision: Decision
     call: Call
     likely: int = 0
-    """As in `run_passes`."""
+    """The argument `likely` of `run_passes`."""
     num_values: int = 0
-    """Probabilities of the answer."""
+    """Number of probabilities in the answer."""
 
 
 class StepRecorder:

@@ -153,7 +153,7 @@ class RunRequest:
         for name in ("chat", "messages", "system"):
             if getattr(self, name) is not None:
                 raise ConfigError(
-                    f"{name}: needs a causal language model of transformers, and {model.card.id} is none; leave it out."
+                    f"{name}: needs a causal language model of transformers; leave it out for {model.card.id}."
                 )
         return model
 

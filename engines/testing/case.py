@@ -86,7 +86,7 @@ def find(spec: str) -> Method:
         return METHODS[spec]
     if not colon:
         raise ConfigError(
-            f"method: {spec!r} is none of {', '.join(METHODS)}; for a method of your own write module:name."
+            f"method: {spec!r} is not one of {', '.join(METHODS)}; for a custom method write module:name."
         )
     if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))

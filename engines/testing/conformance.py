@@ -39,7 +39,7 @@ class CheckResult:
 
 
 class DoesNotHoldError(Exception):
-    """Error for a broken contract; the message says how."""
+    """Error for a violated contract; the message explains the violation."""
 
 
 def check(subject: ConformanceCase, claimed: bool, *, sampled: bool = True) -> Iterator[CheckResult]:

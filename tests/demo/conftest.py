@@ -19,7 +19,7 @@ from traces.files import ROOT
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts the app takes seconds, and so does what opens a browser."""
+    """Mark tests that start the app or a browser as slow."""
     for item in items:
         if {"browser", "server", "shipped_server", "small"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("slow")
@@ -74,7 +74,7 @@ def small(library: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[s
 
 @pytest.fixture
 def page(browser: Browser, server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The app with those two recordings, opened; as a parameter its `address` behind the server's, and options."""
+    """The app with those two recordings, opened; parameters are its `address` after the server's, and options."""
     options = dict(getattr(request, "param", {}))
     with visit(browser, f"{server}/{options.pop('address', '')}", **options) as opened:
         opened.wait_for_function("globalThis.draftscopeOpened")
@@ -83,9 +83,9 @@ def page(browser: Browser, server: str, request: pytest.FixtureRequest) -> Itera
 
 @contextmanager
 def serving(library: Path, temporary: Path, **variables: str) -> Iterator[str]:
-    """The app with the recordings of a folder, and further variables of the environment.
+    """The app with the recordings of a folder, and further environment variables.
 
-    Told to end, it takes its visitors' files with it.
+    When it is stopped, it removes its users' files.
     """
     place = {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")]), "TMPDIR": str(temporary), **variables}
     with served(place, command=("-m", "support.serve_folder", str(library))) as (address, _, process):

@@ -1,4 +1,4 @@
-"""Addresses of runs and recordings: what they hold, and what is said of those that cannot be opened."""
+"""Links to runs and recordings: their content, and the messages for those that cannot be opened."""
 
 from dataclasses import replace
 from typing import Any
@@ -31,15 +31,15 @@ def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: 
     ],
 )
 def test_an_address_says_all_of_a_run(run: RunRequest) -> None:
-    fragment = run_link(run, beside=False)
+    fragment = run_link(run, compared=False)
     address = parse_link(f"#{fragment}&step=12&clock=passes&token=3")
-    assert address == PageLink(request=run, beside=False, at={"clock": "passes", "now": 12.0})
+    assert address == PageLink(request=run, compared=False, at={"clock": "passes", "now": 12.0})
     elsewhere = parse_link(f"#{fragment}&ms=12&clock=computed&on=H100,eager,Cosmos_4B,,1")
     assert elsewhere and elsewhere.at == {"clock": "computed", "now": 12.0, "on": "H100,eager,Cosmos_4B,,1"}
-    assert parse_link(run_link(run, beside=True)) == PageLink(request=run)
-    both = parse_link(f"tab=compare&{run_link(run, beside=True)}")
+    assert parse_link(run_link(run, compared=True)) == PageLink(request=run)
+    both = parse_link(f"tab=compare&{run_link(run, compared=True)}")
     assert both and both.request is None and len(both.compare) == 2 and both.compare[1] == run
-    assert run_link(asked("scd", MODEL), beside=True) == f"method=scd&model={MODEL}&seed=0"  # defaults are left out
+    assert run_link(asked("scd", MODEL), compared=True) == f"method=scd&model={MODEL}&seed=0"  # defaults are left out
 
 
 @pytest.mark.parametrize("fragment", ["", "#", "#step=4&clock=passes", "#token=3"])
@@ -81,7 +81,7 @@ def opened(parts: Parts, fragment: str) -> Update:
 def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     opening, compare = parts.opening, parts.compare
     own = asked("scd", MODEL, window=8)
-    fragment = comparison_link(["scd", run_link(own, beside=True), FILE])
+    fragment = comparison_link(["scd", run_link(own, compared=True), FILE])
     assert parse_link(fragment) == PageLink(compare=("scd", own, FILE))
     update = opened(parts, f"#{fragment}")
     assert update[opening.go] == "tray-fetch" and "1 run of this address" in update[compare.fetch]["value"]
@@ -101,7 +101,7 @@ def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
     chosen = last[compare.tray].chosen
     assert [(entry.source, entry.address) for entry in chosen] == [
         ("recorded", "scd"),
-        ("yours", run_link(own, beside=True)),
+        ("yours", run_link(own, compared=True)),
     ]
     assert chosen[1].path.exists() and "1 came as a file" in last[compare.problem]["text"]
     assert last[compare.box]["address"] == comparison_link([entry.address for entry in chosen])
@@ -149,4 +149,4 @@ def test_gallery_cards_open_by_name_stand_by_method_and_say_what_was_saved(parts
     assert badge(entry._replace(traces=(entry.traces[0], stopped))) == "exact"
     assert badge(entry._replace(traces=(entry.traces[0],) * 2)) == "as many target passes, exact"
     clip = film(2, 5, given=4)
-    assert _card(entry._replace(traces=(clip,))).image == clip.output.video[12]  # 16 frames behind those given
+    assert _card(entry._replace(traces=(clip,))).image == clip.output.video[12]  # 16 frames after the given ones

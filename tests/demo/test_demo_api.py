@@ -1,4 +1,4 @@
-"""What programs may call, over HTTP and as tools: what is answered, and that what is wrong is said in a sentence."""
+"""The API, over HTTP and as tools: the answers, and one-sentence errors."""
 
 import asyncio
 import base64
@@ -113,7 +113,7 @@ def test_four_endpoints_are_public_and_described(client: Client, tmp_path: Path)
 
 
 def posted(server: str, path: str, body: object) -> str:
-    """What the server answers a body with, without the client's courtesies."""
+    """Return the server's answer to a raw body."""
     place, kind = f"{server}/gradio_api/call", {"Content-Type": "application/json"}
     answer = httpx.post(f"{place}/{path}", content=json.dumps(body), headers=kind)
     if answer.status_code == 200:
@@ -129,21 +129,21 @@ FILE = {"path": "/etc/passwd", "meta": {"_type": "gradio.FileData"}}
     ("path", "body", "sentence"),
     [
         ("nope", {"data": []}, "endpoint: there is no /nope; there are /run, /summary, /methods, /validate."),
-        ("run", None, "data: stands in no JSON object"),
+        ("run", None, "data: is not in a JSON object"),
         ("run", {}, "data: is missing; send a JSON object"),
         (
             "v2/run",
             {},
             "arguments: do not fit /run; it takes method (needed), prompt, seed, model, settings, preset, draft",
         ),
-        ("v2/run", [], 'arguments: stands in no JSON object; send a JSON object such as {"method"'),
+        ("v2/run", [], 'arguments: is not in a JSON object; send a JSON object such as {"method"'),
         ("run", {"data": []}, "method: there is no None; there are"),
         (
             "run",
             {"data": ["scd", "", 0, MODEL, {}, None, None, "more"]},
             "data: 8 values are too many for /run; send at",
         ),
-        ("validate", {"data": [FILE]}, "file: it is none that was uploaded here; upload it first"),
+        ("validate", {"data": [FILE]}, "file: unknown path; upload the file first"),
     ],
 )
 def test_a_request_that_cannot_be_served_hears_why(path: str, body: object, sentence: str, server: str) -> None:
@@ -174,7 +174,7 @@ def in_session(server: str, ask: Any) -> Any:
 
 
 def called(server: str, name: str, arguments: Mapping[str, Any]) -> tuple[bool, str]:
-    """Whether the call failed, and the text of the answer, which stands there as data, too."""
+    """Return whether the call failed, and the text of the answer, which is also returned as data."""
 
     async def ask(session: ClientSession) -> types.CallToolResult:
         return await session.call_tool(name, dict(arguments))

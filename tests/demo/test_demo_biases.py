@@ -1,4 +1,4 @@
-"""What is counted of every mode adds up, and drawing stops when asked."""
+"""The counts of every mode add up, and sampling stops on request."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_every_mode_is_drawn_and_counted() -> None:
         assert 0.9 < sum(map(sum, one.cells)) < 1.0001
         assert rows[one.name][1] == f"{one.total_variation:.3f}"
     assert rows["draft"][1] == f"{bias.draft.total_variation:.3f}"
-    assert "variances 0.7 times" in bias.said and "2,000 tokens" in bias.said
+    assert "variances 0.7 times" in bias.message and "2,000 tokens" in bias.message
 
 
 def test_a_draft_that_is_the_target_is_always_kept_and_drawing_stops_before_the_next_tokens() -> None:

@@ -1,4 +1,4 @@
-"""Choose: the shipped answer says what the shipped rows say, and what papers report stands apart."""
+"""Choose: the shipped answer agrees with the shipped rows, and results of papers are separate."""
 
 import gzip
 import json
@@ -38,7 +38,7 @@ from visualizers.figures.tradeoffs import TradeoffView, tradeoffs_figure
 
 @pytest.fixture(scope="module")
 def alone() -> list[Tradeoff]:
-    """What was measured of one run at a time."""
+    """Return the measurements at batch 1."""
     return [one for one in measured_tradeoffs() if one.batch == 1]
 
 
@@ -158,7 +158,7 @@ def test_a_point_opens_the_recording_with_the_nearest_settings(alone: list[Trade
 
 @pytest.mark.parametrize("most_lost", [0.0, 3.0])
 def test_the_figure_keeps_measured_and_reported_apart(alone: list[Tradeoff], most_lost: float) -> None:
-    figure = tradeoffs_figure.draw(TradeoffView(measured=alone, reported=reported_tradeoffs(), most_lost=most_lost))
+    figure = tradeoffs_figure.draw(TradeoffView(measured=alone, reported=reported_tradeoffs(), max_loss=most_lost))
     for trace in figure.data:
         hollow = trace.name.endswith("reported")
         assert (trace.yaxis == "y2") == hollow

@@ -40,7 +40,7 @@ def test_held_out_clips_are_offered_and_chosen(panel: ClipPanel, monkeypatch: py
     assert panel.show({panel.model: "studio-image"}) == {panel.group: gr.update(visible=False)}
     for index in (-1, OFFERED, "0", None, 1.0):
         assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": index})) == {panel.problem: {}}
-    monkeypatch.delattr("demo.components.clip.load_model")  # its late answer would take away what was told meanwhile
+    monkeypatch.delattr("demo.components.clip.load_model")  # its late answer would remove the messages meanwhile
     assert panel.choose({panel.model: MODEL}, gr.EventData(None, {"index": 2})) == {
         panel.prompt: "clip 3",
         panel.problem: {},
@@ -92,6 +92,6 @@ def test_a_clip_is_chosen_and_one_of_ones_own_continued(browser: Browser, shippe
         bring(page, "own.gif", gif())
         expect(page.locator("#clip-cards button")).to_have_count(OFFERED + 1)
         page.get_by_role("button", name="Run", exact=True).click()
-        expect(page.get_by_text("Decoding. Both decoders take turns")).to_be_visible()
+        expect(page.get_by_text("Decoding. Both decoders alternate")).to_be_visible()
         press_once(page, "#stop")
         expect(page.locator("#problem")).to_contain_text("is kept below")

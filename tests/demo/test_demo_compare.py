@@ -51,7 +51,7 @@ def test_two_settings_of_a_method_are_ticked_played_drawn_and_taken_away(page: P
     assert page.evaluate(FEWEST_TICKS_WHILE_THE_PAGE_IS_SHOWN_ANEW) == 3  # an earlier answer takes no tick back
     page.wait_for_function(f"{COMPARED}.lanes.map(({{ finals }}) => finals).join() === '256,256,256'")
     verdict = page.locator("#compare-viewer .ds-lead", has_text="than Ordinary decoding")
-    expect(verdict).to_have_count(2)  # whichever was ticked first
+    expect(verdict).to_have_count(2)  # regardless of the order of selection
     page.locator("#compare-viewer .ds-slider").focus()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowRight")
@@ -161,7 +161,7 @@ def test_another_setting_stands_beside_the_first_with_its_data_in_two_clicks(
 
 
 def test_an_address_decodes_its_run_again_and_a_wrong_one_is_told(page: Page, server: str) -> None:
-    page.route("**/live/*", lambda route: None)  # the run is over before a pass of it is told
+    page.route("**/live/*", lambda route: None)  # the run finishes before one of its passes is reported
     page.goto("about:blank")
     page.goto(f"{server}/{OWN.removesuffix('&step=7')}")
     page.wait_for_function("location.hash.includes('step=256&clock=passes')")

@@ -1,4 +1,4 @@
-"""No control does nothing: using one changes the address, or what is seen beside it."""
+"""Every control has an effect: it changes the link or something visible."""
 
 import pytest
 from playwright.sync_api import Browser

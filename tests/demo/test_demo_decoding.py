@@ -1,4 +1,4 @@
-"""Runs pass by pass, what a viewer is told of them, experiments, and work that tells how far it is."""
+"""Runs pass by pass, the messages to a viewer, experiments, and work that reports progress."""
 
 import asyncio
 import json
@@ -73,7 +73,7 @@ def test_a_vocabulary_too_large_to_tell_is_told_as_it_occurs(monkeypatch: pytest
 
 
 def passed(live: EventStream) -> list[Any]:
-    """What the whole stream tells of passes."""
+    """Return the passes in the whole stream."""
 
     async def everything() -> bytes:
         return b"".join([data async for data in live.stream()])
@@ -111,7 +111,7 @@ def test_a_model_without_tiles_sends_pictures_but_not_too_many(monkeypatch: pyte
 
     pictures, trace = first(1e9)
     assert all(picture and picture.startswith("data:image/webp;base64,") for picture in pictures)
-    assert len(set(pictures)) == len(trace.legend.frames) == 3  # but for the noise of decoding several at once
+    assert len(set(pictures)) == len(trace.legend.frames) == 3  # except for the noise of decoding several at once
     seldom, trace = first(0)
     assert seldom == [pictures[0], None, None] and len(trace.legend.frames) == 3
 

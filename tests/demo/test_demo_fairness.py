@@ -1,4 +1,4 @@
-"""Who waits, for how long, and what is told: the line by a clock of its own, and a small public server under load."""
+"""The queue with its own clock: order, waiting times and messages; and a small public server under load."""
 
 import asyncio
 import gzip
@@ -48,7 +48,7 @@ def test_the_line_is_first_come_first_served_and_says_place_and_wait() -> None:
     assert str(third) == f"{ALONE} One other request is before yours. Yours begins in about 5 s."
     line.leave(second)
     line.leave(second)
-    assert third.num_ahead == 0 and len(line.places) == 1
+    assert third.num_ahead == 0 and len(line.entries) == 1
 
 
 def test_limits_count_what_waits_who_asks_and_from_where() -> None:
@@ -101,7 +101,7 @@ def test_a_page_that_waits_shows_its_place_then_what_it_waited_for(monkeypatch: 
     told = asyncio.run(both())
     assert told[0] == told[1] == notice("info", f"{ALONE} One other request is before yours.", "Waiting for the model")
     assert told[2:] == ["begun", notice("error", "x: 1\n is in the way in y")]
-    assert not line.places
+    assert not line.entries
 
 
 def asked(method: str, **settings: Any) -> RunRequest:
@@ -137,7 +137,7 @@ def posted(server: str, name: str, data: list[Any], headers: dict[str, str] | No
 
 
 def begun(server: str, data: list[Any]) -> Any:
-    """A call whose answer is listened to; closing it hangs up."""
+    """Start a call and listen to its answer; closing it disconnects."""
     event = posted(server, "summary", data).json()["event_id"]
     return urllib.request.urlopen(f"{server}/gradio_api/call/summary/{event}", timeout=60)
 

@@ -1,4 +1,4 @@
-"""What stands above the fold when the app opens: few words, and on every screen the whole stage with its controls."""
+"""The first screen of the app: few words, and on every screen size the whole stage with its controls."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, Page, expect
 from support.browser import SNAPSHOT, visit
 
 KINDS = {"text": 64, "picture": 144, "video": 1008, "continuous tokens": 144}
-"""What can be chosen, and how many tokens its canvas has."""
+"""Kinds of output, and the number of tokens of their canvas."""
 MOST_WORDS = 60
 TOLD = """() => {
   const { stage, now } = draftscopePlayers.viewer;
@@ -31,7 +31,7 @@ TOLD = """() => {
   }
   return told;
 }"""
-"""All texts above the fold besides the prompt, which stands in its field, and what was decoded."""
+"""All texts of the first screen except the prompt, which is in its field, and the decoded output."""
 MOMENTS = """() => {
   const { passes } = draftscopePlayers.viewer.stage.script;
   const verdict = passes.findLast(({ verdict }) => verdict);

@@ -134,7 +134,7 @@ def pressed(watch: WatchPage, name: str = "smollm2", method: str = "scd", host: 
 
 
 def arrives(name: str, report: Callable[[int, int], None], place: str = "") -> Path:
-    """Stands in for the download: half of it is there at once."""
+    """Replacement of the download: half of it is there at once."""
     report(46_000_000, 92_000_000)
     threading.Event().wait(0.5)
     report(92_000_000, 92_000_000)

@@ -70,7 +70,7 @@ def test_a_trace_is_only_text_wherever_it_is_shown(page: Page, tmp_path: Path) -
             row = details.locator("tr", has=page.get_by_role("cell", name=label, exact=True))
             expect(row.locator("td").last).to_have_text("0" * 64 if label.startswith("Weights") else text)
         alone = page.context.new_page()
-        for _ in range(20):  # gradio may change the link of the button after the words beside it
+        for _ in range(20):  # gradio may change the link of the button after the text next to it
             downloaded(page, page.locator("#download-page"), tmp_path / "page.html")
             alone.goto((tmp_path / "page.html").as_uri())
             harmless(alone)

@@ -1,4 +1,4 @@
-"""A method that somebody adds by one line of the registry: the page shows it before anybody has described it."""
+"""A method added by one line of the registry: the page shows it before it has a documentation page."""
 
 import importlib.util
 from types import ModuleType

@@ -159,7 +159,7 @@ def test_an_experiment_draws_its_figure_and_can_be_stopped(page: Page) -> None:
         with suppress(PlaywrightTimeout):
             press_once(page, "#stop-experiment", there="#experiment-plot .js-plotly-plot", timeout=12_000)
             break
-        page.locator("#run-experiment").click()  # it was over before its first figure stood there
+        page.locator("#run-experiment").click()  # it finished before its first figure appeared
     expect(page.locator("#run-experiment")).to_be_enabled()
     expect(page.locator("#experiment-plot .js-plotly-plot")).to_be_visible()
 

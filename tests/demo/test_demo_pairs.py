@@ -1,4 +1,4 @@
-"""Which recorded pairs the first screen plays and what it says of them, and the recordings that the tour shows."""
+"""Recorded pairs of the first screen and their texts, and the recordings of the tour."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -83,7 +83,9 @@ def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pyt
     assert (update[page.model]["value"], update[page.prompt]["value"]) == (made.model.id, made.prompt)
     assert update[page.own["scd"].of["window"]]["value"] == 16
     monkeypatch.setattr("demo.jobs.links.is_available", lambda _: False)
-    assert set(page.form).isdisjoint(page.choose_pair(event)), "what cannot be asked for leaves the form as it is"
+    assert set(page.form).isdisjoint(page.choose_pair(event)), (
+        "a run that cannot be requested leaves the form unchanged"
+    )
     fetched = replace(made, model=replace(made.model, id="smollm2"))
     for name in ("demo.pages.watch.is_available", "demo.components.download_model.is_available"):
         monkeypatch.setattr(name, lambda _: False)

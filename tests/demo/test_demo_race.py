@@ -14,7 +14,7 @@ from traces.files import ROOT
 from traces.schema import Fate
 
 FASTER = ROOT / "assets" / "traces" / "scd-picture-same.json.gz"
-"""Of the race of pictures, the run that is faster."""
+"""The faster run of the race of pictures."""
 NOW = f"{SNAPSHOT}.now"
 COUNTS = "draftscopePlayers.viewer.stage.drawn.counts"
 TOKENS = f"{COUNTS}.map((text) => Number(text.match(/\\d+(?= token)/)[0]))"
@@ -27,7 +27,7 @@ FITS = """(width) => document.documentElement.scrollWidth <= width &&
 
 @pytest.fixture
 def page(browser: Browser, shipped_server: str, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """The opened app with the race of two pictures, or another that is asked for; fails the test on any error."""
+    """The opened app with the race of two pictures, or another one on request; fails the test on any error."""
     options: dict[str, Any] = {"viewport": {"width": 1280, "height": 720}} | getattr(request, "param", {})
     race = options.pop("race", "picture")
     with visit(browser, shipped_server, console=True, **{"reduced_motion": "no-preference", **options}) as opened:
@@ -76,7 +76,7 @@ def test_the_finish_is_marked_and_the_race_begins_again(page: Page) -> None:
     played(f"{NOW} > 20 && {SNAPSHOT}.playing")
     played(finished)
     page.get_by_role("button", name="why?").click()
-    expect(page.locator("#viewer .ds-reason")).to_contain_text("the same random numbers at every place")
+    expect(page.locator("#viewer .ds-reason")).to_contain_text("the same random numbers at every position")
     assert not page.evaluate(f"{SNAPSHOT}.playing")
 
 
@@ -114,7 +114,7 @@ def test_a_sentence_says_what_the_pass_did_and_every_view_is_a_click_away(page: 
 @pytest.mark.parametrize("page", [{"alone": True}], indirect=True)
 def test_play_and_slider_take_over(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 2")
-    page.keyboard.press("Tab")  # whoever uses the keyboard is not hurried on
+    page.keyboard.press("Tab")  # keyboard users are not rushed
     page.locator("#viewer .ds-slider").focus()
     held = still(page, NOW)
     assert page.evaluate(f"{SNAPSHOT}.playing")
@@ -208,7 +208,7 @@ def test_reduced_motion_is_a_still_of_the_middle(page: Page) -> None:
 def test_a_run_replaces_the_race(page: Page) -> None:
     page.wait_for_function(f"{NOW} > 1")
     choose_raster(page)
-    seen = "document.querySelector('.ds-races').checkVisibility()"  # it is back when the run is over
+    seen = "document.querySelector('.ds-races').checkVisibility()"  # it reappears when the run has finished
     page.evaluate(f"void (globalThis.gone = new Promise((yes) => setInterval(() => {seen} || yes(), 5)))")
     page.locator("#run").click()
     page.evaluate("gone")

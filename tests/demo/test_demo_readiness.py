@@ -1,4 +1,4 @@
-"""What a server says and writes of itself: whether it is ready, why it does not start, and what ran."""
+"""What a server reports and logs about itself: readiness, reasons for not starting, and runs."""
 
 import json
 import logging

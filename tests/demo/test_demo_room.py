@@ -1,4 +1,4 @@
-"""What strangers may leave on the disk and send: room for uploads, closed doors, and addresses that name no path."""
+"""What clients may store and send: upload quotas, closed routes, and links that name no path."""
 
 import hashlib
 import json
@@ -31,7 +31,7 @@ TEN, TWENTY = "9.0.0.10", "9.0.0.20"  # the addresses for documentation are priv
 
 
 class Gradio:
-    """What gradio does with an upload: a file of its own while it comes, then one in a folder by its content."""
+    """Gradio's handling of an upload: a temporary file, then one in a folder named by its content."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -8,7 +8,7 @@ def open_tab(page: Page, name: str) -> None:
 
 
 def shows(page: Page, name: str, begins: str, run: str = "") -> None:
-    """The tab, and an address that begins so and names a run; the place in it follows."""
+    """The tab, and a link that starts with `begins` and names a run; the position follows."""
     expect(page.get_by_role("tab", name=name, exact=True)).to_have_attribute("aria-selected", "true")
     page.wait_for_function(
         """([begins, run]) => location.hash.startsWith(begins) && location.hash.includes(run)
@@ -69,7 +69,7 @@ def test_the_first_stop_leads_to_the_form_and_terms_are_one(page: Page) -> None:
 
 
 def test_results_that_are_late_leave_no_panel_blank(page: Page) -> None:
-    """What Compare and Learn open with is in test_demo_page.py."""
+    """The initial state of Compare and Learn is tested in test_demo_page.py."""
     open_tab(page, "Choose")
     page.route("**/queue/join*", lambda route: None)  # no answer comes
     page.locator("#results > button").click()

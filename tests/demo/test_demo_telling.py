@@ -1,4 +1,4 @@
-"""What the page says of a run and of itself: names, times measured once, whether drafting pays, and prose."""
+"""Texts of the page about a run and itself: names, times measured once, whether drafting pays, and prose."""
 
 import asyncio
 import json
@@ -40,7 +40,7 @@ def facts(*traces: Trace) -> dict[str, tuple[str, str]]:
 
 
 def test_acceptance_without_drafts_and_times_that_were_measured_once_say_so() -> None:
-    """Of four example prompts three brought forth no draft, and the page said that PSD makes none."""
+    """Regression: of four example prompts three led to no draft, and the page stated that PSD makes none."""
     undrafted = replace(handmade.ar(), method="psd")
     assert facts(undrafted)["Acceptance"] == ("none judged", "no draft was verified in this run")
     assert facts(decode_toy_raster("ar"))["Acceptance"] == ("none judged", "the baseline makes no drafts")
@@ -95,7 +95,7 @@ def test_stop_is_there_while_something_is_under_way() -> None:
         buttons.connect("run", lambda values, request: iter([{box: values[many]}]), set(), [box], box)
     press, done, _, settle = page.fns.values()
     assert '"interactive": false' in press.js and press.fn is None
-    assert "where another run is under way" in press.js  # nobody is told to wait who is alone
+    assert "where another run is under way" in press.js  # a single user is not told to wait
     assert json.loads(settle.js.removeprefix("() => ")) == [gr.update(interactive=True), gr.update(visible=False)]
     request = gr.Request(session_hash="mine")
 
@@ -123,7 +123,7 @@ def ordinary() -> Trace:
 
 
 def drafted(cost: float = 3) -> Trace:
-    """Two drafts of 3 ms, checked in 20 ms, twice: of four judged drafts three stay."""
+    """Two drafts of 3 ms, verified in 20 ms, twice: of four verified drafts three are accepted."""
     draft = [taking(cost, step(f"{place}:1=drafted", role="draft")) for place in (0, 1, 3, 4)]
     checks = [
         taking(20, step("0:1=accepted 1:1=accepted 2:1=bonus", query_tokens=3)),
@@ -265,7 +265,7 @@ def test_measured_rows_are_those_of_the_method_with_errors_and_quartiles_beside_
     written = {"title": "Speed", "environment": {"device": "a|b"}, "rows": rows}
     (tmp_path / "speed.json").write_text(json.dumps(written))
     (result,) = measured("scd", tmp_path)
-    assert (result.title, result.place) == ("Speed", "device a|b")
+    assert (result.title, result.device_text) == ("Speed", "device a|b")
     assert result.heads == ("window", "seconds", "nfe", "as asked percent", "time median")
     (cells,) = ([cell.replace("\N{NO-BREAK SPACE}", " ") for cell in cells] for cells in result.rows)
     assert cells == ["32", "0.1235", "36.42 ± 1.3", "66.67 ± 3.4", "0.4 (0.3 to 0.5)"]

@@ -13,7 +13,7 @@ TOUR = (
     (4, "The coin fell above p: rejected.", "({ coin, verdict, apart }) => coin > verdict?.columns[0].p && !apart"),
     (5, "is drawn from the residual.", "({ apart, scaled }) => apart === 1 && scaled === 1"),
 )
-"""Scenes, what the stage says where they stand, and what it shows."""
+"""Scenes, their text on the stage, and what it shows."""
 ON_STAGE = """(holds) => {
   const { playing, now, stage: { drawn } } = draftscopePlayers.viewer;
   const { words, verdict } = drawn ?? { words: [] };
@@ -89,7 +89,7 @@ def test_the_tour_is_walked_by_keyboard_and_left(walk: Walk) -> None:
     expect(page.get_by_role("button", name="Take the tour")).to_be_focused()
     assert "tour" not in page.evaluate("location.hash")
 
-    page.evaluate("location.hash = 'tour=6'")  # an address that somebody was sent
+    page.evaluate("location.hash = 'tour=6'")  # a link that was sent to a user
     page.reload(wait_until="load")
     expect(card).to_contain_text("Coupled drafts settle")
     drawn = "draftscopePlayers.viewer.present().map(({ scene }) => scene?.overlay).join()"

@@ -1,4 +1,4 @@
-"""The handlers of Watch, and controls made from what a Config says of its fields; without a browser."""
+"""The handlers of Watch, and controls generated from the fields of a Config; without a browser."""
 
 from itertools import count
 from pathlib import Path
@@ -31,8 +31,8 @@ def page(parts: Parts) -> WatchPage:
 
 
 def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
-    """The values of the form as it stands, but for what is chosen."""
-    controls = [page.prompt, page.method, page.model, page.seed, page.beside]
+    """Return the values of the form, with some chosen."""
+    controls = [page.prompt, page.method, page.model, page.seed, page.with_baseline]
     for group in (*page.own.values(), *page.sampling.values()):
         controls += group.of.values()
     values = {control: control.value for control in controls}

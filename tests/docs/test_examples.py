@@ -1,4 +1,4 @@
-"""What the docs have readers run: snippets of docs/python.md in one namespace, notebooks, and two readers of traces."""
+"""Code of the documentation: snippets of docs/python.md in one namespace, notebooks, and two readers of traces."""
 
 import json
 import re
@@ -128,7 +128,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def agree(command: list[str], reader: str, files: list[Path]) -> None:
-    """Of every file as of `expected`; `command` runs the reader once a file, in one process."""
+    """Check that a reader agrees with `expected` for every file; `command` runs it once per file, in one process."""
     command = [*command, str(EXAMPLES / reader), *map(str, files)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     for path, line in zip(files, lines, strict=True):

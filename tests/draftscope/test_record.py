@@ -1,4 +1,4 @@
-"""`ds.record`: what transformers' generate does, told by its forward passes, held against what it returns."""
+"""`ds.record`: transformers' generate, recorded by its forward passes, compared with its result."""
 
 from collections import Counter
 from typing import Any
@@ -57,7 +57,8 @@ def test_a_recorded_assisted_generate_agrees_with_what_it_returned(amount: float
 
 @pytest.mark.slow
 def test_drafts_are_judged_as_generate_judges_them() -> None:
-    """Of greedy decoding a draft passes where it is the likeliest token, and the drafter's passes gave the drafts."""
+    """In greedy decoding a draft is accepted if it is the most likely token, and the drafter's passes gave the
+    drafts."""
     trace, _ = assisted(0.1)
     drafted: list[int] = []
     seen = Counter[Fate]()
@@ -87,7 +88,7 @@ def test_p_and_q_are_those_of_the_networks() -> None:
     for step in judging(trace):
         for position, x, p, q in zip(step.position, step.draft or (), step.p or (), step.q or (), strict=False):
             if x is None or position != step.position[0]:
-                continue  # Behind the first draft the text is that of the drafts.
+                continue  # After the first draft the text is that of the drafts.
             ids = torch.tensor([text[: len(PROMPT) + position]])
             with torch.inference_mode():
                 expected = [float(each(ids).logits[0, -1].softmax(-1)[x]) for each in (target, draft)]
@@ -226,7 +227,7 @@ def test_early_exit(sampled: bool) -> None:
     target.model.config.num_hidden_layers = 4
     compared = 0
     for step in judging(trace):
-        if step.q and step.draft:  # The first draft's text is final; those behind it have drafts before them.
+        if step.q and step.draft:  # The first draft's text is final; later drafts are preceded by drafts.
             at = len(PROMPT) + step.position[0] - 1
             assert step.q[0] == pytest.approx(float(q[at, step.draft[0]]), abs=1e-4)
             compared += 1

@@ -1,4 +1,4 @@
-"""`ds.run` on models that ship or are handed over and methods of one's own, and its trace as notebooks have it."""
+"""`ds.run` on bundled models, model objects and custom methods, and its trace in notebooks."""
 
 import html
 import re
@@ -138,7 +138,7 @@ def test_what_cannot_be_is_said_in_a_sentence() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mine(Ordinary):
-    """Settings of a method of one's own."""
+    """Settings of a custom method."""
 
 
 @pytest.mark.slow

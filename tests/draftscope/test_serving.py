@@ -1,4 +1,4 @@
-"""Traces of what others decode: from steps and counts, and from what vLLM, SGLang and llama.cpp say of a request."""
+"""Traces of other engines: from steps and counts, and from the responses of vLLM, SGLang and llama.cpp."""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -32,7 +32,7 @@ def metrics(drafts: int, proposed: int, accepted: int, places: list[int]) -> lis
 
 
 def response(**meta: Any) -> dict[str, Any]:
-    """What SGLang's /generate answers."""
+    """Return a response of SGLang's /generate."""
     base = {"id": "1", "finish_reason": {"type": "length", "length": 16}, "prompt_tokens": 3, "completion_tokens": 14}
     return {"text": "upon a time", "output_ids": list(range(14)), "meta_info": base | meta}
 
@@ -64,7 +64,7 @@ def test_the_stream_of_a_request_to_vllm(cumulative: bool) -> None:
 
 
 def test_the_counters_of_vllm_between_two_moments() -> None:
-    """Of 9 drafts 6, 4, 4 and 1 passed at the four places: 3 passes took none, 2 one, 3 three and 1 all."""
+    """Of 9 drafts 6, 4, 4 and 1 were accepted at the four positions: 3 passes took none, 2 one, 3 three and 1 all."""
     before = metrics(1, 4, 2, [1, 1, 0, 0])
     trace = ds.from_vllm(metrics(10, 40, 17, [7, 5, 4, 1]), "owner/large", speculative_tokens=4, before=before)
     check(trace)
@@ -112,7 +112,8 @@ def test_the_stream_of_a_request_to_sglang(incremental: bool) -> None:
 
 
 def chunks(passes: tuple[tuple[int, int], ...] = ((0, 0), (4, 3), (4, 0), (0, 0), (2, 2)), **about: Any) -> list[Any]:
-    """What llama.cpp's server streams where passes have drafted and accepted so many: a chunk a token, and the last."""
+    """Return the stream of llama.cpp's server for passes of (drafted, accepted) tokens: a chunk per token, and the
+    last."""
     made: list[dict[str, Any]] = []
     timings = {"prompt_n": 5, "prompt_ms": 20.0, "predicted_n": 0, "draft_n": 0, "draft_n_accepted": 0}
     timings["predicted_ms"] = 0.0

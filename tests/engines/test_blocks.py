@@ -73,7 +73,7 @@ def test_rows_behind_a_cache_equal_rows_of_whole_texts(kind: str, method: str, v
     most, count = 0, 0
     for request, probs, _ in passes(asked):
         expected = whole[request.role](request, asked.config.temperature)
-        if request.ahead:  # what other rows say of the block behind is not used
+        if request.ahead:  # outputs of other rows for the next block are not used
             expected[:-1, -request.ahead :] = probs[:-1, -request.ahead :]
         torch.testing.assert_close(probs.log(), expected.log(), rtol=0, atol=3e-4)
         most, count = max(most, len(request.tokens)), count + 1
@@ -123,7 +123,7 @@ def test_a_block_larger_than_the_answer_is_recorded_as_far_as_it_goes(prompt: st
     known: Any = tiny_diffusion_lm()
     model = TinyLM(known._network, known._tokenizer, replace(known.kind, sizes=()), known.card, known.device)
     canvas = loads(dumps(finish(job(prompt=prompt, model=model, block="32", length=8)))).canvas
-    offset = len(prompt) + 1  # with the line break behind it
+    offset = len(prompt) + 1  # with the line break after it
     assert canvas == Canvas(kind="text", shape=(8,), block=8 + offset, block_offset=offset)
 
 

@@ -80,7 +80,7 @@ def test_a_mixtures_density_is_that_of_what_it_draws(values: dict[str, Any]) -> 
 
 
 def test_tokens_of_a_mixture_follow_it() -> None:
-    """Of an exact chain from the noise that such tokens end in, whatever the path picked."""
+    """Samples of an exact chain follow the distribution, starting from its noise, whatever the path picked."""
     sampling = ContinuousSampling(first=999)
     *_, states = drafts(sampling, MIXED, MANY // 2)
     x = states[:, -1]
@@ -89,7 +89,7 @@ def test_tokens_of_a_mixture_follow_it() -> None:
 
 
 def led(rows: Tensor, tokens: Gaussians, most: int, density: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """Paths drawn anew for rejected drafts, in lockstep: token, tries and whether these ran out."""
+    """Sample paths for rejected drafts again, in one batch: token, tries and whether these ran out."""
     shape, waiting, redrawn = torch.Size((DDPM.steps + 1, 1)), {}, dict[int, PathContinuation]()
     for row in rows.tolist():
         search = maximal.sample_residual_path(0, density, shape, most, CHANCE, DrawKey("anew", 0, torch.tensor([row])))
@@ -127,7 +127,7 @@ def test_tokens_of_paths_coupled_maximally_follow_the_target() -> None:
     assert float(stats.kstest(token.numpy(), "norm").pvalue) > 1e-3
     assert abs(float(token.mean())) < 4 / FEW**0.5
     assert float(token.std()) == pytest.approx(1, abs=4 / (2 * FEW) ** 0.5)
-    # As many pass as both distributions of paths share, and a judged draft takes one proposal.
+    # Accepted is the share that both distributions of paths have in common, and a verified draft takes one proposal.
     own, end = (CHANCE.normal(DrawKey(name, 0, torch.arange(MANY)), n) for name, n in (("own", DDPM.steps), ("end", 1)))
     target = denoise(head, own[..., None], DDPM, None)
     paths = torch.cat([target.states, target.last.draw(end, end[:, 0])[:, None]], 1)

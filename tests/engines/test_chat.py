@@ -83,7 +83,7 @@ def written(tmp_path: Path, kind: str) -> str:
 
 
 def answer(network: Any, ids: list[int], end: int) -> list[int]:
-    """What `generate` writes greedily, up to its end."""
+    """Return the greedy output of `generate`, up to its end."""
     tokens = greedy(network, ids, LENGTH, pad_token_id=0)
     return tokens[: tokens.index(end) + 1] if end in tokens else tokens
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_put_is_said_in_a_sentence(given: dict[str, Any], problem
 
 
 def test_a_model_that_does_not_chat_says_so() -> None:
-    with pytest.raises(ConfigError, match=r"system: needs a causal language model .* toy-raster is none; leave it out"):
+    with pytest.raises(ConfigError, match=r"system: needs a causal language model .*; leave it out for toy-raster"):
         ds.run("ar", model="toy-raster", system="be short")
     with pytest.raises(ValueError, match=r"chat: the chat template of .* refuses these turns"):
         ds.run("ar", target=llama(), tokenizer=Letters(), prompt="59B5", chat=True, length=8)

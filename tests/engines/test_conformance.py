@@ -48,7 +48,7 @@ REPLAY = "the trace replays to the output"
 
 
 def broken(method: Method, **values: object) -> dict[str, str]:
-    """The checks that fail, with what they say; of a lossy method nothing is to be proved."""
+    """Return the failed checks with their messages; for a lossy method nothing has to be proved."""
     if not claims(method, values):
         return unkept(method, **values)
     preset = any(values == dict(preset) for preset in method.presets.values())
@@ -110,7 +110,7 @@ def candidates(setting: Setting) -> Sequence[object]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.family != "continuous-ar"])
 def test_whatever_is_biased_is_labelled_so(name: str) -> None:
-    """Of a hundred random settings the first ten that are called lossless are enumerated."""
+    """Of a hundred random settings the first ten that claim to be lossless are enumerated."""
     rng, claimed = random.Random(0), 0
     for _ in range(100):
         values = {setting.name: rng.choice(candidates(setting)) for setting in settings(METHODS[name].config)}
@@ -306,7 +306,7 @@ def test_steps_that_say_other_than_the_decoder_returns_are_caught() -> None:
 
 
 class Painted(CanvasReplay):
-    """Shows whatever a step speaks of, as if drafts that were dropped still stood there."""
+    """Shows everything a step mentions, as if dropped drafts were still there."""
 
     def apply(self, step: Step) -> None:
         super().apply(step)

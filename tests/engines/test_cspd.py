@@ -77,7 +77,7 @@ SAMPLES = 400
     ids=["tied", "not aligned", "pre-filled", "whole path, pre-filled", "maximal"],
 )
 def test_sequences_follow_the_target(values: dict[str, object]) -> None:
-    """Beside the defaults, which tests/engines/test_conformance.py has."""
+    """In addition to the defaults, which test_conformance.py covers."""
     model, small = fields(SHAPE, CHAIN, OTHER)
     square, largest = misfit(many(SAMPLES, model=model, small=small, **{**DRAFTS, **values}))
     assert square < 1.8
@@ -228,7 +228,7 @@ def test_the_release_keeps_to_its_clock_and_loses_what_ties_tokens_together() ->
 
 
 def from_columns(step: Step, i: int) -> float:
-    """The log ratio that entry i was judged by, from what a trace keeps of the densities."""
+    """Return the log ratio by which entry i was verified, from the densities in the trace."""
     column = {name: values[i] for name, values in step.numbers.items()}
     if "path_log_ratio" in column:
         return column["path_log_ratio"] - column.get("path_log_ratio_highest", 0)

@@ -1,4 +1,4 @@
-"""Denoising steps against closed forms, and what each way of judging drafts makes of a known distribution."""
+"""Denoising steps against closed forms, and verification rules on a known distribution."""
 
 import math
 from dataclasses import replace
@@ -65,7 +65,7 @@ def test_an_ideal_head_draws_its_distribution_exactly(steps: int, last: int) -> 
 
 @pytest.mark.parametrize("steps", [2, 7, 40])
 def test_errors_to_expect_make_the_variances_of_any_number_of_steps(steps: int) -> None:
-    """Of a Gaussian, the squared error of the best noise estimate is STD^2 / noisy, and all else follows from it."""
+    """For a Gaussian, the squared error of the best noise estimate is STD^2 / noisy, and all else follows from it."""
 
     head, sampling = ResidualHead(1, 1, 8, 1), ContinuousSampling(steps=steps, last=50)
     x = torch.randn(5, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

@@ -1,4 +1,4 @@
-"""What docs/determinism.md says: what a seed fixes, and what besides it depends on threads and on the batch."""
+"""The claims of docs/determinism.md: what a seed fixes, and what depends on threads and on the batch."""
 
 from dataclasses import replace
 from functools import cache

@@ -31,7 +31,7 @@ PASSES = 6
 
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str | None]]:
-    """Every device but the CPU is the one elsewhere; what was asked for."""
+    """Every device except the CPU is the fake one; yields the requested names."""
     asked: list[str | None] = []
 
     def resolved(device: str | None = None) -> str:

@@ -60,7 +60,7 @@ PROMPTS = {
     ),
     "anole": (f"<s>a boot{LUMINA}", "<s><racm3:break>"),
 }
-"""What stands before a picture of `a boot`, and before one of anything."""
+"""Tokens before a picture of `a boot`, and before an unconditional one."""
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def randn(*shape: int, seed: int = 2) -> Tensor:
 
 
 def native_logits(family: str, words: list[int], codes: Tensor) -> Tensor:
-    """Logits [1 + N, K] of every code behind a prompt and N codes, by the classes of transformers."""
+    """Logits [1 + N, K] of every code after a prompt and N codes, by the classes of transformers."""
     tokenizer = drawing.tokenizer(family)
     if family == "janus":
         network = drawing.janus()
@@ -353,7 +353,11 @@ def test_the_command_line_converts_cosmos_and_reads_a_clip(tmp_path: Path, capsy
     run = ["run", "scd", "--model", str(place), "--preset", "Cosmos", "-o", str(tmp_path / "x.json"), "--prompt"]
     assert main([*run, str(clip)]) == 0
     trace, model = read(tmp_path / "x.json"), loading.load(place)
-    assert (len(trace.output.video), trace.output.given, trace.prompt) == (13, 9, model.prompt_for(clip.read_bytes()))
+    assert (len(trace.output.video), trace.output.given, trace.prompt) == (
+        13,
+        9,
+        model.prompt_for(clip.read_bytes()),
+    )
     whole = model.continued(trace.prompt, [int(str(token)) for token in trace.output.tokens])
     np.testing.assert_array_equal(np.asarray(picture_of(trace.output.video[-1])), whole[-1].numpy())
     assert str(tmp_path) not in dumps(trace).decode(errors="ignore")
@@ -403,7 +407,7 @@ def test_an_incomplete_checkpoint_is_refused_by_name(
         ("mar", "checkpoint-last.pth", {"model_ema": Evil()}, "cannot be read as tensors alone"),
         ("mar", "checkpoint-last.pth", {"model": {"a": torch.zeros(1)}}, "not those of a MAR: no 'diffusion_pos"),
         ("mar", "kl16.ckpt", {"model": {"a": torch.zeros(1)}}, "not those of an autoencoder"),
-        ("xar", "xAR-B.pth", {"model": {"a": "b"}}, "'a', which is no tensor"),
+        ("xar", "xAR-B.pth", {"model": {"a": "b"}}, "'a', which is not a tensor"),
         ("cosmos", "model.pt", {"layers.0.cross_attention.wq.weight": torch.zeros(1)}, "there are 1 tensors"),
         ("cosmos", "autoencoder.jit", {"a": Evil()}, "holds something other than a module's tensors"),
     ],

@@ -136,7 +136,7 @@ def test_it_is_lossless_at_every_temperature(drafter: str, values: dict[str, Any
 
 
 def laws(one: Job, vocabulary: int) -> Callable[[tuple[int, ...]], Tensor]:
-    """The distribution behind a text, from one pass over all of it."""
+    """Return the distribution after a text, from one pass over all of it."""
 
     @cache
     def law(tokens: tuple[int, ...]) -> Tensor:
@@ -201,7 +201,7 @@ def test_lookups_have_a_draft_length_of_their_own(adaptive: bool, own: set[int],
 @pytest.mark.parametrize("drafter", EAGLE_DRAFTERS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_drafts_are_those_that_training_unrolls(drafter: str, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind rejections and tokens that were looked up: what whole texts of the plain network give."""
+    """After rejections and looked-up tokens: equal to the plain network on whole texts."""
     if packed:
         monkeypatch.setattr(lean_module, "LARGE", 0)
     target, own = plain(8), network(8, 6)
@@ -217,7 +217,7 @@ def test_drafts_are_those_that_training_unrolls(drafter: str, packed: bool, monk
         with torch.inference_mode():
             hidden = target.model(text[None], output_hidden_states=True)
             states = torch.cat([hidden.hidden_states[tap + 1] for tap in TAPS] + [hidden.last_hidden_state], -1)
-            ids = torch.cat([text, text[:1]])[None]  # one more place, to be judged
+            ids = torch.cat([text, text[:1]])[None]  # one more position, to be verified
             wanted = torch.ones_like(ids, dtype=torch.bool)
             padded = torch.nn.functional.pad(states, (0, 0, 0, 1))
             logits = list(drafts(own, target.model.embed_tokens.weight, (ids, padded, wanted)))[depth][0]

@@ -114,7 +114,7 @@ def defect(**values: object) -> float:
 
 
 # Window -> initial guesses -> total variation from ordinary decoding, enumerated. With two drafts one can wait to the
-# right of a rejection; it came from the model, behind the window, so that the guesses do not decide whether it shows.
+# right of a rejection; it came from the model, after the window, so that initial drafts do not decide whether it shows.
 STALE = {
     2: {"random": 0.0, "uniform": 0.0, "repeat-left": 0.0, "left-argmax": 0.0},
     3: {"random": 0.0154, "uniform": 0.0241, "repeat-left": 0.0244, "left-argmax": 0.0244},

@@ -1,4 +1,4 @@
-"""The window of drafts, and verdicts by groups: passes saved, what stays behind, and what the trace says of it."""
+"""The window of drafts, and verdicts by groups: saved passes, remaining drafts, and the trace."""
 
 import statistics
 from collections.abc import Sequence

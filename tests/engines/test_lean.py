@@ -158,7 +158,7 @@ def test_another_kind_of_layer_stays_as_it_is(kind: str, changed: dict[str, Any]
 
 
 def by_layers(head: heads.DiffusionHead, x: torch.Tensor, t: float, condition: torch.Tensor) -> list[torch.Tensor]:
-    """What MAR's head says, layer by layer as its paper's code has it."""
+    """Return the outputs of MAR's head, layer by layer as in its paper's code."""
     told, hidden = head.time_embed(torch.full((len(x),), t)) + head.cond_embed(condition), head.input_proj(x)
     layers: list[Any] = [*head.res_blocks]
     for layer in layers:

@@ -1,4 +1,4 @@
-"""What a trace keeps of the distributions behind a verdict: the right tokens, at no cost to the run's own."""
+"""The distributions of verdicts in a trace: the right tokens, at no cost to the run."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ W, V = 6, 90_000
 
 
 def decision() -> Decision:
-    """Six drafts over a large vocabulary, some judged, one entry that is none, and a bonus behind them."""
+    """Six drafts over a large vocabulary, some verified, one unused entry, and a bonus after them."""
     generator = torch.Generator().manual_seed(0)
     p, q = (torch.rand(W, V, generator=generator, dtype=torch.float64).pow(40) for _ in range(2))
     p[1], q[2] = q[1], torch.nn.functional.one_hot(torch.tensor(89_999), V).double()

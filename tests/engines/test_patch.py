@@ -167,7 +167,7 @@ def test_tokens_of_a_step_see_what_was_there_before_it_and_nothing_else(parallel
     labels = torch.tensor([asked.task.conditions, (-1, -1)])
     for begun, (request, _, _) in zip(range(0, 4 * parallel, parallel), passes(asked), strict=False):
         given, drawn = session.conditions({0: request})[0], order[begun : begun + parallel]
-        tokens = torch.full((2, len(order), WIDTH), 99.0)  # nobody may see those
+        tokens = torch.full((2, len(order), WIDTH), 99.0)  # these must not be visible
         tokens[:, order[:begun]] = request.tokens[:begun].float()
         visible = torch.zeros(2, len(order), dtype=torch.bool)
         visible[:, order[:begun]] = True

@@ -1,4 +1,4 @@
-"""PSD: what must be the policy's own text, what may not be, and what every pass says of its drafts."""
+"""PSD: what must equal the policy's text, what need not, and the record of its drafts."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -33,7 +33,7 @@ POLICIES = ["greedy", "confidence", "localleap"]
 
 
 def job(method: str = "psd", kind: str = "aligned", seed: int = 0, prompt: str = PROMPT, **values: object) -> Job:
-    """With a low temperature, so that the noise of the model has opinions that thresholds can tell apart."""
+    """With a low temperature, so that the random model is confident enough for thresholds to matter."""
     shared = {"block": "8", "length": 24, "temperature": 0.35}
     return RunRequest(method, tiny_diffusion_lm(kind, seed), prompt, settings=shared | values).job()
 
@@ -43,7 +43,7 @@ def alone(policy: str, kind: str = "aligned", seed: int = 0) -> Trace:
 
 
 def sets(trace: Trace) -> list[frozenset[int]]:
-    """What each pass made final."""
+    """Return what each pass made final."""
     positions = [
         frozenset(p for p, fate in zip(step.position, step.fate, strict=True) if fate.final) for step in trace.steps
     ]
@@ -51,9 +51,9 @@ def sets(trace: Trace) -> list[frozenset[int]]:
 
 
 def counted(trace: Trace, like: Trace) -> bool:
-    """Whether a trace has the tokens of another where that one has any, found in the same order.
+    """Return whether a trace has the tokens of another where that one has any, found in the same order.
 
-    Drafts may have gone on behind the end of the text by the time it is noticed.
+    Drafts may have continued after the end of the text before it was noticed.
     """
     order, expected = decode_order(trace.steps), decode_order(like.steps)
     same = all(trace.output.tokens[i] == like.output.tokens[i] for i in expected)
@@ -90,7 +90,7 @@ def test_greedy_text_comes_out_in_the_same_order(kind: str, graph: str, loop: st
 @pytest.mark.parametrize("policy", ["confidence", "localleap"])
 @pytest.mark.parametrize(("kind", "seed"), [("aligned", 0), ("aligned", 3), ("full", 0), ("shift", 1)])
 def test_strict_acceptance_follows_the_policy_step_by_step(kind: str, seed: int, policy: str) -> None:
-    """What strict acceptance takes at once are whole steps of the policy, so its sets are joined, never cut."""
+    """Strict acceptance takes whole steps of the policy at once, so its sets are joined, never cut."""
     trace, plain = finish(job(kind=kind, seed=seed, policy=policy, acceptance="strict")), alone(policy, kind, seed)
     assert all(trace.output.tokens[i] == plain.output.tokens[i] for i in decode_order(plain.steps))
     single, joined = iter(sets(plain)), sets(trace)
@@ -115,7 +115,7 @@ def test_rows_are_fed_where_they_pay_and_the_text_is_the_policys(kind: str, loop
 
     plain = alone("greedy", kind)
     (all_rows, fewest), (_, shared), (some_rows, some), (no_more, most) = (fed(cost) for cost in (0.0, 0.1, 0.4, 1.0))
-    assert max(fewest, shared + 1) <= some < most  # a block with all drafts may share its pass with the one behind
+    assert max(fewest, shared + 1) <= some < most  # a block with all drafts may share its pass with the next one
     assert all_rows > some_rows
     assert no_more == most == len(plain.steps)  # no draft gains more than a pass
 

@@ -1,6 +1,6 @@
-"""What judging the last step does to a token's distribution, on heads that are known: exact, or biased as claimed.
+"""Verification by the last step: its effect on a token's distribution, on known heads: exact, or biased as claimed.
 
-Rows are samples: 100,000 positions at once, each with noise, coins and proposals of its own.
+Rows are samples: 100,000 positions at once, each with its own noise, uniform draws and proposals.
 """
 
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ def speculate(
 
 
 def speculate_whole(draft: HeadOf, sampling: ContinuousSampling) -> Outcome:
-    """The same by whole paths."""
+    """Speculate by whole paths."""
     noise = position_noise(FEWER, TASK, sampling.steps, CHANCE)
     drawn = denoise(draft, noise.path, sampling, None)
     x = noise.draw(drawn.last)
@@ -153,7 +153,7 @@ def test_tokens_judged_by_whole_paths_follow_the_target(draft: HeadOf) -> None:
 @pytest.mark.one_quick
 @pytest.mark.parametrize("tries", [1, 5, 31, 32, 40, 100])
 def test_a_race_ends_after_as_many_tries_as_are_allowed(tries: int) -> None:
-    """Of a path of one step: every second try is a proposal, and each of those succeeds with the total variation."""
+    """For a path of one step every second try is a proposal, each of which succeeds with the total variation."""
     p, q = (
         Gaussians(torch.zeros(1, COUNT, 1), torch.full((1, COUNT, 1, 1), mean, dtype=torch.float64), std)
         for mean, std in ((0.0, torch.full((1, COUNT, 1, 1), 0.5)), (0.1, torch.full((1, COUNT, 1, 1), 0.5)))
@@ -182,7 +182,7 @@ def test_whole_paths_are_left_by_their_weights(monkeypatch: pytest.MonkeyPatch) 
         return torch.cat([torch.zeros_like(ratio[:1]), ratio[:-1].clamp(max=0), ratio[-1:]])
 
     def forgotten(p: Gaussians, q: Gaussians, states: Tensor) -> Tensor:
-        """As if all steps up to the last one always passed."""
+        """As if all steps up to the last one were always accepted."""
         weights = right(p, q, states)
         return torch.cat([torch.zeros_like(weights[:-1]), weights[-1:]])
 

@@ -28,7 +28,7 @@ from traces import dumps, loads
 from traces.schema import Fate
 
 EXACT = 1e-12
-PROMPT = "abcde"  # with the line break behind it, a block and a half of four
+PROMPT = "abcde"  # with the line break after it, a block and a half of four
 
 
 def job(method: str = "s2d2", prompt: str = PROMPT, model: Any = None, seed: int = 0, **values: object) -> Job:
@@ -51,7 +51,7 @@ def judged(model: TinyLM, *, causal: bool, layout: str) -> tuple[Tensor, BlockSe
 
 
 def one_by_one(model: TinyLM, row: BlockSequence, filled: Tensor) -> Tensor:
-    """The same, one block of size 1 at a time, over a cache that was filled the same way."""
+    """Decode one block of size 1 at a time, over a cache that was filled in the same way."""
     again = BlockSequence(row.task, 4, causal=row._causal)
     session = open_session([job(model=model, prompt="abcdeabcd")])
     session.logits({0: again.request_open_positions()})
@@ -149,7 +149,7 @@ def test_how_a_block_is_gone_through_does_not_enter_that_distribution(shift: boo
     ("values", "said"),
     [
         ({"ar_cache": False}, "as their block sees them"),
-        ({"mode": "greedy"}, "likeliest tokens are judged by p / q"),
+        ({"mode": "greedy"}, "likely tokens are verified by p / q"),
         ({"tempering": 0.5}, "raised to a power"),
         ({"router": "span"}, "whose drafts are not verified"),
         ({"steps": 1}, "fill in more by confidence"),

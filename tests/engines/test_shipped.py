@@ -1,4 +1,4 @@
-"""What ships is what the manifest lists, and what is fetched is what was pinned."""
+"""The bundled files are those of the manifest, and downloads are those that were pinned."""
 
 import errno
 import json
@@ -223,7 +223,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def left(tmp_path: Path) -> list[str]:
-    """What lies in the cache."""
+    """Return the content of the cache."""
     return sorted(file.name for file in (tmp_path / "cache").glob("*/*"))
 
 

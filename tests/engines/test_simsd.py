@@ -25,7 +25,7 @@ from traces.replay import canvas_states
 from traces.schema import Fate
 
 EXACT = 1e-12
-PROMPT = "abcdefg"  # two blocks, with the line break behind it
+PROMPT = "abcdefg"  # two blocks, with the line break after it
 
 
 def settings(**values: object) -> Config:
@@ -46,7 +46,7 @@ def drafts_of(row: BlockSequence, order: list[int], tokens: list[int]) -> Drafts
 def slots(model: TinyLM, row: BlockSequence, drafts: Drafts, verifier: str, rope_copy: bool = True) -> Tensor:
     """Logits the verifier reads for the drafts, from one pass without a cache."""
     request = row.request_layout(LAYOUTS[verifier](row, drafts, rope_copy), "verify")
-    row._stored.clear()  # the next request begins anew
+    row._stored.clear()  # the next request starts from the beginning
     many = [
         model.everything(tokens, request.position, request.attention_mask)[request.output_index]
         for tokens in request.tokens
@@ -55,7 +55,7 @@ def slots(model: TinyLM, row: BlockSequence, drafts: Drafts, verifier: str, rope
 
 
 def replay(model: TinyLM, row: BlockSequence, drafts: Drafts) -> Tensor:
-    """The same logits, one pass a draft over prompt and block, as the target itself would decode."""
+    """Return the logits by one pass per draft over prompt and block, as the target itself would decode."""
     ids, logits = row.tokens[: row.block.stop].clone(), []
     block = torch.arange(len(ids)) // row.size
     for place, token in zip(drafts.position.tolist(), drafts.token.tolist(), strict=True):
@@ -115,7 +115,7 @@ def test_whether_a_draft_reaches_its_own_verdict(verifier: str, layers: int) -> 
 def test_one_pass_judges_a_single_draft_exactly_in_a_block_of_any_size(
     layers: int, verifier: str, block: int, given: dict[int, int]
 ) -> None:
-    """Among positions that nobody drafted, final or open, which are in the block when gamma is below its size."""
+    """Among positions without drafts, final or open, which are in the block when gamma is below its size."""
     model = tiny_diffusion_lm(layers=layers)
     row = begin(model, block)
     inside = {row.block.start + i: token for i, token in given.items() if i < block - 1}
@@ -228,7 +228,7 @@ def test_where_nothing_deviates_nothing_is_said() -> None:
 
 @pytest.mark.slow
 def test_who_drafts_for_itself_is_always_right_and_writes_its_own_greedy_text() -> None:
-    """Self-drafting one token at a time is that text by definition, whatever is judged at once."""
+    """Self-drafting one token at a time gives that text by definition, whatever is verified at once."""
     trace = finish(job(drafter="itself", verifier="exact"))
     assert trace.summary.acceptance == 1.0
     assert trace.draft_model == trace.model

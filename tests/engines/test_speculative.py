@@ -129,7 +129,7 @@ def text_job(method: str, shift: bool = False, **values: object) -> Job:
 @pytest.mark.parametrize("shift", [False, True])
 @pytest.mark.parametrize("drafter", ["small", "itself", "lookup"])
 def test_the_session_of_single_tokens_gives_what_whole_texts_give(drafter: str, shift: bool) -> None:
-    """Behind caches and rolled back drafts, against every position computed from the whole text."""
+    """With caches and rolled back drafts, compared with every position computed from the whole text."""
     one = text_job("speculative", shift, gamma=3, drafter=drafter)
     models: dict[str, Any] = {"target": one.model, "draft": one.load_drafter() or one.model}
     prompt, compared = torch.tensor(one.task.prompt_ids), 0
@@ -140,7 +140,7 @@ def test_the_session_of_single_tokens_gives_what_whole_texts_give(drafter: str, 
 
 
 def slowly(model: Any, prompt: Tensor, request: ProbsRequest, shift: bool) -> Tensor:
-    """Distributions of the positions asked for, one uncached causal pass each."""
+    """Return the distributions of the requested positions, one uncached causal pass each."""
     text, rows = torch.cat([prompt, request.tokens]), []
     for i in range(len(prompt) + request.num_final, len(text) + 1):
         ids = text[:i] if shift else torch.cat([text[:i], torch.tensor([model.kind.mask])])

@@ -29,7 +29,7 @@ class Step:
     """The text before the pass, masks included."""
     probs: Tensor
     open: list[int]
-    """Positions that were asked for."""
+    """Requested positions."""
 
 
 def steps(asked: Job) -> Iterator[Step]:
@@ -44,7 +44,7 @@ def steps(asked: Job) -> Iterator[Step]:
 
 
 def distributions(family: str, asked: Job, request: BlockRequest, memory: Memory) -> Tensor:
-    """What an independent forward gives that remembers what it is told to."""
+    """Return the distributions of an independent forward pass with a given memory."""
     task: Any = asked.task
     fed = len(request.position)
     seen = torch.cat([torch.ones(fed, len(memory.seen)).bool(), request.attention_mask], 1)

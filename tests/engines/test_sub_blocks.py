@@ -16,7 +16,7 @@ from traces.schema import Fate
 
 LENGTH = 24
 PROMPTS = ["abc", "abcdefg"]
-"""With the line break behind them they end inside a block of 8, or with it."""
+"""With the line break after them they end inside a block of 8, or with it."""
 
 
 def job(model: Any, prompt: str, method: str = "blockwise", **values: object) -> Job:

@@ -148,7 +148,7 @@ def test_a_text_ends_where_its_files_say(tmp_path: Path) -> None:
 
 
 def test_a_special_token_is_refused(tmp_path: Path) -> None:
-    """Of a causal model, tests/engines/test_chat.py has what a prompt may not be."""
+    """Invalid prompts of causal models are tested in test_chat.py."""
     model: Any = load(write(tmp_path / "it", "Fast_dLLM_Qwen"))
     with pytest.raises(ValueError, match=r"prompt: holds '\|<MASK>\|'"):
         open_session([job(model, prompt="a |<MASK>|", block="8")])
@@ -291,7 +291,7 @@ WRITES = {"causal": ("discrete-ar",), "blocks": ("diffusion-lm", "discrete-ar"),
 
 @pytest.fixture(autouse=True)
 def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is offered here is offered in this module alone."""
+    """Registered models are registered in this module only."""
     for name in ("MODELS", "_OWN"):
         monkeypatch.setattr(catalog, name, dict(getattr(catalog, name)))
 
@@ -361,7 +361,7 @@ def test_a_text_is_decoded_as_its_release_does(tmp_path: Path, family: str, bloc
     jobs = [job(model, prompt=prompt, block=str(block), threshold=0.4) for prompt in ("a hero", "here here a")]
     assert 6 < sum(compare(one, released(family, model), block, 0.4) for one in jobs) < 5 * LENGTH
     known = checkpoints.known(family)
-    assert jobs[0].task.vocab_size == known < checkpoints.PADDED, "rows of the head beyond the tokenizer are no tokens"
+    assert jobs[0].task.vocab_size == known < checkpoints.PADDED, "rows of the head beyond the tokenizer are not tokens"
 
 
 @pytest.mark.slow

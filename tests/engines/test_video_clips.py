@@ -1,4 +1,4 @@
-"""Clips of one's own, read within bounds or refused, and the studio video model, which continues them."""
+"""User clips, read within bounds or rejected, and the studio video model, which continues them."""
 
 import tempfile
 from collections.abc import Callable
@@ -31,7 +31,7 @@ Film = Callable[..., bytes]
 
 
 def read_clip(data: bytes) -> torch.Tensor:
-    """What the studio video model is given of a file."""
+    """Return the input of the studio video model for a file."""
     return video_clips.read_clip(data, frames=9, height=48, width=48)
 
 

@@ -1,4 +1,4 @@
-"""An app of its own for whoever sends it what it may not like."""
+"""An app for clients that send malformed requests."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ import pytest
 from benchmarks._app_process import served
 
 SECRET = "draftscope-secret-that-nobody-may-read"
-"""Stands in a file and in the environment of the app; no answer may hold it."""
+"""Is in a file and in the environment of the app; no answer may contain it."""
 LIMITS = {
     "DRAFTSCOPE_RUN_SECONDS": "2",
     "DRAFTSCOPE_REPEAT_SECONDS": "2",
     "DRAFTSCOPE_WAITING": "4",
     "DRAFTSCOPE_KEPT_MEGABYTES": "2000",
 }
-"""What a request sets going is over soon."""
+"""Limits that end the work of a request soon."""
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class App:
 
     address: str
     log: Path
-    """Where its standard error goes."""
+    """Standard error of the app."""
     secret: Path
-    """A file that nobody may be sent."""
+    """A file that must never be served."""
 
     @cached_property
     def events(self) -> list[dict[str, object]]:

@@ -1,7 +1,7 @@
-"""Hypothesis strategies for what strangers may send: odd values, changed documents, damaged bytes.
+"""Hypothesis strategies for hostile input: odd values, changed documents, damaged bytes.
 
-A few examples of each run with the suite, always the same ones. `DRAFTSCOPE_ROBUSTNESS=full` tries many more, chosen
-anew each time.
+A few examples of each run with the suite, always the same ones. `DRAFTSCOPE_ROBUSTNESS=full` tries many more, chosen at
+random each time.
 """
 
 import gzip
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support import hostile
 
 MARK: Final = "pwned"
-"""Stands in every hostile text, and is a global name once any of them ran as script."""
+"""Part of every hostile text, and a global name once any of them ran as script."""
 FULL: Final = os.environ.get("DRAFTSCOPE_ROBUSTNESS") == "full"
 TEXTS: Final = (
     *hostile.TEXTS,
@@ -45,7 +45,7 @@ depths = st.sampled_from((3, 30, 150, 199, 201, 1000, 5000))
 
 
 def examples(few: int, many: int) -> settings:
-    """Settings for so many examples of a test: `few` within the suite, `many` at full size."""
+    """Return settings for `few` examples within the suite, `many` at full size."""
     return settings(
         max_examples=many if FULL else few,
         derandomize=not FULL,
@@ -128,7 +128,7 @@ def damaged(draw: st.DrawFn, data: bytes, head: int | None = None) -> bytes:
 
 @st.composite
 def documents(draw: st.DrawFn, document: Any) -> bytes:
-    """A changed document as a file: as text or gzipped, now and then damaged, or with far more behind than it seems."""
+    """Return a changed document as a file: as text or gzipped, sometimes damaged, or with trailing data."""
     data = as_json(draw(changed(document)))
     data = draw(damaged(data)) if draw(st.integers(0, 4)) == 0 else data
     kind = draw(st.sampled_from(("plain", "plain", "plain", "zipped", "twice", "damaged", "bomb")))

@@ -37,7 +37,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def damage(folder: Path, draw: Callable[[Any], Any]) -> None:
-    """Remove, damage or change one file; of weights only the head, which says what they are."""
+    """Remove, damage or change one file; of weights only the header."""
     files = [path for path in sorted(folder.rglob("*")) if path.suffix in (".json", ".safetensors", ".txt")]
     file = draw(st.sampled_from(files))
     data, action = file.read_bytes(), draw(st.sampled_from(("change", "change", "damage", "remove")))

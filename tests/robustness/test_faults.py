@@ -30,7 +30,7 @@ DAMAGES = {
     "config-cut": "tally-target/config.json",
     "tokenizer-cut": "tally-tokenizer.json",
 }
-"""What is damaged in a copy of the assets, and how."""
+"""Damages of a copy of the assets."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Fault:
     command: str
     variables: dict[str, str] = field(default_factory=dict)
     limits: dict[int, int] = field(default_factory=dict)
-    """Of its process, such as the size of files, beyond which none grows, as on a full disk."""
+    """Limits of its process, such as the maximum file size, as on a full disk."""
     output: str = os.devnull
-    """What standard output goes to."""
+    """Target of standard output."""
     long: bool = False
-    """Whether it says how far it is before anything else, and keeps what it has."""
+    """Whether it reports progress first, and keeps partial results."""
     quick: bool = False
     """Whether it takes a second, and so is tried with the suite."""
 

@@ -35,7 +35,7 @@ FILES = (
     "/gradio_api/file=", "/gradio_api/file/", "/file=", "/static/", "/assets/", "/svelte/", "/traces/traces/",
     "/traces/", "/gradio_api/proxy=", "/gradio_api/custom_component/file/client/component/",
 )  # fmt: skip
-"""What stands before the name of a file."""
+"""Prefixes of a file name."""
 POSTS = ("call/run", "call/summary", "call/validate", "call/v2/summary", "queue/join", "run/predict", "cancel", "reset")
 METHODS = ("GET", "POST", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE", "CONNECT", "get", "G\x00T")
 JSON = "application/json"
@@ -74,7 +74,7 @@ def exchange(address: str, data: bytes, patience: float = PATIENCE_SECONDS) -> b
                 answer += part
         except TimeoutError:
             assert streamed or patience == STREAM_SECONDS, "no answer in time"
-        except OSError:  # it may hang up on what is no HTTP
+        except OSError:  # it may close the connection if the request is not HTTP
             pass
     return bytes(answer)
 
@@ -91,7 +91,7 @@ def status(answer: bytes) -> int:
 
 
 def check(asked: bytes, answer: bytes) -> None:
-    """Fail where an answer is an error of the server's, or holds what nobody is to know."""
+    """Fail if an answer is a server error, or contains a secret."""
     code, body = status(answer), answer.decode("utf-8", "replace")
     assert code < 500 or code in (503, 507), body[-200:]  # those two say a limit
     assert SECRET not in body and "root:x:0:" not in body
@@ -157,7 +157,7 @@ def posting(draw: st.DrawFn, events: Sequence[dict[str, object]]) -> bytes:
 
 @st.composite
 def endless(draw: st.DrawFn) -> bytes:
-    """What is hardly HTTP: a body of another length than is said, chunks that are none, lines that never end."""
+    """Barely HTTP: a body of another length than declared, invalid chunks, lines that never end."""
     target = draw(st.sampled_from(("/gradio_api/upload", "/gradio_api/call/methods", "/gradio_api/queue/join")))
     lengths = ("0", "99", "-1", "1e3", "0x10", "10, 20", "9" * 30, "", "\u0665", "40000000000")
     chunks = (b"5\r\nhello\r\n0\r\n\r\n", b"ffffffffffffffffff\r\na", b"-1\r\n\r\n", b"zz\r\n", b"5\r\nhel")

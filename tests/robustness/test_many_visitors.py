@@ -1,4 +1,4 @@
-"""Many visitors at once: no run is lost or mixed up, whoever only looks is answered, and memory does not grow."""
+"""Many users at once: no run is lost or mixed up, light requests are answered, and memory does not grow."""
 
 import itertools
 import threading
@@ -19,12 +19,12 @@ from traces.files import ROOT
 TRACE = ROOT / "assets" / "traces" / "ar-juice.json.gz"
 VISITORS, RUNS, ROUNDS = (50, 200, 3) if FULL else (3, 6, 1)
 SEEDS = 10
-"""Different runs of a method; the same run has to give the same answer to everybody."""
+"""Number of different runs of a method; the same run must give the same answer to every client."""
 PATIENCE_SECONDS = 600.0
 BUSY = ("queue is full", "busy", "try again", "wait")
-"""What a server says that has too much to do; who hears it asks again."""
+"""Messages of an overloaded server; the client tries again."""
 LIGHT_SECONDS = 1.0
-"""For the median answer to whoever only looks, where the machine has no other work."""
+"""Maximum median time of light requests, on an otherwise idle machine."""
 MOST_GROWTH = 1.1
 """Memory after the last round, over that after the first."""
 
@@ -45,7 +45,7 @@ def ask(asker: Client, number: int) -> tuple[Any, ...]:
                 raise
             time.sleep(1.0)
             continue
-        assert (answer["method"], answer["seed"]) == (method, seed), "somebody else's answer"
+        assert (answer["method"], answer["seed"]) == (method, seed), "the answer of another client"
         return method, seed, answer["forwards"], answer["accepted"]
 
 

@@ -46,7 +46,7 @@ SETTINGS = {name: settings(method.config) for name, method in METHODS.items()}
 PASSES = 4
 """Forward passes under settings that were accepted."""
 RUN_SECONDS = 20.0
-"""Of the processor, for those passes at the largest settings."""
+"""Processor seconds for those passes at the largest settings."""
 
 
 @st.composite
@@ -105,7 +105,7 @@ def test_addresses_are_read_or_refused(data: st.DataObject) -> None:
             one_line(error)
             return
         if opened and opened.request is not None:
-            assert parse_link(run_link(opened.request, opened.beside)) is not None
+            assert parse_link(run_link(opened.request, opened.compared)) is not None
 
 
 ROWS = [

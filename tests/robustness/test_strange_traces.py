@@ -33,7 +33,7 @@ FILES = sorted((ROOT / "assets" / "traces").glob("*.json.gz"))
 COLUMNS = ("p", "q", "accept_prob", "coin", "top", "likely", "paths", "graph", "mask", "signals")
 """Without `row`, which says apart what two sequences have at one position: such a trace is refused."""
 PAGE_SECONDS = 30.0
-"""Of the processor, for a page with every figure."""
+"""Processor seconds for a page with every figure."""
 _DATA: Final = "application/json"
 """Scripts of this type are data, which no browser runs."""
 _RUNS: Final = ("href", "xlink:href", "src", "action", "formaction", "data", "style")
@@ -44,7 +44,7 @@ class ScriptFound(AssertionError):
 
 
 class _Reader(HTMLParser):
-    """Reads a page as a browser does, and raises where the mark stands in what would run."""
+    """Reads a page as a browser does, and raises if the mark is in executable content."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -74,7 +74,7 @@ class _Reader(HTMLParser):
 
 
 def check_page(page: str) -> None:
-    """Raise `ScriptFound` unless the mark stands in text and data alone."""
+    """Raise `ScriptFound` unless the mark is in text and data alone."""
     reader = _Reader()
     reader.feed(page)
     reader.close()
@@ -119,7 +119,7 @@ files = runs.flatmap(lambda path: documents(document(path)))
 
 @st.composite
 def changed_traces(draw: st.DrawFn) -> Trace | None:
-    """A changed trace that is accepted all the same; None where it is not."""
+    """Return a changed trace that is accepted nevertheless; None if it is not."""
     try:
         return loads(as_json(draw(changed(document(draw(runs))))))
     except TraceError:

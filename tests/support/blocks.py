@@ -15,7 +15,7 @@ PROMPT = (
     "Ana has 3 boxes with 12 pencils each. She gives 9 to her brother and buys 2 boxes.\n"
     "How many pencils does Ana have?"
 )
-"""Of whole blocks of eight tokens."""
+"""Prompt of whole blocks of eight tokens."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Blocks:
 
 
 def s2d2(run: Blocks = Blocks(), **fields: Any) -> Trace:
-    """A model drafts a block, the router decides, and the same model judges the first open span token by token.
+    """A model drafts a block, the router decides, and the same model verifies the first open span token by token.
 
     Only verifications keep their masks.
     """
@@ -42,12 +42,12 @@ def s2d2(run: Blocks = Blocks(), **fields: Any) -> Trace:
 
 
 def diffusion(run: Blocks = Blocks(), **fields: Any) -> Trace:
-    """The same model without verification: every pass unmasks what is confident enough."""
+    """The model without verification: every pass unmasks what is confident enough."""
     return replace(_decoded("blockwise", run, mode="sample", rule="confidence", threshold=run.threshold), **fields)
 
 
 def simsd(run: Blocks = Blocks(block=4), **fields: Any) -> Trace:
-    """A small model reveals a block one token a pass, a large one judges the drafts in that order at once."""
+    """A small model reveals a block one token per pass, a large one verifies the drafts in that order at once."""
     return replace(_decoded("simsd", run, mode="sample", verdict="ratio", gamma=run.block), **fields)
 
 

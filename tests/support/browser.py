@@ -96,7 +96,7 @@ def press_once(page: Page, button: str, *, there: str = "body", timeout: float |
 
 
 def quiet(page: Page) -> None:
-    """Wait until nothing of the page has changed for a moment: what was asked for is drawn."""
+    """Wait until the page has not changed for a moment."""
     page.evaluate(_QUIET)
 
 
@@ -138,7 +138,7 @@ def downloaded(page: Page, link: Locator, path: Path) -> str:
 
 
 def choose(page: Page, field: Locator, option: str) -> None:
-    """Choose from a list, and open it anew where an update of the page closed it."""
+    """Choose from a list, and open it again if an update of the page closed it."""
     wanted = page.get_by_role("option", name=option, exact=True)
     for _ in range(10):
         try:

@@ -1,4 +1,4 @@
-"""Folders with something wrong: changes of a sound checkpoint, each a function of its folder."""
+"""Damaged checkpoint folders: changes of a valid checkpoint, each a function of its folder."""
 
 import json
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Evil:
 
 
 def refused(folder: Path, change: Change, problem: str) -> str:
-    """What is said of a folder that is not read once it was changed: one line."""
+    """Return the message for a folder after a change: one line."""
     change(folder)
     with pytest.raises(ModelError, match=problem) as caught:
         loading.load(folder)

@@ -1,7 +1,7 @@
-"""A device that is not there: its tensors live in the host's memory, but behave as those of a GPU would.
+"""A fake device: its tensors are in the host's memory, but behave as those of a GPU would.
 
-`Elsewhere` holds a tensor and says that it lies on another device. While `device()` is entered, an operation on such a
-tensor and one of the host raises as CUDA's would, and every way of bringing values to the host is counted.
+`Elsewhere` holds a tensor and claims to be on another device. While `device()` is entered, an operation on such a
+tensor and one of the host raises as CUDA's would, and every way of copying values to the host is counted.
 """
 
 from collections import Counter
@@ -17,10 +17,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 NAME: Final = "meta"
-"""The one type of device besides the CPU for which torch needs no driver."""
+"""The one device type, other than the CPU, for which torch needs no driver."""
 
 _WAITS: Final = ("_local_scalar_dense", "nonzero", "is_nonzero", "equal", "masked_select", "_unique2", "unique_dim")
-"""What needs values on the host before it can go on."""
+"""Operations that need values on the host before they can continue."""
 _CROSSES: Final = ("_to_copy", "copy_")
 _INDEXES: Final = ("index", "_unsafe_index", "index_put", "index_put_", "_index_put_impl_", "_unsafe_index_put")
 
@@ -63,7 +63,7 @@ class Device(TorchDispatchMode):
 
 @contextmanager
 def device() -> Iterator[Device]:
-    """For this while, `NAME` is a device. Inference mode, which no tensor class of one's own can enter, is left out."""
+    """Make `NAME` a device. Inference mode, which custom tensor classes cannot enter, is left out."""
     off = torch.no_grad()
     with ExitStack() as stack:
         for part in ("__enter__", "__exit__"):
@@ -111,7 +111,7 @@ def _run(operation: Any, args: Any, kwargs: Mapping[str, Any], reads: Counter[st
     if to_host or not (there or named == NAME):
         return out
 
-    # What came out lies there, too; what was changed in place stays itself.
+    # Results are on that device, too; what was changed in place stays itself.
     def there_too(value: Any) -> Any:
         if not isinstance(value, Tensor) or isinstance(value, Elsewhere):
             return value

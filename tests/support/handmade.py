@@ -164,7 +164,7 @@ def video() -> Trace:
 
 
 def cspd() -> Trace:
-    """Continuous tokens: a small head drafts, a large one judges by densities."""
+    """Continuous tokens: a small head drafts, a large one verifies by densities."""
     draft = step("0:=drafted 1:=drafted", role="draft", token=((0.5, -1.0), (0.25, 0.0)), query_tokens=2)
     verify = step(
         "0:=accepted 1:=resampled",
@@ -256,7 +256,8 @@ def psd() -> Trace:
 
 
 def simsd() -> Trace:
-    """A small model reveals tokens in its own order, a large one judges them in that order; then the run is stopped."""
+    """A small model reveals tokens in its own order, a large one verifies them in that order; then the run is
+    stopped."""
     steps = [
         step("2:5=drafted", role="draft", mode="diffusion", query_tokens=4, numbers={"order": (0,)}),
         step("0:6=drafted", role="draft", mode="diffusion", query_tokens=4, numbers={"order": (1,)}),
@@ -276,7 +277,7 @@ def simsd() -> Trace:
 
 
 def coarse(counts: Sequence[Mapping[str, float]], length: int, **fields: Any) -> bytes:
-    """A file that says of its passes but how many tokens they accepted, drafted and made final."""
+    """Return a file whose passes have only numbers of accepted, drafted and final tokens."""
     head = {"schema": "draftscope-trace", "version": VERSION, "method": "elsewhere", "model": {"id": "owner/model"}}
     head |= {"prompt": "", "config": {}, "created": "2026-01-31T12:00:00+00:00", "output": {}}
     steps = [{"call": {"role": "target", "mode": "verify", "query_tokens": 5}, "signals": each} for each in counts]
@@ -284,4 +285,4 @@ def coarse(counts: Sequence[Mapping[str, float]], length: int, **fields: Any) ->
 
 
 ALL = {maker.__name__: maker for maker in (ar, scd, jacobi, video, cspd, s2d2, psd, simsd)}
-"""Name -> maker of a sound trace."""
+"""Name -> maker of a valid trace."""

@@ -9,7 +9,7 @@ from traces.schema import Canvas, Environment, Legend, Mask, ModelCard, Step, Tr
 from .handmade import make, step
 
 RAN: Final = "globalThis.pwned"
-"""What is defined once any of the texts ran."""
+"""Defined once any of the texts ran."""
 TEXTS: Final = (
     "${Object.assign(globalThis,{pwned:1})}",  # holds nothing that HTML would escape
     "${globalThis.pwned=1}",
@@ -20,13 +20,13 @@ TEXTS: Final = (
     "<a href='javascript:globalThis.pwned=1'>j</a>",
     "[link](javascript:globalThis.pwned=1)",
 )
-"""Short enough to stand in a message uncut, but for the quotes around them."""
+"""Short enough to appear in a message uncut, except for the quotes around them."""
 EVERY: Final = " ".join(TEXTS)
 HOSTILE: Final = '<img src=x onerror="globalThis.pwned = 1"></script><script>globalThis.pwned = 1</script>'
 
 
 def written(words: Sequence[str] = ("The", " draft", " holds", HOSTILE, ".")) -> Trace:
-    """A text drafted whole, of which a verifier keeps all but the second token."""
+    """A text drafted at once, of which a verifier keeps all but the second token."""
     ids = tuple(range(len(words)))
     drafts, rest = (
         " ".join(f"{i}:{i}={fate}" for i in ids[first:]) for first, fate in ((0, "drafted"), (2, "discarded"))
@@ -40,7 +40,7 @@ def written(words: Sequence[str] = ("The", " draft", " holds", HOSTILE, ".")) ->
 
 
 def hostile(trace: Trace, text: str) -> Trace:
-    """The same run with `text` for every name and word; checks let it pass."""
+    """The same run with `text` for every name and word; checks accept it."""
     model = ModelCard(id=text, title=text, weights={text: "0" * 64}, licence=text)
     place = Environment(device=text, dtype=text, python=text, platform=text, libraries={text: text}, commit=text)
     words = dict.fromkeys(trace.legend.vocabulary or {}, text)

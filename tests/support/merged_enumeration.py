@@ -12,7 +12,7 @@ from engines.testing.enumeration import Answer, Distribution, Enumerator, Path, 
 
 
 def _first(answer: Answer, rounds: int) -> Answer:
-    """The first answers; StopIteration behind them leaves the decoder waiting."""
+    """Return the first answers; StopIteration after them leaves the decoder waiting."""
     left = iter(range(rounds))
     return lambda request: (next(left), answer(request))[1]
 

@@ -1,4 +1,4 @@
-"""Runs pass by pass, and what a pass behind a cache must give."""
+"""Runs pass by pass, and the results that a cached pass must give."""
 
 from collections.abc import Callable, Generator
 from typing import Any
@@ -49,7 +49,8 @@ class WholeTexts:
     """Distributions of block requests without a cache: every row with all that was finished before it."""
 
     def __init__(self, logits: Callable[[Tensor, Tensor, Tensor], Tensor], mask: int, size: int) -> None:
-        """Logits [n, V] by ids, positions and who sees whom; the id of the mask; the size of finished blocks."""
+        """Args: logits: Logits [n, V] by ids, positions and attention mask. mask: Mask id. size: Size of finished
+        blocks."""
         self._logits, self._mask, self._size = logits, mask, size
         self._finished = torch.empty(0, dtype=torch.long)
 

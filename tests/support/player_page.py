@@ -24,7 +24,7 @@ _SETTLED = """async () => {
 
 
 def show(page: Page, *traces: Trace, fragment: str = "") -> None:
-    """Open a standalone page; nothing but its own address may be asked for."""
+    """Open a standalone page; no other URL may be requested."""
     asked: list[str] = []
     html = standalone(traces, "A test")
     page.route(

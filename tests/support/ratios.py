@@ -1,4 +1,4 @@
-"""A few ratios of processor time, each beside a quarter above its usual value: `python -m tests.support.ratios`."""
+"""Ratios of processor time, each with a limit a quarter above its typical value: `python -m tests.support.ratios`."""
 
 import sys
 from functools import partial

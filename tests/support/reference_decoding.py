@@ -22,7 +22,7 @@ class Released:
     def decode(
         self, prompt: Sequence[int], length: int, size: int, threshold: float, *, part: int = 0, edit: float = 1.0
     ) -> list[int]:
-        """The answer, masks behind its end included."""
+        """Return the answer, masks after its end included."""
         ids = [*prompt, *[self.mask] * length]
         grid = self.attention == "blocks"
         first = len(prompt) // size * size if grid else len(prompt)
@@ -69,7 +69,7 @@ class Released:
             ids[i] = int(probs[i].argmax())
 
     def ended(self, ids: Sequence[int], asked: int) -> bool:
-        """Whether an end stands there with no mask before it."""
+        """Return whether there is an end with no mask before it."""
         answer = ids[asked:]
         stops = [i for i, token in enumerate(answer) if token in self.ends]
         return self.mask not in (answer[: stops[0]] if stops else answer)

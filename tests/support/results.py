@@ -6,7 +6,7 @@ from typing import Any
 
 
 def row(method: str, label: str, config: Mapping[str, object], problem: int = 0, **fields: Any) -> dict[str, Any]:
-    """A sound row."""
+    """A valid row."""
     return {
         "method": method,
         "label": label,

@@ -1,7 +1,7 @@
 """Shapes and types are checked while the tests run, on the first calls of every function in every test.
 
-The calls that follow repeat them, and cost two to ten times as much with a check as without. A function within another
-is not checked: it would be decorated anew in every call of that one, which took as long as all checks.
+Further calls repeat them, and cost two to ten times as much with a check as without. A nested function is not checked:
+it would be decorated in every call of the outer one, which would take as long as all checks.
 """
 
 import ast
@@ -18,7 +18,7 @@ from jaxtyping import install_import_hook
 from jaxtyping._import_hook import JaxtypingTransformer
 
 CALLS = 8
-"""Of one function, in one test, that are checked."""
+"""Number of checked calls of one function, in one test."""
 
 _check = beartype(conf=BeartypeConf(is_pep484_tower=True))
 _calls: Counter[tuple[str, str]] = Counter()
@@ -39,7 +39,7 @@ def install() -> None:
 
 
 def outermost(stub: Callable[..., Any]) -> Callable[..., Any]:
-    """What jaxtyping decorates the signature of a function with."""
+    """Return the function whose signature jaxtyping decorates."""
     name = (stub.__module__, stub.__qualname__)
     checked: Callable[..., Any] | None = None
 

@@ -26,7 +26,7 @@ from analysis.hardware import (
     predict,
     read_machine,
 )
-from analysis.speedup_model import MOST_DRAFTS, SpeedupModel
+from analysis.speedup_model import MAX_DRAFTS, SpeedupModel
 from benchmarks import calibration_error as calibrated
 from benchmarks._toy_runs import jacobi, ordinary
 from benchmarks.hardware import PATCH_BATCHES, TABLES, cspd_pairs, error, patch_rows, patches, timed
@@ -269,7 +269,7 @@ def test_a_pass_bound_by_memory_costs_its_weights() -> None:
 
 def test_the_best_draft_length_grows_with_acceptance_and_shrinks_with_the_batch() -> None:
     best = PLAN.with_best_draft_length()
-    assert best.speed_up == max(replace(PLAN, drafts=drafts).speed_up for drafts in range(1, MOST_DRAFTS + 1))
+    assert best.speed_up == max(replace(PLAN, drafts=drafts).speed_up for drafts in range(1, MAX_DRAFTS + 1))
     fewest, most = (replace(PLAN, acceptance=rate).with_best_draft_length().drafts for rate in (0.3, 0.95))
     assert fewest < best.drafts < most
     crowded = replace(PLAN, draft=None, acceptance=0.8, batch=512)

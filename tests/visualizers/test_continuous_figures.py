@@ -140,7 +140,7 @@ def test_below_each_density_stands_what_it_has_over_the_target_on_one_scale() ->
     ways = [density(name, first) for name, first in firsts.items()]
     target = ((0.4, 0.1), (0.2, 0.3))
     drawn = bias_figure.draw(
-        Bias(edges=(-1.0, 0.0, 1.0), target=target, draft=density("draft", 0.1), drawn=ways, said="six <steps>")
+        Bias(edges=(-1.0, 0.0, 1.0), target=target, draft=density("draft", 0.1), drawn=ways, message="six <steps>")
     )
     differences = [mark.z for mark in drawn.data if mark.coloraxis == "coloraxis2"]
     assert [round(z[0][0], 6) for z in differences] == [-30, 0, 1, 10, -20, -2]

@@ -24,7 +24,7 @@ from visualizers import FIGURES, FigureError, supported
 from visualizers.export_zip.widths import narrowed
 from visualizers.figure import labels
 from visualizers.figures.canvas import halfway
-from visualizers.figures.collisions import FEWEST_AT_AN_AGE, LOOKS, shares
+from visualizers.figures.collisions import LOOKS, MIN_AT_AN_AGE, shares
 from visualizers.figures.token_churn import FATE_ORDER, churn
 from visualizers.picture import cells, picture_of, render_canvas
 from visualizers.wrapping import panels
@@ -178,7 +178,7 @@ def test_codes_are_the_fates() -> None:
 def test_beta_is_the_mean_by_age_with_a_band_of_one_standard_error() -> None:
     trace = run("none")
     drawn = FIGURES["beta"].draw([trace])
-    ages = [row for row in run_stats.agreement_by_age(trace.steps) if row.count >= FEWEST_AT_AN_AGE]
+    ages = [row for row in run_stats.agreement_by_age(trace.steps) if row.count >= MIN_AT_AN_AGE]
     (curve,) = named(drawn, "SJD")
     assert list(zip(curve.x, curve.y, strict=True)) == [(row.age, row.mean) for row in ages] and len(ages) > 1
     band = next(mark for mark in drawn.data if mark.fill == "toself")

@@ -41,8 +41,8 @@ class TestReading:
         about["created"] = "2026-01-02T"
         lines = [{"about": about}, {"about": {"threads": [], "libraries": 3}}, row("a", "A", {}, device="a laptop")]
         place = "a laptop, 1 thread a process, torch 2.0, commit 0123456789ab with changes, 2026-01-02"
-        assert read_results("\n".join(map(json.dumps, lines)).encode()).place == place
-        assert read_results(json.dumps([row("a", "A", {})]).encode()).place == ""
+        assert read_results("\n".join(map(json.dumps, lines)).encode()).location == place
+        assert read_results(json.dumps([row("a", "A", {})]).encode()).location == ""
 
     @pytest.mark.parametrize(
         ("data", "problem"),

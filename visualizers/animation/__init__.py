@@ -14,7 +14,7 @@ from PIL import Image
 from traces.files import atomic_path
 from traces.schema import Trace
 from visualizers.animation.frames import Film
-from visualizers.animation.look import MOST_FRAMES, AnimationOptions, MovingError, fitting, moments
+from visualizers.animation.look import MAX_FRAMES, AnimationOptions, MovingError, fitting, moments
 from visualizers.picture import PictureError, picture_of
 
 __all__ = ["ENDINGS", "AnimationOptions", "Film", "MovingError", "fitting", "moments", "write_clip", "write_moving"]
@@ -23,8 +23,8 @@ Item = TypeVar("Item")
 Report = Callable[[int, int], None]
 """Progress callback (frames_done, num_frames)."""
 ENDINGS: Final = ("gif", "mp4", "webp")
-MOST_BYTES: Final = 64 * 2**20
-MOST_PIXELS: Final = 2**28
+MAX_BYTES: Final = 64 * 2**20
+MAX_PIXELS: Final = 2**28
 """Maximum pixels of all frames together: a GIF is composed in memory, one byte per pixel."""
 _SAMPLED: Final = 12
 """Frames from which the 255 colours of a GIF are chosen."""
@@ -56,9 +56,9 @@ def write_moving(
         OSError: If the file cannot be written.
     """
     look = look or AnimationOptions()
-    every, film = moments(traces, look), Film(traces, look)
-    seconds = [moment.seconds for moment in every]
-    _save(path, film.size, (film.frames(every), film.frames(_spread(every))), seconds, look.fps, report)
+    all_moments, film = moments(traces, look), Film(traces, look)
+    seconds = [moment.seconds for moment in all_moments]
+    _save(path, film.size, (film.frames(all_moments), film.frames(_spread(all_moments))), seconds, look.fps, report)
 
 
 def write_clip(
@@ -73,8 +73,8 @@ def write_clip(
     look, clip = look or AnimationOptions(), trace.output.video
     if not clip:
         raise MovingError("this trace has no decoded clip", "give a complete run of a video")
-    if len(clip) > MOST_FRAMES:
-        raise MovingError(f"{len(clip)} frames are more than {MOST_FRAMES}")
+    if len(clip) > MAX_FRAMES:
+        raise MovingError(f"{len(clip)} frames are more than {MAX_FRAMES}")
     try:
         first = picture_of(clip[0])
     except PictureError as error:
@@ -109,9 +109,9 @@ def _save(
     kind = path.suffix.removeprefix(".").lower()
     if kind not in ENDINGS:
         raise MovingError(path.name, f"choose a file that ends in .{', .'.join(ENDINGS)}")
-    if len(seconds) * size[0] * size[1] > MOST_PIXELS:
+    if len(seconds) * size[0] * size[1] > MAX_PIXELS:
         raise MovingError(
-            f"{len(seconds)} frames of {size[0]} x {size[1]} pixels are more than {MOST_PIXELS} pixels in all",
+            f"{len(seconds)} frames of {size[0]} x {size[1]} pixels are more than {MAX_PIXELS} pixels in all",
             "choose a smaller width, or fewer frames with every or slow",
         )
     frames = _reported(pictures[0], len(seconds), report)
@@ -122,8 +122,8 @@ def _save(
             else:
                 _write_by_pillow(part, kind, frames, pictures[1], seconds)
             written = part.stat().st_size
-            if written > MOST_BYTES:
-                problem = f"{written / 2**20:.0f} MB are more than {MOST_BYTES // 2**20}"
+            if written > MAX_BYTES:
+                problem = f"{written / 2**20:.0f} MB are more than {MAX_BYTES // 2**20}"
                 raise MovingError(problem, "choose a smaller width")
     except PictureError as error:
         raise MovingError(str(error)) from None
@@ -147,10 +147,10 @@ def _write_by_pillow(
         palette = sheet.quantize(255, Image.Quantize.MEDIANCUT)  # of 256: one is for pixels that stay as they are
         frames = (frame.quantize(palette=palette, dither=Image.Dither.NONE) for frame in _steady(frames))
         options = {"optimize": True, "disposal": 1}
-    every = iter(frames)
-    first = next(every)
+    frame_iterator = iter(frames)
+    first = next(frame_iterator)
     times = [10 * max(2, round(100 * time)) for time in seconds]  # browsers slow down shorter frames
-    options |= {"save_all": True, "append_images": every, "duration": times, "loop": 0}
+    options |= {"save_all": True, "append_images": frame_iterator, "duration": times, "loop": 0}
     with path.open("wb") as file:
         first.save(file, kind.upper(), **options)
 
@@ -167,8 +167,8 @@ def _steady(frames: Iterable[Image.Image]) -> Iterator[Image.Image]:
 
 
 def _write_mp4(path: Path, frames: Iterable[Image.Image], repeats: Sequence[int], fps: float) -> None:
-    every = (frame for frame, times in zip(frames, repeats, strict=True) for frame in [frame] * times)
-    first = next(every)
+    frame_iterator = (frame for frame, times in zip(frames, repeats, strict=True) for frame in [frame] * times)
+    first = next(frame_iterator)
     raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{first.width}x{first.height}", "-r", f"{fps:g}", "-i", "-"]
     try:
         command = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", *raw, *_H264, str(path)]
@@ -177,7 +177,7 @@ def _write_mp4(path: Path, frames: Iterable[Image.Image], repeats: Sequence[int]
         raise MovingError("MP4 files are written by ffmpeg and none was found", _FFMPEG) from None
     assert process.stdin is not None
     with process, suppress(BrokenPipeError), process.stdin as pipe:
-        for frame in chain([first], every):
+        for frame in chain([first], frame_iterator):
             pipe.write(frame.tobytes())
     if process.returncode != 0 or path.stat().st_size == 0:
         raise MovingError("ffmpeg did not write the MP4 file", _FFMPEG)

@@ -23,7 +23,7 @@ from visualizers.animation.look import AnimationOptions, Moment, MovingError, pa
 from visualizers.palette import DARK, LIGHT, MARKS, REJECTED, Surface, ink
 from visualizers.picture import cells, grid, picture_of, recorded_picture, render_canvas
 
-MOST_HEIGHT: Final = 2400
+MAX_HEIGHT: Final = 2400
 """Pixels of a frame."""
 VEIL: Final = 145
 """Opacity, of 255, of the background over a draft."""
@@ -31,7 +31,7 @@ MARGIN, GAP, TITLE, BELOW, FOOT = 14, 20, 30, 62, 52
 """Around a frame, between runs, above and below a canvas, and for the legend; 720 of these units fill the width."""
 PICTURE_WIDTH: Final = 432
 """Units that a picture is wide at most."""
-_MOST_LETTERS: Final = 400
+_MAX_LETTERS: Final = 400
 _SIGN: Final = re.compile(r"<[^<>\s]{1,32}>|\[[A-Z]{1,16}\]")  # special tokens, as text.js has it; they have no letters
 _ASCII: Final = str.maketrans({"×": "x", "–": "-", "—": "-", "−": "-", "→": "->", "“": '"', "”": '"', "≥": ">="})
 
@@ -55,7 +55,7 @@ def ascii_text(text: str) -> str:
 
 def fitted_text(text: str, size: float, width: float) -> str:
     """Return the text, cut at its end where it takes more than `width` pixels in letters of `size` pixels."""
-    kept = text[:_MOST_LETTERS]
+    kept = text[:_MAX_LETTERS]
     while kept and _font(size).getlength(kept if kept == text else kept + "...") > width:
         kept = kept[:-1]
     return kept if kept == text else kept + "..."
@@ -184,7 +184,7 @@ class TextCanvas:
 
 
 def _word(text: str) -> str:
-    return "" if _SIGN.fullmatch(text) else ascii_text(" ".join(text[:_MOST_LETTERS].split()))
+    return "" if _SIGN.fullmatch(text) else ascii_text(" ".join(text[:_MAX_LETTERS].split()))
 
 
 def _marked(fate: Fate) -> bool:
@@ -226,7 +226,7 @@ class Film:
         self._names = [*look.names, *labels(traces)[len(look.names) :]]
         same = len({(trace.prompt, trace.model.id) for trace in traces}) == 1
         heading = f"{traces[0].prompt} ({traces[0].model.title or traces[0].model.id})" if same else ""
-        self._heading = wrap(heading[:_MOST_LETTERS], 84)[:3]
+        self._heading = wrap(heading[:_MAX_LETTERS], 84)[:3]
         seen = {fate for trace in traces for step in trace.steps for fate in step.fate}
         self._key = [fate for fate in MARKS if fate in seen and _marked(fate)]
         self._faded = "faded: draft" if seen & set(PENDING) else ""
@@ -235,7 +235,7 @@ class Film:
         self._top = (MARGIN + 22 * len(self._heading)) * self._unit
         self._column = (look.width - (2 * MARGIN + (self._across - 1) * GAP) * self._unit) / self._across
         rows = ceil(len(traces) / self._across)
-        room = (MOST_HEIGHT - self._top - FOOT * self._unit) / rows - (TITLE + BELOW) * self._unit
+        room = (MAX_HEIGHT - self._top - FOOT * self._unit) / rows - (TITLE + BELOW) * self._unit
         self.canvases = [self._canvas(trace, int(min(room, 900 * self._unit))) for trace in traces]
         self._row = max(canvas.height for canvas in self.canvases) + (TITLE + BELOW) * self._unit
         self.size = look.width // 2 * 2, ceil((self._top + FOOT * self._unit + rows * self._row) / 2) * 2
@@ -330,9 +330,9 @@ class Film:
         """Write a line of text, cut after `width` pixels; place and size are in units. Small text is muted."""
         color = self._surface.text if size > 12 else self._surface.muted
         room = width or self.size[0] - 2 * MARGIN * self._unit
-        fitting = fitted_text(ascii_text(text[:_MOST_LETTERS]), size * self._unit, room)
-        place = at[0] * self._unit, at[1] * self._unit
-        ImageDraw.Draw(image).text(place, fitting, fill=color, font=_font(size * self._unit), anchor="ls")
+        fitting = fitted_text(ascii_text(text[:_MAX_LETTERS]), size * self._unit, room)
+        point = at[0] * self._unit, at[1] * self._unit
+        ImageDraw.Draw(image).text(point, fitting, fill=color, font=_font(size * self._unit), anchor="ls")
 
 
 def _times(first: float, last: float, less: str, more: str) -> str:

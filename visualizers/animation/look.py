@@ -12,11 +12,11 @@ from traces.schema import Trace
 from visualizers.style import Theme
 
 Clock = Literal["passes", "milliseconds", "computed"]
-MOST_RUNS: Final = 6
-MOST_FRAMES: Final = 600
-MOST_SECONDS: Final = 120
+MAX_RUNS: Final = 6
+MAX_FRAMES: Final = 600
+MAX_SECONDS: Final = 120
 """Length of the film, including the last frame."""
-MOST_CELLS: Final = 2**23
+MAX_CELLS: Final = 2**23
 """Positions drawn in all frames together."""
 _RANGES: Final = {
     "fps": (1, 50),
@@ -86,8 +86,8 @@ def moments(traces: Sequence[Trace], look: AnimationOptions) -> tuple[Moment, ..
     Raises:
         MovingError: There are no or too many traces, no passes, or too many frames or seconds.
     """
-    if not 1 <= len(traces) <= MOST_RUNS:
-        raise MovingError(f"{len(traces)} traces", f"give 1 to {MOST_RUNS} to be shown side by side")
+    if not 1 <= len(traces) <= MAX_RUNS:
+        raise MovingError(f"{len(traces)} traces", f"give 1 to {MAX_RUNS} to be shown side by side")
     if len(look.names) > len(traces):
         raise MovingError(f"{len(look.names)} names for {len(traces)} traces", "give at most one each")
     if not any(trace.steps for trace in traces):
@@ -103,12 +103,12 @@ def fitting(traces: Sequence[Trace], look: AnimationOptions) -> AnimationOptions
     Raises:
         MovingError: The times cannot be computed, or are too long for any speed.
     """
-    most = max(1, _most_frames(traces, look) - 1)
+    max_frames = max(1, _max_frames(traces, look) - 1)
     if look.clock == "passes":
         longest = max((_weighed(trace)[-1] for trace in traces), default=0)
-        return replace(look, passes_per_frame=max(look.passes_per_frame, ceil(longest / most)))
+        return replace(look, passes_per_frame=max(look.passes_per_frame, ceil(longest / max_frames)))
     seconds = max(pass_ends(trace, look.machine)[-1] for trace in traces) / 1000
-    return replace(look, slowdown=min(look.slowdown, 0.99 * most / (look.fps * seconds))) if seconds else look
+    return replace(look, slowdown=min(look.slowdown, 0.99 * max_frames / (look.fps * seconds))) if seconds else look
 
 
 def pass_ends(trace: Trace, machine: Machine | None) -> list[float]:
@@ -125,9 +125,9 @@ def pass_ends(trace: Trace, machine: Machine | None) -> list[float]:
     return list(accumulate(times, initial=0.0))
 
 
-def _most_frames(traces: Sequence[Trace], look: AnimationOptions) -> int:
+def _max_frames(traces: Sequence[Trace], look: AnimationOptions) -> int:
     positions = sum(len(trace.output.tokens) for trace in traces)
-    return min(MOST_FRAMES, int((MOST_SECONDS - look.last_frame_seconds) * look.fps), MOST_CELLS // max(1, positions))
+    return min(MAX_FRAMES, int((MAX_SECONDS - look.last_frame_seconds) * look.fps), MAX_CELLS // max(1, positions))
 
 
 def _weighed(trace: Trace) -> list[float]:
@@ -153,14 +153,14 @@ def _counts(traces: Sequence[Trace], look: AnimationOptions) -> list[tuple[int, 
     )
     if longest == 0:
         raise MovingError("no pass of these runs was timed", "set clock to passes")
-    frames, most = 1 + ceil(longest / step - _SLACK), _most_frames(traces, look)
-    if frames > most:
+    frames, max_frames = 1 + ceil(longest / step - _SLACK), _max_frames(traces, look)
+    if frames > max_frames:
         fits = fitting(traces, look)
         remedy = (
             f"set passes per frame to {fits.passes_per_frame}"
             if by_pass
             else f"show it faster, with a slowdown of {fits.slowdown:.2g} or less"
         )
-        raise MovingError(f"{frames} frames are more than {most}", remedy)
+        raise MovingError(f"{frames} frames are more than {max_frames}", remedy)
     counts = [tuple(bisect_right(each, frame * step + _SLACK) - 1 for each in ends) for frame in range(frames)]
     return [*counts[:-1], tuple(len(each) - 1 for each in ends)]

@@ -22,9 +22,9 @@ from visualizers.export_zip.widths import PRESETS, Preset, laid_out
 from visualizers.export_zip.words import caption, commands, file_stem
 from visualizers.style import Theme
 
-__all__ = ["MOST_BYTES", "PRESETS", "BundleError", "ZipOptions", "file_stem", "write_zip"]
+__all__ = ["MAX_BYTES", "PRESETS", "BundleError", "ZipOptions", "file_stem", "write_zip"]
 
-MOST_BYTES: Final = 64 * 2**20
+MAX_BYTES: Final = 64 * 2**20
 """Maximum size of all files in a zip together, compressed."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 """Timestamp of every file: the same runs give the same zip, except for what the printing browser writes."""
@@ -46,7 +46,7 @@ class ZipOptions:
     theme: Theme = "light"
     traces: bool = True
     """Whether the traces go into the zip."""
-    most_bytes: int = MOST_BYTES
+    most_bytes: int = MAX_BYTES
     extra: Mapping[str, bytes] = field(default_factory=dict)
     """Further files, by name."""
 
@@ -118,9 +118,9 @@ def _printed(figures: Mapping[str, go.Figure], preset: Preset, theme: Theme, rep
 
 
 def _check(files: Mapping[str, bytes], options: ZipOptions, remedy: str) -> None:
-    size, most = sum(map(len, files.values())) / 2**20, options.most_bytes / 2**20
-    if size > most:
-        problem = f"its files come to {size:.1f} MB, more than the {most:.0f} MB that a zip may have"
+    size, max_megabytes = sum(map(len, files.values())) / 2**20, options.most_bytes / 2**20
+    if size > max_megabytes:
+        problem = f"its files come to {size:.1f} MB, more than the {max_megabytes:.0f} MB that a zip may have"
         raise BundleError(f"zip: {problem}; {remedy}")
 
 

@@ -27,30 +27,32 @@ def as_csv(figure: go.Figure) -> str:
 
 
 def _rows(figure: go.Figure) -> Iterator[Mapping[str, Any]]:
-    axes = list(dict.fromkeys(map(_place, figure.data)))
+    axes = list(dict.fromkeys(map(_machine, figure.data)))
     notes = figure.layout.annotations
     heads = [worded(note.text) for note in notes if note.yref == "paper" and note.yanchor == "bottom"]
     panels = heads if len(heads) == len(axes) else [str(number) for number in range(1, len(axes) + 1)]
     for trace in figure.data:
         if trace.type == "scatter" and trace.mode == "lines" and trace.hoverinfo == "skip":
             continue
-        place = _place(trace)
-        head = {"panel": panels[axes.index(place)] if len(axes) > 1 else None, "series": worded(trace.name)}
+        coordinates = _machine(trace)
+        head = {"panel": panels[axes.index(coordinates)] if len(axes) > 1 else None, "series": worded(trace.name)}
         if trace.meta:  # names of the data that a text replaces
             rows = [[worded(value) if isinstance(value, str) else value for value in row] for row in trace.customdata]
             yield from (head | dict(zip(trace.meta, row, strict=True)) for row in rows)
             continue
-        names = [_title(figure, axis) or axis[0] for axis in place]
+        names = [_title(figure, axis) or axis[0] for axis in coordinates]
         names = names if names[0] != names[1] else ["x", "y"]
-        shown = [_axis(figure, axis) for axis in place]
+        shown = [_axis(figure, axis) for axis in coordinates]
         ticks = [dict(zip(_listed(one.tickvals), map(worded, _listed(one.ticktext)), strict=False)) for one in shown]
         for row in _cells(trace) if trace.type in ("heatmap", "contour") else _points(trace):
-            told = {name: ticks[k].get(row[at], row[at]) for k, (name, at) in enumerate(zip(names, "xy", strict=True))}
-            told |= {f"{name} ±": row.get(f"{at}_error") for name, at in zip(names, "xy", strict=True)}
+            cells_of_row = {
+                name: ticks[k].get(row[at], row[at]) for k, (name, at) in enumerate(zip(names, "xy", strict=True))
+            }
+            cells_of_row |= {f"{name} ±": row.get(f"{at}_error") for name, at in zip(names, "xy", strict=True)}
             if "z" in row and not row["text"]:
                 bar = figure.layout[trace.coloraxis].colorbar if trace.coloraxis else trace.colorbar
-                told[worded(bar.title.text) or "value"] = row["z"]
-            yield head | told | {"text": row.get("text")}
+                cells_of_row[worded(bar.title.text) or "value"] = row["z"]
+            yield head | cells_of_row | {"text": row.get("text")}
 
 
 def _axis(figure: go.Figure, name: str) -> Any:
@@ -59,12 +61,12 @@ def _axis(figure: go.Figure, name: str) -> Any:
 
 def _title(figure: go.Figure, name: str) -> str | None:
     """The title of an axis; of one without, the only title that axes in its direction have."""
-    every = figure.select_xaxes() if name[0] == "x" else figure.select_yaxes()
-    titles = {worded(axis.title.text) for axis in every if axis.title.text}
+    axes = figure.select_xaxes() if name[0] == "x" else figure.select_yaxes()
+    titles = {worded(axis.title.text) for axis in axes if axis.title.text}
     return worded(_axis(figure, name).title.text) or (titles.pop() if len(titles) == 1 else None)
 
 
-def _place(trace: Any) -> tuple[str, str]:
+def _machine(trace: Any) -> tuple[str, str]:
     """The axes of a trace, such as x2 and y2."""
     return trace.xaxis or "x", trace.yaxis or "y"
 

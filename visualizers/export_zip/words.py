@@ -14,7 +14,7 @@ from visualizers.export_zip.table import worded
 from visualizers.figure import Figure
 
 _UNPLAIN: Final = re.compile(r"[^a-z0-9]+")
-_MOST_NAMED: Final = 3
+_MAX_NAMED: Final = 3
 _WORD: Final = 24
 
 
@@ -33,7 +33,7 @@ def command(trace: Trace, output: str = "") -> str:
 def file_stem(traces: Sequence[Trace], figure: str = "") -> str:
     """Return what a file is called, without ending: methods, figure, seeds. Nothing of a stranger's becomes a path."""
     methods = list(dict.fromkeys(_slug(trace.method) for trace in traces))
-    named = methods if len(methods) <= _MOST_NAMED else [f"{len(methods)}-methods"]
+    named = methods if len(methods) <= _MAX_NAMED else [f"{len(methods)}-methods"]
     seeds = sorted({trace.seed for trace in traces if trace.seed is not None})
     end = [f"seed{seeds[0]}"] if len(seeds) == 1 else [f"{len(seeds)}-seeds"] if seeds else []
     return "-".join([*named, *([_slug(figure)] if figure else []), *end]) or "figure"
@@ -60,20 +60,24 @@ def _key(drawn: go.Figure) -> str:
 
 def _run(trace: Trace) -> str:
     """Return what was run, what it took and where, in sentences."""
-    made, place = trace.summary, trace.environment
+    summary, environment = trace.summary, trace.environment
     seed = "" if trace.seed is None else f", seed {trace.seed}"
     prompt = f", prompt {trace.prompt!r}" if trace.prompt else ""
     settings = ", ".join(f"{name} {value}" for name, value in trace.config.items())
     drafted = draft_forwards(trace.steps)
-    both = f"{made.forwards - drafted} target passes and {drafted} draft passes"
-    passes = both if drafted else f"{made.forwards} passes"
-    stopped = "" if made.complete else " The run was stopped before its end."
-    accepted = "" if made.acceptance is None else f", {made.accepted} of {made.judged} verified drafts accepted"
-    took = f", {made.seconds:.3f} s in one run on {place.device}, {place.dtype}" if made.seconds else ""
+    both = f"{summary.forwards - drafted} target passes and {drafted} draft passes"
+    passes = both if drafted else f"{summary.forwards} passes"
+    stopped = "" if summary.complete else " The run was stopped before its end."
+    accepted = (
+        "" if summary.acceptance is None else f", {summary.accepted} of {summary.judged} verified drafts accepted"
+    )
+    took = (
+        f", {summary.seconds:.3f} s in one run on {environment.device}, {environment.dtype}" if summary.seconds else ""
+    )
     return (
         f"{method_name(trace)} on {trace.model.title or trace.model.id}{prompt}{seed}. Settings: {settings or 'none'}. "
-        f"{made.tokens} tokens in {passes}{accepted}{took}.{stopped} Recorded {trace.created}, "
-        f"commit {place.commit or 'unknown'}."
+        f"{summary.tokens} tokens in {passes}{accepted}{took}.{stopped} Recorded {trace.created}, "
+        f"commit {environment.commit or 'unknown'}."
     )
 
 

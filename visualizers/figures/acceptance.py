@@ -27,7 +27,7 @@ PIXELS: Final = 8
 """Most pixels along a cell that its detail is taken from."""
 FEWEST: Final = 5
 """Verdicts that a share needs to be drawn."""
-MOST_PLACES: Final = 32
+MAX_PLACES: Final = 32
 
 Rate = tuple[float, int, int]
 """x, accepted drafts, verified drafts."""
@@ -52,30 +52,32 @@ def _rates(figure: go.Figure, index: int, name: str, rates: Sequence[Rate], hove
     requirement="drafts that were verified",
     limit="groups",
 )
-def _by_place(traces: Traces) -> go.Figure:
+def _by_position(traces: Traces) -> go.Figure:
     runs = group_runs(traces)
     groups = {
-        name: places
+        name: acceptance
         for name, each in runs.items()
-        if (places := acceptance_by_draft_position(run.steps for run in each))
+        if (acceptance := acceptance_by_draft_position(run.steps for run in each))
     }
     known = any(_conditional(places) for places in groups.values())
     titles = ["Of the drafts verified there"] if known else []
     figure = side_by_side([*titles, "Of all passes that verified drafts"], horizontal_spacing=0.11)
     hover = "position %{x}: %{y:.1f} %, %{customdata[0]} of %{customdata[1]}"
-    for i, (name, places) in enumerate(groups.items()):
-        label = f"{with_count(name, runs[name])}: mean accepted length {places.mean_accepted_length:.2f}"
-        marginal: list[Rate] = [(place.number, place.accepted, places.passes) for place in places.places[:MOST_PLACES]]
-        for panel, rates in enumerate([_conditional(places), marginal] if known else [marginal], start=1):
+    for i, (name, acceptance) in enumerate(groups.items()):
+        label = f"{with_count(name, runs[name])}: mean accepted length {acceptance.mean_accepted_length:.2f}"
+        marginal: list[Rate] = [
+            (place.number, place.accepted, acceptance.passes) for place in acceptance.positions[:MAX_PLACES]
+        ]
+        for panel, rates in enumerate([_conditional(acceptance), marginal] if known else [marginal], start=1):
             _rates(figure, i, label, rates, hover, **in_panel(panel, i))
-    longest = min(MOST_PLACES, max(len(places.places) for places in groups.values()))
+    longest = min(MAX_PLACES, max(len(places.positions) for places in groups.values()))
     axes(figure, "Position in the draft", "Drafts accepted (%)", "Drafts accepted (%)", height=460, bounds=(0, 104))
     return figure.update_xaxes(range=[0.5, longest + 0.5], dtick=1 if longest <= 12 else None)
 
 
-def _conditional(places: PositionAcceptance) -> list[Rate]:
+def _conditional(acceptance: PositionAcceptance) -> list[Rate]:
     """Return the positions with enough verdicts."""
-    enough, first = min(FEWEST, places.passes), places.places[:MOST_PLACES]
+    enough, first = min(FEWEST, acceptance.passes), acceptance.positions[:MAX_PLACES]
     return [(place.number, place.accepted, place.judged) for place in first if place.judged and place.judged >= enough]
 
 
@@ -129,8 +131,12 @@ def by_detail(trace: Trace) -> list[PlaceTally]:
         return []
     detail = local_detail(picture_of(picture), *grid(trace.canvas))
     tallies = acceptance_by_position(trace.steps, prod(trace.canvas.shape))
-    places = zip(cells(trace.canvas), tallies, strict=True)
-    return [PlaceTally(float(detail[place]), tally.judged, tally.accepted) for place, tally in places if tally.judged]
+    numbered_tallies = zip(cells(trace.canvas), tallies, strict=True)
+    return [
+        PlaceTally(float(detail[place]), tally.judged, tally.accepted)
+        for place, tally in numbered_tallies
+        if tally.judged
+    ]
 
 
 def correlation(verdicts: list[PlaceTally]) -> float | None:

@@ -35,7 +35,7 @@ class Bias(NamedTuple):
     target: Cells
     draft: Density
     drawn: Sequence[Density]
-    said: str
+    message: str
     """How they came to be, in words."""
 
 
@@ -65,25 +65,27 @@ def bias_figure(bias: Bias) -> go.Figure:
     figure = make_subplots(rows=2 * bands, cols=COLUMNS, subplot_titles=titles, **spacing)
     middle = [(low + high) / 2 for low, high in zip(bias.edges, bias.edges[1:], strict=False)]
     for index, (density, difference) in enumerate(zip(densities, differences, strict=True)):
-        row, place = 2 * (index // COLUMNS) + 1, {"x": middle, "y": middle, "col": index % COLUMNS + 1}
+        row, placement = 2 * (index // COLUMNS) + 1, {"x": middle, "y": middle, "col": index % COLUMNS + 1}
         hover = "at (%{x:.2f}, %{y:.2f}): %{z:.3f} %<extra></extra>"
         percent = (100 * np.asarray(density.cells)).T.tolist()  # plotly takes rows along y
-        figure.add_heatmap(z=percent, coloraxis="coloraxis", hovertemplate=hover, row=row, **place)
+        figure.add_heatmap(z=percent, coloraxis="coloraxis", hovertemplate=hover, row=row, **placement)
         hover = "at (%{x:.2f}, %{y:.2f}): %{z:+.3f} points<extra></extra>"
-        figure.add_heatmap(z=difference.T.tolist(), coloraxis="coloraxis2", hovertemplate=hover, row=row + 1, **place)
+        figure.add_heatmap(
+            z=difference.T.tolist(), coloraxis="coloraxis2", hovertemplate=hover, row=row + 1, **placement
+        )
     figure.update_annotations(font={"size": 12}, yshift=-2)
     figure.update_xaxes(constrain="domain", showgrid=False, zeroline=False)
     figure.update_yaxes(constrain="domain", constraintoward="top", scaleanchor="x", showgrid=False, zeroline=False)
     figure.update_xaxes(title_text="Component 1", row=2 * bands, col=(COLUMNS + 1) // 2)
     figure.update_yaxes(title_text="Component 2", col=1)
-    most = float(np.abs(differences).max())
+    maximum = float(np.abs(differences).max())
     bar = {"orientation": "h", "y": 0, "yref": "container", "yanchor": "bottom", "len": 0.44, "ypad": 4}
     left = {**bar, "x": 0.23, "title": {"text": "Probability of a cell (%)", "side": "top"}}
     right = {**bar, "x": 0.77, "title": {"text": "Less the target's (points)", "side": "top"}}
     return figure.update_layout(
         height=180 + 2 * bands * _ROW_HEIGHT,
         margin={"t": 96, "b": 132},
-        title_subtitle_text=plain(bias.said),
+        title_subtitle_text=plain(bias.message),
         coloraxis={"colorscale": CIVIDIS, "cmin": 0, "colorbar": left},
-        coloraxis2={"colorscale": DIVERGING, "cmin": -most, "cmax": most, "colorbar": right},
+        coloraxis2={"colorscale": DIVERGING, "cmin": -maximum, "cmax": maximum, "colorbar": right},
     )

@@ -8,7 +8,7 @@ from typing import Final
 import plotly.graph_objects as go
 
 from analysis.hardware import DEVICES
-from analysis.speedup_model import MOST_DRAFTS, MeasuredSpeeds, SpeedupModel
+from analysis.speedup_model import MAX_DRAFTS, MeasuredSpeeds, SpeedupModel
 from analysis.tradeoffs import Tradeoff
 from visualizers.figure import DataFigure
 from visualizers.plot import add_level_line, axes, bars, curve, dots, plain, side_by_side
@@ -54,9 +54,9 @@ def device_curves(plan: SpeedupModel) -> tuple[DeviceCurve, ...]:
 
 @lru_cache(maxsize=8)
 def _curves(plan: SpeedupModel) -> tuple[DeviceCurve, ...]:
-    lengths = range(1, MOST_DRAFTS + 1)
-    there = {each.device.name: each for each in plan.with_each("device", DEVICES.values())}
-    plans = {name: there[name].with_each("drafts", lengths) if name in there else [] for name in DEVICES}
+    lengths = range(1, MAX_DRAFTS + 1)
+    devices = {each.device.name: each for each in plan.with_each("device", DEVICES.values())}
+    plans = {name: devices[name].with_each("drafts", lengths) if name in devices else [] for name in DEVICES}
     return tuple(DeviceCurve(name, {one.drafts: one.speed_up for one in each}) for name, each in plans.items())
 
 
@@ -84,11 +84,11 @@ def calculator_figure(calculation: Calculation) -> go.Figure:
     for panel, (field, values, name) in enumerate((("drafts", DRAFTS, "γ"), ("batch", BATCHES, "batch")), 1):
         plans = plan.with_each(field, values)
         points = [getattr(each, field) for each in plans], [each.speed_up for each in plans]
-        place: Look = {"row": 1, "col": panel, "showlegend": False}
+        placement: Look = {"row": 1, "col": panel, "showlegend": False}
         hover = f"{name} %{{x}}: %{{y:.2f}} × as fast<extra></extra>"
-        curve(figure, 0, "computed", points, hover, mode="lines", **place)
+        curve(figure, 0, "computed", points, hover, mode="lines", **placement)
         chosen: Look = {"marker": {"size": 12, "symbol": "circle-open", "line": {"width": 2.5}, "color": NEUTRAL}}
-        dots(figure, 1, "as chosen", ([getattr(plan, field)], [plan.speed_up]), hover, **chosen, **place)
+        dots(figure, 1, "as chosen", ([getattr(plan, field)], [plan.speed_up]), hover, **chosen, **placement)
         add_level_line(figure, 1, row=1, col=panel)
     best, hover = plan.with_best_draft_length(), "γ %{x}: %{y:.2f} × as fast, the fastest<extra></extra>"
     star = {"size": 11, "symbol": "star", "color": series(0).color}
@@ -112,7 +112,7 @@ def calculator_figure(calculation: Calculation) -> go.Figure:
         f"acceptance {plan.acceptance:g}, γ {plan.drafts}, batch {plan.batch}, context {plan.context}"
     )
     if measured:
-        about += f". Diamonds: measured, {measured}, {measured.place}, quartiles"
+        about += f". Diamonds: measured, {measured}, {measured.location}, quartiles"
     if calculation.reported:
         about += ". Crosses: reported by papers, with their own acceptance and engine"
     return figure.update_layout(title_subtitle_text=plain(about))

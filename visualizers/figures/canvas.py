@@ -11,7 +11,7 @@ from analysis.stats import progress_curve
 from traces.replay import PENDING, position_updates, state_after
 from traces.schema import FATES, Fate, Step, Trace
 from traces.video import frame_count, frame_names
-from visualizers.figure import MOST_FRAMES, Figure, Traces, labels, panels_at
+from visualizers.figure import MAX_FRAMES, Figure, Traces, labels, panels_at
 from visualizers.palette import CIVIDIS, REJECTED, WHITE
 from visualizers.picture import cells, data_url, grid, recorded_picture, render_canvas
 from visualizers.plot import add_once, fate_mark, side_by_side
@@ -34,12 +34,12 @@ def halfway(trace: Trace) -> int:
 def _square_axes(figure: go.Figure, size: tuple[int, int], row: int, col: int) -> None:
     """Set the axes of a panel to rows and columns of square cells, both from 1, the first row on top."""
     bare = {"showgrid": False, "zeroline": False, "constrain": "domain"}
-    place = {"row": row, "col": col}
-    figure.update_xaxes(title_text="Column", range=[0.5, size[1] + 0.5], **bare, **place)
+    placement = {"row": row, "col": col}
+    figure.update_xaxes(title_text="Column", range=[0.5, size[1] + 0.5], **bare, **placement)
     anchor = figure.get_subplot(row, col).yaxis.anchor
-    figure.update_yaxes(range=[size[0] + 0.5, 0.5], constraintoward="top", scaleanchor=anchor, **bare, **place)
+    figure.update_yaxes(range=[size[0] + 0.5, 0.5], constraintoward="top", scaleanchor=anchor, **bare, **placement)
     if col == 1:
-        figure.update_yaxes(title_text="Row", **place)
+        figure.update_yaxes(title_text="Row", **placement)
 
 
 def _mark_size(columns: int, panels: int) -> float:
@@ -49,7 +49,7 @@ def _mark_size(columns: int, panels: int) -> float:
 def _name_frames(figure: go.Figure, trace: Trace, panel: int) -> None:
     """Label the latent frames of a video, which are drawn side by side."""
     frames = frame_count(trace.canvas)
-    if not 1 < frames <= MOST_FRAMES:
+    if not 1 < frames <= MAX_FRAMES:
         return
     columns = trace.canvas.shape[-1]
     middles = [frame * columns + (columns + 1) / 2 for frame in range(frames)]
@@ -79,8 +79,8 @@ def _canvas(traces: Traces, step: int | None) -> go.Figure:
         _name_frames(figure, trace, panel)
         state, tiles = state_after(trace, moment), trace.legend.tiles
         if picture := data_url(render_canvas(tiles, trace.canvas, state)) if tiles else recorded_picture(trace, state):
-            place = {"x": 0.5, "y": 0.5, "sizex": columns, "sizey": rows, "sizing": "stretch", "layer": "below"}
-            figure.add_layout_image(source=picture, **place, row=1, col=panel)
+            placement = {"x": 0.5, "y": 0.5, "sizex": columns, "sizey": rows, "sizing": "stretch", "layer": "below"}
+            figure.add_layout_image(source=picture, **placement, row=1, col=panel)
         for mark in _marks(trace, trace.steps[moment - 1], _mark_size(columns, len(traces))) if moment else ():
             add_once(figure, mark, row=1, col=panel)
     title = f"The canvas after {first}" if len(traces) == 1 else "The canvas during decoding"
@@ -90,13 +90,13 @@ def _canvas(traces: Traces, step: int | None) -> go.Figure:
 
 def _marks(trace: Trace, step: Step, size: float) -> list[go.Scatter]:
     """Return the marks of the step's entries, fate by fate; strokes get a white outline to read on any picture."""
-    place, left = cells(trace.canvas), position_updates(step)
+    cell_of, left = cells(trace.canvas), position_updates(step)
     marks = []
     for fate in FATES:
         here = [(position, outcome.entry) for position, outcome in left.items() if outcome.fate is fate]
         if not here:
             continue
-        points = [(column + 1, row + 1) for row, column in (place[position] for position, _ in here)]
+        points = [(column + 1, row + 1) for row, column in (cell_of[position] for position, _ in here)]
         hover = "position %{customdata[0]}, row %{y}, column %{x}<br>%{customdata[1]}"
         verdict = [[position + 1, _verdict(step, entry)] for position, entry in here]
         mark = fate_mark(fate, points, size, hover, customdata=verdict)
@@ -161,7 +161,7 @@ def _panels(traces: Sequence[Trace]) -> tuple[go.Figure, list[Panel]]:
 
 def _too_long(traces: Traces) -> str | None:
     longest = max(frame_count(trace.canvas) for trace in traces)
-    return f"draws up to {MOST_FRAMES} latent frames, a video has {longest}" if longest > MOST_FRAMES else None
+    return f"draws up to {MAX_FRAMES} latent frames, a video has {longest}" if longest > MAX_FRAMES else None
 
 
 @Figure(
@@ -196,15 +196,15 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> Non
     trace, where = panel.trace, {"row": panel.row, "col": panel.col}
     rows, wide = grid(trace.canvas)
     columns = wide // frame_count(trace.canvas)
-    every = enumerate(cells(trace.canvas))
-    place = {at: (row, column % columns) for at, (row, column) in every if column // columns == panel.frame}
+    numbered_cells = enumerate(cells(trace.canvas))
+    cell_of = {at: (row, column % columns) for at, (row, column) in numbered_cells if column // columns == panel.frame}
     _square_axes(figure, (rows, columns), panel.row, panel.col)
     heat: list[list[float | None]] = [[None] * columns for _ in range(rows)]
     marked: dict[Fate, list[int]] = {Fate.RESAMPLED: []}
     verified = verdicts(trace, None if step is None else min(step, len(trace.steps)))
     for position, (accept_prob, fate) in verified.items():
-        if position in place:
-            row, column = place[position]
+        if position in cell_of:
+            row, column = cell_of[position]
             heat[row][column] = accept_prob
             if fate in REJECTED:
                 marked[Fate.RESAMPLED].append(position)
@@ -213,11 +213,11 @@ def _fill(figure: go.Figure, panel: Panel, step: int | None, panels: int) -> Non
     steps = trace.steps if step is None else ()
     final = {p: left.fate for one in steps for p, left in position_updates(one).items() if left.fate.final}
     for position, fate in final.items():
-        if position in place and position not in verified:
+        if position in cell_of and position not in verified:
             marked.setdefault(fate, []).append(position)
     for fate in sorted(marked, key=list(FATES).index):
         name = "the draft was rejected" if fate is Fate.RESAMPLED else f"{fate.value}: {fate.meaning}"
-        y, x = ([place[position][axis] + 1 for position in marked[fate]] for axis in (0, 1))
+        y, x = ([cell_of[position][axis] + 1 for position in marked[fate]] for axis in (0, 1))
         marker = fate_marker(fate, _mark_size(columns, panels))
         mark = go.Scatter(x=x, y=y, mode="markers", name=name, marker=marker, hoverinfo="skip")
         add_once(figure, mark, **where)

@@ -18,7 +18,7 @@ from visualizers.style import NEUTRAL, Look, hatched, series, translucent
 
 POSITIONS: Final = 6
 """Positions that are drawn one by one."""
-FEWEST_AT_AN_AGE: Final = 5
+MIN_AT_AN_AGE: Final = 5
 """Positions an age needs for its mean to be drawn."""
 
 Trajectory = Sequence[tuple[int, float]]
@@ -62,28 +62,28 @@ def _beta(traces: Traces) -> go.Figure:
     return figure.update_xaxes(range=[0.6, oldest + 0.4], dtick=1 if oldest <= 12 else None)
 
 
-def _mean_by_age(figure: go.Figure, index: int, name: str, every: Sequence[AgeStatistics], panel: int) -> None:
+def _mean_by_age(figure: go.Figure, index: int, name: str, statistics: Sequence[AgeStatistics], panel: int) -> None:
     """Draw the mean over positions with a band of one standard error."""
-    rows = [row for row in every if row.count >= FEWEST_AT_AN_AGE]
+    rows = [row for row in statistics if row.count >= MIN_AT_AN_AGE]
     ages = [row.age for row in rows]
     low = [max(0.0, row.mean - (row.variance / row.count) ** 0.5) for row in rows]
     high = [min(1.0, row.mean + (row.variance / row.count) ** 0.5) for row in rows]
-    place: Look = {"legendgroup": name, "row": 1, "col": panel}
+    placement: Look = {"legendgroup": name, "row": 1, "col": panel}
     band: Look = {"mode": "lines", "line": {"width": 0}, "hoverinfo": "skip", "showlegend": False}
     band |= {"fill": "toself", "fillcolor": translucent(series(index).color, 0.18)}
-    figure.add_scatter(x=ages + ages[::-1], y=high + low[::-1], **band, **place)
+    figure.add_scatter(x=ages + ages[::-1], y=high + low[::-1], **band, **placement)
     counts = [[row.variance, row.count] for row in rows]
     hover = "age %{x}: mean β %{y:.3f}, variance %{customdata[0]:.4f}, %{customdata[1]} positions"
     label = f"{name}, mean ± standard error"
-    curve(figure, index, label, (ages, [row.mean for row in rows]), hover, customdata=counts, **place)
+    curve(figure, index, label, (ages, [row.mean for row in rows]), hover, customdata=counts, **placement)
 
 
 LOOKS: Final = {"collision_independent": (0, ""), "collision_gumbel": (2, "."), "collision_maximal": (1, "/")}
 """Measure -> number of its curve, and pattern of its bars."""
-MOST_POINTS: Final = 3000
+MAX_POINTS: Final = 3000
 BINS: Final = 20
 DISTANCE_BINS: Final = 10
-FEWEST_IN_A_BIN: Final = 10
+MIN_IN_A_BIN: Final = 10
 
 
 class KeptShare(NamedTuple):
@@ -110,7 +110,7 @@ def kept_by_distance(steps: Sequence[Step]) -> tuple[KeptShare, ...]:
         for fate, tv, guess in zip(step.fate, step.numbers.get("tv", ()), initial, strict=False):
             if tv is not None and not guess and fate in (Fate.KEPT, Fate.CHANGED):
                 binned[min(int(tv * DISTANCE_BINS), DISTANCE_BINS - 1)].append((tv, fate is Fate.KEPT))
-    enough = [here for here in binned if len(here) >= FEWEST_IN_A_BIN]
+    enough = [here for here in binned if len(here) >= MIN_IN_A_BIN]
     return tuple(KeptShare(fmean(tv for tv, _ in here), fmean(kept for _, kept in here), len(here)) for here in enough)
 
 
@@ -145,7 +145,7 @@ def _scatter(traces: Traces) -> go.Figure:
     for panel, trace in enumerate(traces, start=1):
         for number, name in enumerate(_recorded(trace)):
             points = measured(trace.steps, "tv", name)
-            tv, agreed = zip(*points[thin_ticks(points, MOST_POINTS)], strict=True)
+            tv, agreed = zip(*points[thin_ticks(points, MAX_POINTS)], strict=True)
             small: Look = {"marker": {**series(LOOKS[name][0]).marker(5), "opacity": 0.5}, **in_panel(panel, number)}
             dots(figure, 0, MEASURES[name].label, (tv, agreed), "TV %{x:.3f}<br>agree %{y:.3f}", **small)
         for number, (name, dash, y) in enumerate(bounds, start=len(LOOKS)):

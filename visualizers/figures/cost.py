@@ -12,7 +12,7 @@ from analysis.oracle import hindsight
 from analysis.seeds import estimate, runs_by_seed, seconds, target_forwards
 from analysis.stats import compare, latency_breakdown, progress_curve
 from traces.schema import Trace
-from visualizers.figure import MOST_GROUPS, Figure, Traces, group_runs, labels
+from visualizers.figure import MAX_GROUPS, Figure, Traces, group_runs, labels
 from visualizers.palette import BLUE, GREEN, VERMILLION
 from visualizers.plot import axes, bars, curve, dots, error_bars, in_panel, side_by_side
 from visualizers.style import NEUTRAL, Look, hatched, series
@@ -48,10 +48,10 @@ def _race(traces: Traces) -> go.Figure:
         passes = tuple(range(len(run.tokens)))
         clocks = [(passes, "forward passes")] + ([(run.milliseconds, "ms")] if trace.summary.seconds else [])
         for panel, (clock, unit) in enumerate(clocks, start=1):
-            hover, place = f"%{{y}} tokens after %{{x:.4~g}} {unit}", in_panel(panel, i)
+            hover, placement = f"%{{y}} tokens after %{{x:.4~g}} {unit}", in_panel(panel, i)
             steps: Look = {"mode": "lines", "line": {**series(i).line, "shape": "hv"}}
-            curve(figure, i, name, (clock, run.tokens), hover, **steps, **place)
-            dots(figure, i, name, (clock[-1:], run.tokens[-1:]), hover, **place | {"showlegend": False})
+            curve(figure, i, name, (clock, run.tokens), hover, **steps, **placement)
+            dots(figure, i, name, (clock[-1:], run.tokens[-1:]), hover, **placement | {"showlegend": False})
     axes(figure, "Forward passes", "Tokens decoded").update_xaxes(rangemode="tozero")
     return figure.update_xaxes(title_text="Time (ms)", col=2) if timed else figure
 
@@ -165,7 +165,7 @@ def _not_repeated(traces: Traces) -> str | None:
         return "needs whole runs that differ in their seed alone"
     if len({trace.prompt for runs in groups.values() for trace in runs}) > 1:
         return "needs runs of one prompt"
-    return f"draws up to {MOST_GROUPS} settings, {len(groups)} given" if len(groups) > MOST_GROUPS else None
+    return f"draws up to {MAX_GROUPS} settings, {len(groups)} given" if len(groups) > MAX_GROUPS else None
 
 
 @Figure(
@@ -196,12 +196,12 @@ def _fill_seeds(
 ) -> None:
     """Draw a line for each seed, and a mean with its standard error for each setting."""
     values = [{seed: of(trace) for seed, trace in runs_by_seed(runs).items()} for runs in groups.values()]
-    place: Look = {"row": 1, "col": panel}
+    placement: Look = {"row": 1, "col": panel}
     grey: Look = {"line": {"color": NEUTRAL, "width": 1}, "marker": {"color": NEUTRAL, "size": 4}, "opacity": 0.55}
     for index, seed in enumerate(sorted({seed for each in values for seed in each})):
         points = [i for i, each in enumerate(values) if seed in each], [each[seed] for each in values if seed in each]
         entry: Look = {"legendgroup": "seed", "showlegend": panel == 1 and index == 0}
-        curve(figure, 0, "one seed", points, f"seed {seed}: %{{y:.4~g}}<extra></extra>", **grey, **entry, **place)
+        curve(figure, 0, "one seed", points, f"seed {seed}: %{{y:.4~g}}<extra></extra>", **grey, **entry, **placement)
     for index, (name, each) in enumerate(zip(groups, values, strict=True)):
         mean = estimate([value for value in each.values() if value is not None])
         hover = f"{mean.mean:.4g} ± {mean.error or 0:.2g}<extra></extra>"

@@ -31,7 +31,7 @@ def pass_with_graph(trace: Trace, step: int | None) -> int | None:
     )
 
 
-def places(graph: Sequence[Node]) -> list[Place]:
+def coordinates(graph: Sequence[Node]) -> list[Place]:
     """Return the coordinates of every node."""
     levels = [len(node.positions) for node in graph]
     return [(level, levels[:index].count(level)) for index, level in enumerate(levels)]
@@ -90,7 +90,7 @@ def _draw(traces: Traces, step: int | None) -> go.Figure:
     for panel, (trace, number) in enumerate(zip(traces, chosen, strict=True), start=1):
         drafting = trace.steps[number - 1]
         graph = drafting.graph or ()
-        at = places(graph)
+        at = coordinates(graph)
         parents = [(p, k) for k, node in enumerate(graph) for p in node.parents if at[p][0] + 1 == at[k][0]]
         accepted = [(p, k) for k, node in enumerate(graph) for p in node.vouched_by]
         dotted, thick = {"color": NEUTRAL, "width": 1, "dash": "dot"}, {"color": BLUE, "width": 2.5, "dash": "solid"}

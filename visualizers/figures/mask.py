@@ -12,7 +12,7 @@ from visualizers.palette import BLUE
 from visualizers.plot import plain, thin_ticks
 from visualizers.style import NEUTRAL, Look, discrete_colorscale, translucent
 
-MOST_LABELS: Final = 36
+MAX_LABELS: Final = 36
 """Labels along one axis of a panel; beyond that, every few are written."""
 
 
@@ -29,7 +29,7 @@ def pass_with_mask(trace: Trace, step: int | None) -> int | None:
 def boundaries(names: Sequence[str]) -> list[float]:
     """Return the boundaries between kinds of labels; a kind is a label without the number at its end."""
     kinds = [name.rstrip("0123456789") for name in names]
-    return [place - 0.5 for place in range(1, len(kinds)) if kinds[place] != kinds[place - 1]]
+    return [index - 0.5 for index in range(1, len(kinds)) if kinds[index] != kinds[index - 1]]
 
 
 def numbered(labels: Sequence[str]) -> list[str]:
@@ -75,16 +75,16 @@ def _panel(figure: go.Figure, mask: Mask, panel: int, panels: int) -> None:
     look |= {"showscale": False, "xgap": 1, "ygap": 1, "hovertemplate": "%{text}<extra></extra>"}
     figure.add_heatmap(z=sees, text=text, **look, **where)
     line = {"color": NEUTRAL, "width": 2}
-    for place in boundaries(keys):
-        figure.add_vline(x=place, line=line, **where)
-    for place in boundaries(queries):
-        figure.add_hline(y=place, line=line, **where)
+    for boundary in boundaries(keys):
+        figure.add_vline(x=boundary, line=line, **where)
+    for boundary in boundaries(queries):
+        figure.add_hline(y=boundary, line=line, **where)
     bare = {"showgrid": False, "zeroline": False, **where}
-    figure.update_xaxes(title_text="Key (what is seen)", tickangle=-90, **_ticks(keys, MOST_LABELS // panels), **bare)
-    figure.update_yaxes(range=[len(queries) - 0.5, -0.5], **_ticks(queries, MOST_LABELS), **bare)
+    figure.update_xaxes(title_text="Key (what is seen)", tickangle=-90, **_ticks(keys, MAX_LABELS // panels), **bare)
+    figure.update_yaxes(range=[len(queries) - 0.5, -0.5], **_ticks(queries, MAX_LABELS), **bare)
     figure.update_yaxes(title_text="Query (who sees)", row=1, col=1)
 
 
-def _ticks(names: list[str], most: int) -> dict[str, object]:
-    every = thin_ticks(names, most)
-    return {"tickvals": list(range(len(names)))[every], "ticktext": names[every]}
+def _ticks(names: list[str], maximum: int) -> dict[str, object]:
+    ticks = thin_ticks(names, maximum)
+    return {"tickvals": list(range(len(names)))[ticks], "ticktext": names[ticks]}

@@ -41,8 +41,8 @@ def _ar_ness(traces: Traces) -> go.Figure:
         orders = [decode_order(trace.steps) for trace in runs]
         for panel, measure in enumerate((local_ar_ness, global_ar_ness), start=1):
             mean, deviation = means([[measure(order, k) for order in orders] for k in REACHES])
-            points, place = (REACHES, mean), in_panel(panel, i)
-            curve(figure, i, with_count(name, runs), points, "@%{x}: %{y:.3f}", **error_bars(deviation), **place)
+            points, placement = (REACHES, mean), in_panel(panel, i)
+            curve(figure, i, with_count(name, runs), points, "@%{x}: %{y:.3f}", **error_bars(deviation), **placement)
     add_level_line(figure, 1)
     return axes(figure, "k", "AR-ness @k", bounds=(0, 1.05)).update_xaxes(tickvals=REACHES)
 
@@ -82,15 +82,15 @@ def along(trace: Trace) -> tuple[list[tuple[float, float]], list[tuple[float, fl
     """Return confidence and tokens, each by the share of the run's decoding steps before it."""
     steps = decoded_by_step(trace.steps)
     last = max(1, len(steps) - 1)
-    sure = [(place / last, one.confidence) for place, one in enumerate(steps) if one.confidence is not None]
-    return sure, [(place / last, float(one.tokens)) for place, one in enumerate(steps)]
+    sure = [(index / last, one.confidence) for index, one in enumerate(steps) if one.confidence is not None]
+    return sure, [(index / last, float(one.tokens)) for index, one in enumerate(steps)]
 
 
 def binned(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
     """Return the middles of `BINS` equal stages that hold a point, and the mean over each."""
     stages: dict[int, list[float]] = {}
-    for place, value in points:
-        stages.setdefault(min(BINS - 1, int(place * BINS)), []).append(value)
+    for x, value in points:
+        stages.setdefault(min(BINS - 1, int(x * BINS)), []).append(value)
     return [(stage + 0.5) / BINS for stage in sorted(stages)], [fmean(stages[stage]) for stage in sorted(stages)]
 
 

@@ -15,7 +15,7 @@ from visualizers.figure import Figure, Traces, group_runs
 from visualizers.picture import PictureError, data_url, final_picture, picture_of
 from visualizers.plot import plain
 
-MOST_ROWS, MOST_COLUMNS = 6, 6
+MAX_ROWS, MAX_COLUMNS = 6, 6
 _PROMPT: Final = 26
 """Letters of a prompt on one line."""
 _LETTERS: Final = 108
@@ -43,7 +43,7 @@ def _picture(trace: Trace) -> str | None:
 
 def _sheet(video: Sequence[str]) -> str | None:
     """Return frames of a clip, row by row."""
-    spread = [video[round(place * (len(video) - 1) / (_FRAMES - 1))] for place in range(_FRAMES)] if video else []
+    spread = [video[round(index * (len(video) - 1) / (_FRAMES - 1))] for index in range(_FRAMES)] if video else []
     frames = [picture for frame in dict.fromkeys(spread) if (picture := _opened(frame))]
     if not frames:
         return None
@@ -58,9 +58,9 @@ def _sheet(video: Sequence[str]) -> str | None:
 
 def _card(text: str) -> str:
     """Return a text on a card, which keeps its lines however wide the figure is printed."""
-    letters, most = int((_CARD - 24) / _LETTER), int((_CARD - 20) / _LINE)
+    letters, max_lines = int((_CARD - 24) / _LETTER), int((_CARD - 20) / _LINE)
     lines = [part for line in text.strip().splitlines() for part in wrap(line, letters) or [""]] or ["(empty)"]
-    kept = lines if len(lines) <= most else [*lines[: most - 1], "..."]
+    kept = lines if len(lines) <= max_lines else [*lines[: max_lines - 1], "..."]
     words = "".join(f'<text x="12" y="{24 + _LINE * number}">{plain(line)}</text>' for number, line in enumerate(kept))
     style = 'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="12" fill="#18181b"'
     card = f'<rect x="0.5" y="0.5" width="{_CARD - 1}" height="{_CARD - 1}" fill="#fff" stroke="#d4d4d8"/>'
@@ -89,15 +89,15 @@ def _table(traces: Traces) -> tuple[list[tuple[str, int | None]], list[str], dic
     groups = group_runs(traces)
     rows = list(dict.fromkeys((trace.prompt, trace.seed) for trace in traces))
     numbered = [(column, trace) for column, runs in enumerate(groups.values()) for trace in runs]
-    places = {(rows.index((trace.prompt, trace.seed)), column): trace for column, trace in numbered}
-    return rows, list(groups), dict(sorted(places.items()))
+    table = {(rows.index((trace.prompt, trace.seed)), column): trace for column, trace in numbered}
+    return rows, list(groups), dict(sorted(table.items()))
 
 
 def _too_many(traces: Traces) -> str | None:
     rows, columns, _ = _table(traces)
-    if len(rows) <= MOST_ROWS and len(columns) <= MOST_COLUMNS:
+    if len(rows) <= MAX_ROWS and len(columns) <= MAX_COLUMNS:
         return None
-    return f"draws up to {MOST_ROWS} prompts and seeds by {MOST_COLUMNS} decoders, {len(rows)} by {len(columns)} given"
+    return f"draws up to {MAX_ROWS} prompts and seeds by {MAX_COLUMNS} decoders, {len(rows)} by {len(columns)} given"
 
 
 @Figure(
@@ -112,20 +112,20 @@ def _too_many(traces: Traces) -> str | None:
     refuses=_too_many,
 )
 def _draw(traces: Traces) -> go.Figure:
-    rows, columns, places = _table(traces)
+    rows, columns, table = _table(traces)
     figure = go.Figure()
-    for (row, column), trace in places.items():
-        place = {"x": column + 0.04, "y": -row * _HEIGHT, "sizex": 0.92, "sizey": 0.92, "xref": "x", "yref": "y"}
-        figure.add_layout_image(source=_sharp(_picture(trace) or ""), sizing="contain", **place)
-    drafted = [(trace.summary.forwards, draft_forwards(trace.steps)) for trace in places.values()]
-    costs = [f"NFE {every - drafts}" + (f"<br>+ {drafts} draft" if drafts else "") for every, drafts in drafted]
+    for (row, column), trace in table.items():
+        placement = {"x": column + 0.04, "y": -row * _HEIGHT, "sizex": 0.92, "sizey": 0.92, "xref": "x", "yref": "y"}
+        figure.add_layout_image(source=_sharp(_picture(trace) or ""), sizing="contain", **placement)
+    drafted = [(trace.summary.forwards, draft_forwards(trace.steps)) for trace in table.values()]
+    costs = [f"NFE {passes - drafts}" + (f"<br>+ {drafts} draft" if drafts else "") for passes, drafts in drafted]
     figure.add_scatter(
-        x=[column + 0.5 for _, column in places],
-        y=[-row * _HEIGHT - 0.95 for row, _ in places],
+        x=[column + 0.5 for _, column in table],
+        y=[-row * _HEIGHT - 0.95 for row, _ in table],
         text=costs,
         customdata=[
-            [plain(rows[row][0]), rows[row][1], columns[column], every - drafts, drafts]
-            for (row, column), (every, drafts) in zip(places, drafted, strict=True)
+            [plain(rows[row][0]), rows[row][1], columns[column], passes - drafts, drafts]
+            for (row, column), (passes, drafts) in zip(table, drafted, strict=True)
         ],
         meta=["prompt", "seed", "decoding", "target passes (NFE)", "draft passes"],
         mode="text",

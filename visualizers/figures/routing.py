@@ -38,12 +38,12 @@ def _routing(traces: Traces) -> go.Figure:
     return figure.update_yaxes(rangemode="normal")
 
 
-def _marks(every: Sequence[RouterDecision]) -> list[go.Scatter | go.Bar]:
+def _marks(decisions: Sequence[RouterDecision]) -> list[go.Scatter | go.Bar]:
     """Return the marks of one run, spans first so that they are in the background."""
-    spans = [(one.step, one.span) for one in every if one.span is not None]
-    scores = [(one.step, one.score) for one in every if one.score is not None]
-    expected = [(one.step, one.expected) for one in every if one.expected is not None]
-    accepted = [(one.step, one.accepted) for one in every if one.accepted is not None]
+    spans = [(one.step, one.span) for one in decisions if one.span is not None]
+    scores = [(one.step, one.score) for one in decisions if one.score is not None]
+    expected = [(one.step, one.expected) for one in decisions if one.expected is not None]
+    accepted = [(one.step, one.accepted) for one in decisions if one.accepted is not None]
     dashed: Look = {"mode": "lines", "line": {"color": NEUTRAL, "dash": "dash", "width": 1.5}}
     ring = {"color": BLUE, "symbol": "circle-open", "size": 8, "line": {"width": 2}}
     square = {"color": VERMILLION, "symbol": "square", "size": 8}
@@ -61,7 +61,7 @@ def _marks(every: Sequence[RouterDecision]) -> list[go.Scatter | go.Bar]:
     lowest = min([LOWEST, *(score - 0.6 for _, score in scores)])
     for verify, name, symbol in ((True, "verify", "triangle-up"), (False, "do not verify", "line-ew-open")):
         grey = {"color": NEUTRAL, "symbol": symbol, "size": 9, "line": {"width": 2, "color": NEUTRAL}}
-        points = [(one.step, lowest) for one in every if one.verify is verify]
+        points = [(one.step, lowest) for one in decisions if one.verify is verify]
         name = f"decision: {name}"
         marks.append(_curve(points, name, f"pass %{{x}}: {name}", mode="markers", marker=grey))
     return [mark for mark in marks if mark.x]

@@ -15,7 +15,7 @@ from visualizers.label_layout import place_labels
 from visualizers.plot import add_level_line, axes, curve, in_panel, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series, themed, translucent
 
-MOST_CURVES: Final = 12
+MAX_CURVES: Final = 12
 
 
 class SweepView(NamedTuple):
@@ -63,8 +63,8 @@ class SweepFigure(FigureText):
 def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     groups = gathered(rows)
     base = baseline_of(groups, view.baseline) if view.baseline is not None else None
-    every = zip(speeds(groups, view.speed, view.baseline), groups, strict=True)
-    points = [(speed, group) for speed, group in every if speed is not None]
+    by_speed = zip(speeds(groups, view.speed, view.baseline), groups, strict=True)
+    points = [(speed, group) for speed, group in by_speed if speed is not None]
     if not points:
         raise SweepError(f"speed: the rows do not say {view.speed}; choose one of {', '.join(SPEEDS)}")
     chosen, names = SPEEDS[view.speed], _curve_names(groups)
@@ -80,7 +80,7 @@ def _frontier(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
         if on:
             ordered = sorted(on, key=lambda point: point[0])
             texts = [labels.get(id(group), ("", "top right")) for _, group in ordered]
-            text: Look = {"text": [text for text, _ in texts], "textposition": [place for _, place in texts]}
+            text: Look = {"text": [text for text, _ in texts], "textposition": [side for _, side in texts]}
             text |= {"mode": "lines+markers+text", "textfont": {"size": 11, "shadow": "auto"}, "cliponaxis": False}
             _draw(figure, i, plain(name), ordered, **text)
         if off:
@@ -130,7 +130,7 @@ def _labels(points: Sequence[Point], wanted: set[int]) -> Mapping[int, tuple[str
         if id(points[i][1]) in wanted
     ]
     placed = place_labels(list(zip(across, up, strict=True)), labels, beyond=(0.05, 0.1))
-    return {id(points[i][1]): (plain(points[i][1].label), place) for i, place in placed.items()}
+    return {id(points[i][1]): (plain(points[i][1].label), side) for i, side in placed.items()}
 
 
 def _shares(values: Sequence[float]) -> list[float]:
@@ -171,8 +171,8 @@ def curves(groups: Sequence[Group], setting: str) -> Mapping[str, tuple[Group, .
     gathering: dict[tuple[str, str, str], list[Group]] = {}
     for group in groups:
         if setting in group.config:
-            rest = {name: value for name, value in group.config.items() if name != setting}
-            gathering.setdefault((group.curve, group.model, canonical(rest)), []).append(group)
+            other_settings = {name: value for name, value in group.config.items() if name != setting}
+            gathering.setdefault((group.curve, group.model, canonical(other_settings)), []).append(group)
     kept = [tuple(each) for each in gathering.values() if len(each) > 1]
     return dict(zip(_names([each[0] for each in kept], setting), kept, strict=True))
 
@@ -201,12 +201,14 @@ def _names(heads: Sequence[Group], setting: str) -> list[str]:
 def _setting(rows: Sequence[ResultRow], view: SweepView) -> go.Figure:
     groups, setting = gathered(rows), swept(rows, view.setting)
     fast = dict(zip(map(id, groups), speeds(groups, view.speed, view.baseline), strict=True))
-    every = curves(groups, setting)
-    if len(every) > MOST_CURVES:
-        raise SweepError(f"rows: {len(every)} curves over {setting} are more than {MOST_CURVES}; give fewer settings")
-    numeric = all(_number(group.config[setting]) is not None for each in every.values() for group in each)
+    named_curves = curves(groups, setting)
+    if len(named_curves) > MAX_CURVES:
+        raise SweepError(
+            f"rows: {len(named_curves)} curves over {setting} are more than {MAX_CURVES}; give fewer settings"
+        )
+    numeric = all(_number(group.config[setting]) is not None for each in named_curves.values() for group in each)
     figure = side_by_side(["Accuracy", "Speed"], horizontal_spacing=0.1)
-    for i, (name, each) in enumerate(every.items()):
+    for i, (name, each) in enumerate(named_curves.items()):
         ordered = sorted(each, key=lambda group: _number(group.config[setting]) or 0.0) if numeric else each
         values = [group.config[setting] for group in ordered]
         words = [", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value) for value in values]

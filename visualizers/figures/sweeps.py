@@ -11,12 +11,12 @@ import plotly.graph_objects as go
 from analysis.stats import mean_difference, token_difference
 from traces.schema import Trace
 from traces.stats import evaluated_drafts
-from visualizers.figure import MOST_GROUPS, Figure, Traces, group_runs, with_count
+from visualizers.figure import MAX_GROUPS, Figure, Traces, group_runs, with_count
 from visualizers.figures.verification import judged
 from visualizers.plot import add_level_line, axes, curve, dots, error_bars, in_panel, means, plain, side_by_side
 from visualizers.style import NEUTRAL, Look, series
 
-FEWEST_RUNS: Final = 3
+MIN_RUNS: Final = 3
 DISTANCES: Final = (1, 2, 3)
 """Iterations between two windows whose drafts are compared."""
 
@@ -54,15 +54,15 @@ def swept(traces: Traces) -> tuple[str, Mapping[str, Sweep]] | None:
     sweeps = {name: groups for name in names if (groups := by_value(traces, name))}
     if not sweeps:
         return None
-    most = max(sweeps, key=lambda name: len({value for each in sweeps[name].values() for value in each}))
-    return most, sweeps[most]
+    sweep = max(sweeps, key=lambda name: len({value for each in sweeps[name].values() for value in each}))
+    return sweep, sweeps[sweep]
 
 
 def _too_few_or_many(traces: Traces, setting: str) -> str | None:
     groups = len(by_value(traces, setting, numbers=True))
     if not groups:
         return f"needs complete runs that differ in the setting `{setting}`"
-    return f"draws up to {MOST_GROUPS} groups of runs, {groups} given" if groups > MOST_GROUPS else None
+    return f"draws up to {MAX_GROUPS} groups of runs, {groups} given" if groups > MAX_GROUPS else None
 
 
 def _draw_means(
@@ -98,14 +98,14 @@ def drift(trace: Trace, distance: int = 1) -> float | None:
     "iteration to the next. Initial guesses are left out.",
     accepts=lambda trace: trace.summary.complete and drift(trace) is not None,
     requirement="drafts that wait from one forward pass to the next, in a complete run",
-    refuses=lambda traces: f"needs at least {FEWEST_RUNS} runs" if len(traces) < FEWEST_RUNS else None,
+    refuses=lambda traces: f"needs at least {MIN_RUNS} runs" if len(traces) < MIN_RUNS else None,
 )
 def _difference(traces: Traces) -> go.Figure:
     figure = go.Figure()
     for i, (name, runs) in enumerate(group_runs(traces).items()):
         points = [(share, run) for run in runs if (share := drift(run)) is not None]
         x, y = [share for share, _ in points], [run.summary.forwards for _, run in points]
-        related = len(x) >= FEWEST_RUNS and len(set(x)) > 1 and len(set(y)) > 1
+        related = len(x) >= MIN_RUNS and len(set(x)) > 1 and len(set(y)) > 1
         label = f"{name}, {len(points)} runs" + (f", correlation {correlation(x, y):.2f}" if related else "")
         hover, seeds = "%{x:.1f} % changed, %{y} forward passes, seed %{customdata}", [run.seed for _, run in points]
         dots(figure, i, label, (x, y), hover, customdata=seeds)

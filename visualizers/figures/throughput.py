@@ -11,7 +11,7 @@ from traces.stats import cost
 from visualizers.figure import Figure, Traces, group_runs
 from visualizers.plot import axes, curve, dots
 
-MOST_DRAFTS: Final = 16
+MAX_DRAFTS: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def rates(traces: Traces) -> Rates | None:
     judged = [fate for step in judging for fate in step.fate if fate.judged]
     final = sum(fate.final for step in steps for fate in step.fate)
     draft_seconds, verify_seconds, seconds = (
-        cost(some).milliseconds.total / 1000 for some in (drafting, judging, steps)
+        cost(passes).milliseconds.total / 1000 for passes in (drafting, judging, steps)
     )
     return Rates(
         draft_seconds=draft_seconds / len(drafting),
@@ -63,7 +63,7 @@ def rates(traces: Traces) -> Rates | None:
     "T_phi + T_theta, with the run's mean times of a draft and of a verification and the share a of verified drafts "
     "that were accepted. Marks: what the run reached, at its mean number of drafts.",
     accepts=lambda trace: (pair := rates([trace])) is not None and min(pair.draft_seconds, pair.verify_seconds) > 0,
-    requirement="timed passes of a drafter and of its judge",
+    requirement="timed passes of a drafter and of its target",
     limit="groups",
 )
 def _draw(traces: Traces) -> go.Figure:
@@ -71,7 +71,7 @@ def _draw(traces: Traces) -> go.Figure:
     for i, (name, runs) in enumerate(group_runs(traces).items()):
         pair = rates(runs)
         assert pair is not None
-        drafts = list(range(1, MOST_DRAFTS + 1))
+        drafts = list(range(1, MAX_DRAFTS + 1))
         about = f"{1000 * pair.draft_seconds:.1f} ms a draft, {1000 * pair.verify_seconds:.1f} ms a verification"
         about += f", {100 * pair.acceptance:.0f} % accepted"
         hover = "%{x} drafts: %{y:.1f} tokens a second expected<extra></extra>"
@@ -80,4 +80,4 @@ def _draw(traces: Traces) -> go.Figure:
         hover = "%{x:.2f} drafts: %{y:.1f} tokens a second measured<extra></extra>"
         dots(figure, i, "measured", ([pair.drafts], [pair.measured]), hover, legendgroup=str(i))
     axes(figure, "Drafts per verification, gamma", "Tokens a second")
-    return figure.update_xaxes(dtick=1, range=[0.5, MOST_DRAFTS + 0.5])
+    return figure.update_xaxes(dtick=1, range=[0.5, MAX_DRAFTS + 0.5])

@@ -51,9 +51,9 @@ def _windows(measured: Windows) -> go.Figure:
             for column, name in enumerate(("nfe_ratio", "time_ratio"), 1):
                 points = [row.window for row in rows], [getattr(row, name) for row in rows]
                 error = [getattr(row, f"{name}_error") for row in rows]
-                place: Look = {"showlegend": column == 1 and bool(rows), "row": 1, "col": column}
+                placement: Look = {"showlegend": column == 1 and bool(rows), "row": 1, "col": column}
                 label = plain(f"{decoder}, {kind}")
-                curve(figure, k, label, points, "L %{x}: %{y:.2f} ×", **error_bars(error), **shared, **place)
+                curve(figure, k, label, points, "L %{x}: %{y:.2f} ×", **error_bars(error), **shared, **placement)
     add_level_line(figure, 1)
     y = "Times fewer than ordinary decoding", "Times as fast as ordinary decoding"
     axes(figure, "Window L", *y, height=460, title_subtitle_text=plain(measured.title))
@@ -85,17 +85,17 @@ def _speed_up(timings: Timings) -> go.Figure:
         quartiles: Look = {"symmetric": False, "thickness": 1.2}
         quartiles["array"] = [row.faster_high_quartile - row.faster_median for row in rows]
         quartiles["arrayminus"] = [row.faster_median - row.faster_low_quartile for row in rows]
-        place: Look = {"legendgroup": kind, "row": 1, "col": 1}
+        placement: Look = {"legendgroup": kind, "row": 1, "col": 1}
         points = gammas, [row.faster_median for row in rows]
-        curve(figure, i, kind, points, "γ %{x}: %{y:.2f} × as fast", error_y=quartiles, **place)
-        place["col"] = 2
+        curve(figure, i, kind, points, "γ %{x}: %{y:.2f} × as fast", error_y=quartiles, **placement)
+        placement["col"] = 2
         hover = "γ %{x}: %{y:.2f} tokens a verification"
         points = gammas, [row.tokens_per_verification for row in rows]
-        curve(figure, i, kind, points, hover, showlegend=False, **place)
+        curve(figure, i, kind, points, hover, showlegend=False, **placement)
         open_marks = {**look.marker(9), "symbol": f"{look.symbol}-open"}
         points = gammas, [row.tokens_expected for row in rows]
         thin: Look = {"line": {**look.line, "width": 1}, "marker": open_marks}
-        curve(figure, i, f"{kind}, expected", points, hover, **thin, **place)
+        curve(figure, i, f"{kind}, expected", points, hover, **thin, **placement)
     add_level_line(figure, 1, row=1, col=1)
     y = "Times as fast as ordinary decoding", "Tokens per verification"
     axes(figure, "Draft length γ", *y, height=460, title_subtitle_text=plain(timings.title))
@@ -145,15 +145,15 @@ def _break_even(timings: Timings) -> go.Figure:
     for row in rows:
         gamma, panel = row.gamma, ways.index(row.way) + 1
         i = gammas.index(gamma)
-        place = in_panel(panel, i) | {"showlegend": next(r for r in rows if r.gamma == gamma) is row}
+        placement = in_panel(panel, i) | {"showlegend": next(r for r in rows if r.gamma == gamma) is row}
         costs = [widest * k / _POINTS for k in range(_POINTS + 1)]
         needed = [(cost, acceptance_for(row.verify_cost + gamma * cost, gamma)) for cost in costs]
         points = [cost for cost, rate in needed if rate is not None], [rate for _, rate in needed if rate is not None]
         hover = f"γ {gamma}: a draft of cost %{{x:.2f}} is faster above %{{y:.2f}}<extra></extra>"
-        curve(figure, i, f"γ {gamma}, break-even", points, hover, **place, mode="lines")
+        curve(figure, i, f"γ {gamma}, break-even", points, hover, **placement, mode="lines")
         hover = f"γ {gamma}: acceptance %{{y:.2f}}, %{{customdata:.2f}} × as fast<extra></extra>"
         points = [row.draft_cost], [row.acceptance]
-        dots(figure, i, f"γ {gamma}, measured", points, hover, **place, customdata=[row.faster_median])
+        dots(figure, i, f"γ {gamma}, measured", points, hover, **placement, customdata=[row.faster_median])
     title = f"{timings.title}, batch {batch}"
     axes(figure, "Cost of a draft", "Acceptance rate", height=520, bounds=(0, 1), title_subtitle_text=plain(title))
     return figure.update_xaxes(range=[0, widest])

@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 from traces.replay import canvas_size, position_updates
 from traces.schema import FATES, Trace
 from traces.video import frame_ends
-from visualizers.figure import MOST_FRAMES, Figure, Traces, labels
+from visualizers.figure import MAX_FRAMES, Figure, Traces, labels
 from visualizers.palette import BLACK, REJECTED, WHITE
 from visualizers.plot import side_by_side
 from visualizers.style import NEUTRAL, Look, discrete_colorscale, fate_color
@@ -65,7 +65,7 @@ def _panel(figure: go.Figure, trace: Trace, codes: np.ndarray, panel: int, panel
     look["colorscale"] = discrete_colorscale(["rgba(0,0,0,0)", *map(fate_color, FATE_ORDER)])
     figure.add_heatmap(z=codes, x0=1, y0=1, text=names[codes], **look, **where)
     ends = frame_ends(trace.canvas)
-    for end in ends if len(ends) <= MOST_FRAMES else ():
+    for end in ends if len(ends) <= MAX_FRAMES else ():
         figure.add_vline(x=end + 0.5, line={"color": NEUTRAL, "width": 1.5, "dash": "dash"}, **where)
     row, position = np.nonzero(np.isin(codes, [1 + FATE_ORDER.index(fate) for fate in REJECTED]))
     size = max(1.5, min(4.0, CROSS_ROOM / (codes.shape[1] * panels)))

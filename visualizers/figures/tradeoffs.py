@@ -23,11 +23,11 @@ _PLOT: Final = 340
 
 
 class TradeoffView(NamedTuple):
-    """What to draw, and the reader's choices."""
+    """The data to draw, and the reader's choices."""
 
     measured: Sequence[Tradeoff]
     reported: Sequence[Tradeoff] = ()
-    most_lost: float = 0.0
+    max_loss: float = 0.0
     """Percentage points of quality that may be lost."""
     best: Tradeoff | None = None
     """The answer, which gets a ring."""
@@ -63,10 +63,10 @@ def tradeoffs_figure(view: TradeoffView) -> go.Figure:
         look: Look = {"mode": "markers", "marker": ring, "name": "the answer", "hoverinfo": "skip"}
         figure.add_scatter(x=[view.best.speed], y=[view.best.height], **look)
     _reported(figure, view.reported, rows)
-    # Behind the points, as plotly draws no line in a panel that is still empty: where nothing, or no more than is
+    # Below the points, as plotly draws no line in a panel that is still empty: where nothing, or no more than is
     # allowed, is lost; and where a method is as fast as ordinary decoding.
     free = translucent(series(2).color, 0.13)
-    figure.add_hrect(y0=-view.most_lost, y1=ends.top, fillcolor=free, line_width=0, layer="below", row=1, col=1)
+    figure.add_hrect(y0=-view.max_loss, y1=ends.top, fillcolor=free, line_width=0, layer="below", row=1, col=1)
     figure.add_hline(y=0, line={"color": NEUTRAL, "dash": "dot", "width": 1.2}, row=1, col=1)
     figure.add_vline(x=1, line={"color": NEUTRAL, "dash": "dot", "width": 1.5})
     edge = {"row": 2 if rows else 1, "col": 1}
@@ -95,20 +95,20 @@ def _ends(view: TradeoffView) -> Box:
 
 def _points(figure: go.Figure, view: TradeoffView, kind: str, predicted: bool, ends: Box) -> None:
     """All points of a kind; those on the frontier are larger and named."""
-    every = [(number, one) for number, one in enumerate(view.measured) if one.kind == kind]
-    points = [(number, one) for number, one in every if one.predicted == predicted and one.height is not None]
+    numbered = [(number, one) for number, one in enumerate(view.measured) if one.kind == kind]
+    points = [(number, one) for number, one in numbered if one.predicted == predicted and one.height is not None]
     if not points:
         return
     best, labels = set(map(id, frontier(view.measured))), _labels(view, ends)
     look = series(_LOOKS.get(kind, len(_LOOKS)))
-    places = [labels.get(number, ("", "top center")) for number, _ in points]
+    placed_labels = [labels.get(number, ("", "top center")) for number, _ in points]
     large = [id(one) in best for _, one in points]
     marker: Look = {"color": look.color, "symbol": look.symbol + ("-open-dot" if predicted else "")}
     marker |= {"size": [12 if each else 8 for each in large], "opacity": [1.0 if each else 0.6 for each in large]}
     error: Look = {"thickness": 1, "width": 2, "color": translucent(look.color, 0.45)}
     error["array"] = [one.error if one.change is not None else 0 for _, one in points]
     text: Look = {"mode": "markers+text", "textfont": {"size": 11}, "hovertext": [_hover(one) for _, one in points]}
-    text |= {"text": [label for label, _ in places], "textposition": [place for _, place in places]}
+    text |= {"text": [label for label, _ in placed_labels], "textposition": [side for _, side in placed_labels]}
     text["customdata"] = [number for number, _ in points]
     xy = [one.speed for _, one in points], [one.height for _, one in points]
     name = f"{kind}, predicted" if predicted else kind
@@ -124,7 +124,7 @@ def _labels(view: TradeoffView, ends: Box) -> Mapping[int, tuple[str, str]]:
     wide, high = log10(ends.right / ends.left), ends.top - ends.bottom
     points = [(log10(one.speed / ends.left) / wide, ((one.height or 0.0) - ends.bottom) / high) for _, one in chosen]
     placed = place_labels(points, wanted)
-    return {chosen[i][0]: (plain(chosen[i][1].setting), place) for i, place in placed.items()}
+    return {chosen[i][0]: (plain(chosen[i][1].setting), side) for i, side in placed.items()}
 
 
 def _hover(one: Tradeoff) -> str:

@@ -43,9 +43,9 @@ def judged(trace: Trace, measure: str) -> list[Verdict]:
     for step in trace.steps:
         empty = (None,) * len(step.position)
         columns = step.numbers.get(measure, empty), step.coin or empty, step.numbers.get("tries", empty)
-        for position, fate, value, *rest in zip(step.position, step.fate, *columns, strict=True):
+        for position, fate, value, *columns_left in zip(step.position, step.fate, *columns, strict=True):
             if fate.judged and value is not None:
-                verdicts.append(Verdict(position, fate, value, *rest))
+                verdicts.append(Verdict(position, fate, value, *columns_left))
     return verdicts
 
 
@@ -161,7 +161,7 @@ def _draft_steps(traces: Traces) -> go.Figure:
     return figure.update_xaxes(dtick=1 if longest <= 12 else None)
 
 
-MOST_PATHS: Final = 3
+MAX_PATHS: Final = 3
 """Drafts in a panel; more paths than that are a tangle."""
 
 
@@ -190,7 +190,7 @@ def first_drafts(trace: Trace, step: int | None) -> list[Entry]:
         first = next((one.step for one in entries if one.fate is not Fate.ACCEPTED), entries[0].step)
     else:
         first = max((one.step for one in entries if one.step <= step), default=entries[0].step)
-    return [one for one in entries if one.step >= first][:MOST_PATHS]
+    return [one for one in entries if one.step >= first][:MAX_PATHS]
 
 
 def _has(trace: Trace) -> bool:

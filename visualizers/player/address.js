@@ -1,10 +1,10 @@
 (() => {
-  // The page's address, which nothing else writes. Behind its # stand, each only where there is one: the `tab`, the `run` that is
+  // The page's address; no other code writes it. After its # come, each only if present: the `tab`, the `run` that is
   // shown (a recording, runs that are compared, or what decodes it), the scene of a `tour`, and the `place` in the run.
   if (globalThis.draftscopeAddress) return;
   const PLACE = ["step", "ms", "clock", "on", "token"];
   const shown = {}; // tab -> the run that it shows
-  const places = {}; // run -> its place, while another one is shown
+  const places = {}; // run -> its address parameters, while another run is shown
   let prompts = ""; // of the grid
   const partOf = (key) => (PLACE.includes(key) ? "place" : ["tab", "tour"].includes(key) ? key : ["grid", "seeds"].includes(key) ? "grid" : "run");
 
@@ -25,13 +25,13 @@
     shown[where] = run;
     if (tab() === where && !placed) write({ run, tour: "", place: where === "compare" ? read().place : "" });
   };
-  /** The player of the first tab stands at a place of a run. */
+  /** The player of the first tab is at this position of a run. */
   const stand = (at, run) => {
     if (run) shown.watch = run;
     const pairs = Object.entries(at).filter(([, value]) => value !== null);
     write({ run: run || read().run, place: pairs.map((pair) => pair.join("=")).join("&") });
   };
-  /** The grid beside runs that are compared asks for other prompts. */
+  /** The prompt list next to compared runs requests other prompts. */
   const grid = (link) => {
     prompts = link;
     if (compared()) write({ grid: link });

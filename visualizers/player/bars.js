@@ -1,4 +1,4 @@
-// The distributions behind a verdict: p over q as columns with the coin in the draft's, what is left of p over q, the likeliest
+// The distributions of an acceptance test: p over q as columns with the uniform draw in the draft's column, the residual, the likeliest
 // tokens, and for vectors two bell curves.
 
 const MOST_COLUMNS = 5;
@@ -22,7 +22,7 @@ function small(value, least) {
   return value > 0 && value < least ? `< ${least}` : figure(value, 2);
 }
 
-/** Tokens side by side, to one scale, from which the others together may stand out; `parts` are {kind, from, to}, a `ball` lies at a height, all probabilities. */
+/** Tokens next to each other, to one scale, which the bar of all other tokens may exceed; `parts` are {kind, from, to}, a `ball` is drawn at a height, all probabilities. */
 function columns(moment, pictures, rows) {
   const most = Math.max(1e-12, ...rows.flatMap(({ token, parts }) => (token === null && rows.length > 1 ? [] : parts.map(({ to }) => to))));
   const percent = (value) => `${Math.min(100, (100 * value) / most)}%`;
@@ -53,7 +53,7 @@ function ratioRows(moment, likely, most = MOST_COLUMNS) {
   return [...best, ...others].map((row) => ({ ...row, mark: mark(row.token) }));
 }
 
-/** p outlined over q. In the draft's column the part of q above p is what a coin rejects, and the coin lies where it fell: at its share of q. */
+/** p outlined over q. In the draft's column, the part of q above p is what a uniform draw rejects; the draw u is marked at height u * q. */
 function ratioColumns(moment, pictures, likely) {
   const rows = ratioRows(moment, likely).map(({ token, p, q, mark }) => {
     const judged = mark === "draft" && moment.ratioDecided;
@@ -112,7 +112,7 @@ function pathInWords(moment, full) {
   return `All denoising steps decide: log w is their summed log ratio, ${signed(path)}, less its highest value on the way, ${signed(highest)}.`;
 }
 
-/** Draw log p / q of each denoising step as a bar from the sum before it to that behind it, and the highest sum before the last, where it counts, as a dot. */
+/** Draw log p / q of each denoising step as a bar from the sum before the step to the sum after it, and the highest sum before the last step, where it counts, as a dot. */
 function drawTerms(context, terms, { surface }, dotted, [wide, tall], font) {
   const sums = [0];
   for (const term of terms) sums.push(sums.at(-1) + term);
@@ -125,7 +125,7 @@ function drawTerms(context, terms, { surface }, dotted, [wide, tall], font) {
   drawText(context, surface.muted, "log p / q, summed over the denoising steps", 0, tall + 12, "left", font);
 }
 
-/** Draw the curves in a box: q around 0, p around the distance of the means, the draft and what took its place as marks, at the edge if it lies beyond. */
+/** Draw the curves in a box: q around 0, p around the distance of the means, the draft and its replacement as marks, at the edge when outside the box. */
 function drawBells(context, { target, draft, distance, place, token }, { surface }, replaced, [wide, tall], font) {
   const base = tall - 20;
   const marks = [0, distance, place];

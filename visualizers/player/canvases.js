@@ -5,11 +5,11 @@ const NAME_HEIGHT = 14;
 /** Cells below this size get no lines between them, which would be all that is seen. */
 const LEAST_RULED = 8;
 
-/** The picture so far: tiles of the tokens, drafts dimmed and hatched, and what became of each on request. */
+/** The picture so far: tiles of the tokens, drafts dimmed and hatched, and on request the outcome of each. */
 class PictureView extends View {
   supports = ({ grid }) => grid.kind !== "text";
   heightFor = (width) => (width * this.grid.rows) / this.grid.columns;
-  /** Names stand in cells that stay free above a frame; where these are small, the first line needs more. */
+  /** Frame names are drawn in cells that stay free above a frame; where these are small, the first line needs more. */
   topFor = (width) => (this.grid.head ? Math.max(0, Math.ceil(NAME_HEIGHT - (this.grid.head * width) / this.grid.columns)) : 0);
 
   constructor(grid, redraw) {
@@ -106,7 +106,7 @@ class PictureView extends View {
     return [this.sheet?.image, frame(step), frame(step + 1)].map((image) => Number(loaded(image))).join("");
   }
 
-  /** Draw what stands at a position after `count` steps, cut out of the picture of that moment. Return whether there is one. */
+  /** Draw the patch of a position after `count` steps, cut out of the picture at that step. Return whether there is one. */
   drawSpot(context, position, count, side) {
     const image = this.frames.findLast(({ step }) => step <= count)?.image;
     if (this.tiles || !loaded(image)) return false;

@@ -8,13 +8,13 @@ const UNDER_SLOT = 24;
 const BAR_NOTE = "bar = acceptance probability, tick = coin";
 const SMALLEST_WORD = 7;
 
-/** What this forward pass did, one slot a position: token, coin against acceptance probability, fate. */
+/** What this forward pass did, one slot per position: token, uniform draw against acceptance probability, outcome. */
 class PassView extends View {
   constructor() {
     super("pass", "This forward pass", BAR_NOTE);
   }
 
-  /** Width and height of a slot without its bar and fate, and how many stand in a row. Words need longer slots than tiles. */
+  /** Width and height of a slot without its bar and outcome, and the number of slots in a row. Words need longer slots than tiles. */
   slotSize(width, replay) {
     const widest = Math.max(1, Math.min(replay.widest, 128));
     const across = (side) => Math.max(1, Math.floor(width / side));

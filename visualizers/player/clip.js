@@ -1,4 +1,4 @@
-// The clip that the latent frames of a video stand for, as far as it is decided, with a slider of its own.
+// The clip decoded from the latent frames of a video, as far as it is decided, with its own slider.
 
 /** How long a clip takes, where each of its frames can stay for a time between these. */
 const [CLIP_MILLISECONDS, SHORTEST_FRAME, LONGEST_FRAME] = [2400, 100, 240];

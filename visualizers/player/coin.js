@@ -1,6 +1,6 @@
-// What if the coin had been another: this verdict turned, and where the next pass would have begun. The trace stays as it is.
+// What if the uniform draw had been different: this decision changed, and where the next pass would have started. The trace is not changed.
 
-/** What a step would have left behind had the coin of one of its verdicts been `coin`. */
+/** The result of a step if the uniform draw of one of its acceptance tests had been `coin`. */
 function hadCoinBeen(moment, coin) {
   const { replay, step, index, entry } = moment;
   const [acceptProb, own] = [moment.number("accept_prob"), moment.step.coin[entry]];
@@ -8,7 +8,7 @@ function hadCoinBeen(moment, coin) {
   const before = (position) => replay.fateOf(replay.entryAt(position, index))?.final;
   const made = new Set(step.deciding.filter((each) => replay.fates[step.fate[each]].final).map((each) => step.position[each]));
   const actual = { count: made.size, start: firstOpen(replay, made, before) };
-  // Where drafts of a pass are judged apart, a rejection does not end those behind it: some pass shows it.
+  // Where drafts of a pass are tested independently, a rejection does not end those after it: some pass shows it.
   const apart = replay.steps.some(({ fate, coin: coins }) => {
     const names = fate.map((code) => replay.fates[code]?.name);
     const first = names.findIndex((name, at) => name === "resampled" && Number.isFinite(coins?.[at]));
@@ -22,7 +22,7 @@ function hadCoinBeen(moment, coin) {
   return { stays, turned: true, actual, other: { count: made.size, start: firstOpen(replay, made, before) }, known };
 }
 
-/** Let the drafts behind one that stays be decided by their own coins, up to the first that fails; whether all were known. */
+/** Decide the drafts after an accepted one by their own uniform draws, up to the first rejection; return whether all draws were known. */
 function goOn({ replay, step, entry }, order, made) {
   let last = step.position[entry];
   for (const each of order) {
@@ -36,7 +36,7 @@ function goOn({ replay, step, entry }, order, made) {
     made.add(last);
     if (coin >= acceptProb) return true;
   }
-  // All stayed: what is drawn behind them, where the run shows such draws.
+  // All were accepted: what is drawn after them, where the run shows such draws.
   if (replay.steps.some(({ fate }) => fate.some((code) => replay.fates[code]?.name === "bonus")) && last + 1 < replay.positions) made.add(last + 1);
   return true;
 }

@@ -4,7 +4,7 @@ const HARDWARE_FIELDS = ["device", "engine", "target", "draft", "batch"];
 const MOST_BATCH = 4096;
 const COMPUTED = "Computed from data sheets, not measured; without the prompt and decoders of pictures.";
 
-/** How many steps lead from noise to such tokens by a run's settings; 0 where they are no vectors or it is unsaid. */
+/** The number of denoising steps per token by a run's settings; 0 for tokens that are not vectors or when unknown. */
 function denoisingSteps({ steps }, tokens) {
   return Number.isInteger(steps) && steps > 0 && tokens.some(Array.isArray) ? steps : 0;
 }
@@ -17,7 +17,7 @@ function denoised({ call, position, token, numbers, judged, evaluated }, config,
   return [steps + Number("path_log_ratio" in numbers), steps * tokens * rows];
 }
 
-/** Milliseconds of a pass of a run with so many final tokens before it. A pass that has not arrived takes none. */
+/** Milliseconds of a pass of a run after `finals` final tokens. A pass that has not arrived takes none. */
 function computedMilliseconds(step, finals, { device, engine, target, draft, batch }, { meta, guided }) {
   const { call, judged } = step;
   if (!call.query_tokens) return 0;

@@ -2,7 +2,7 @@
 
 const MOST_TABLE_ROWS = 2000;
 const EARLIER_SHOWN = 3;
-/** What stands before the answer of a text. */
+/** The text before a generated answer. */
 const ANSWER_MARK = "####";
 
 /** The chosen token in words and numbers. */

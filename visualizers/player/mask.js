@@ -6,7 +6,7 @@ const LABEL_PIXELS = 7.5;
 const FAINT = 0.3;
 
 /**
- * A mask as a picture with labelled rows and columns, in words under it, and as a list for whoever sees no picture. In a pass
+ * A mask as a picture with labelled rows and columns, in words under it, and as a list for screen readers. In a pass
  * without one the last mask stays, faint, so that nothing jumps.
  */
 class MaskView extends View {

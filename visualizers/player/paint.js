@@ -86,7 +86,7 @@ function drawText(context, color, text, x, y, align = "left", font = SMALL_FONT)
   context.fillText(text, x, y);
 }
 
-/** Fill and outline a path, whichever of both has a colour; without a path the one that was begun. */
+/** Fill and outline a path with the colours given; without a path, the current one. */
 function paintPath(context, fill, edge, width = 2, path = null) {
   const parts = path ? [path] : [];
   if (fill) {

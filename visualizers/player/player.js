@@ -26,7 +26,7 @@ class Player {
     this.pinned = this.follow = false;
     this.now = 0;
     this.called = "";
-    this.kept = null; // the lane that another one stands in place of, and the time at which it did
+    this.kept = null; // the lane that another lane replaces for now, and the time of the replacement
   }
 
   build() {
@@ -87,7 +87,7 @@ class Player {
     mounted.delete(this.root);
   }
 
-  /** Inside Gradio the page says whether it is dark; elsewhere the reader's system does. */
+  /** Inside Gradio the page sets whether it is dark; elsewhere the reader's system does. */
   useTheme() {
     if (this.gone()) return;
     const gradio = document.querySelector("gradio-app, .gradio-container");
@@ -167,8 +167,8 @@ class Player {
   }
 
   /**
-   * Show finished traces, at the place the address names or at the end. A `loop` begins at the start; where motion is unwanted
-   * it stands still there with `start`, else near the middle. `called` is what the address calls them.
+   * Show finished traces, at the position named in the address or at the end. A `loop` starts at the beginning; with reduced
+   * motion it pauses at `start`, else near the middle. `called` is the traces' name in the address.
    */
   load(traces, { loop = false, start = false, afresh = false, called = "" } = {}) {
     const problem = traces.map(problemOf).find(Boolean);
@@ -231,7 +231,7 @@ class Player {
     return this.race.offer(pairs, invite);
   }
 
-  /** Fetch traces of this site, plain or gzipped, and hand them to `use`; a failure is told. Return whether all went well. */
+  /** Fetch traces of this site, plain or gzipped, and pass them to `use`; a failure is reported. Return whether all went well. */
   async fetched(urls, use) {
     this.fetching = true;
     if (!this.present().length) this.refresh();
@@ -255,7 +255,7 @@ class Player {
     this.emit("failed", { problem });
   }
 
-  /** Go where the address says. Return whether it named a place. */
+  /** Go to the position in the address. Return whether it named a position. */
   restore() {
     const { step, ms, clock, token, on } = draftscopeAddress.place();
     if (Object.hasOwn(CLOCKS, clock)) this.useClock(clock, on);
@@ -286,7 +286,7 @@ class Player {
     });
   }
 
-  /** Show the run again of which another coin was supposed. */
+  /** Show the run again whose uniform draw was changed. */
   takeBack() {
     const { lane, now } = this.kept;
     this.lanes[this.lanes.length - 1] = lane;
@@ -298,7 +298,7 @@ class Player {
 
   // The clock.
 
-  /** The reading of the clock at a place in the last run as addresses have it: passes, or milliseconds. */
+  /** The clock's time at a position in the last run, in the form of addresses: passes, or milliseconds. */
   readingOf(place) {
     return this.clock === "passes" ? (this.present().at(-1)?.replay.readingAt(place) ?? 0) : place;
   }
@@ -334,7 +334,7 @@ class Player {
     this.schedule();
   }
 
-  /** Go to a reading of the clock because the reader asked for it. */
+  /** Go to a time of the clock that the reader chose. */
   jump(now) {
     this.pause();
     this.set(now);
@@ -351,7 +351,7 @@ class Player {
     this.jump(ends[Math.max(0, Math.min(ends.length - 1, current + count))]);
   }
 
-  /** Another clock; `on` is what the address says of the hardware. */
+  /** Use another clock; `on` names the hardware in the address. */
   useClock(clock, on = "") {
     if (on) this.controls.hardware.read(on);
     if (clock === this.clock) return;
@@ -420,7 +420,7 @@ class Player {
     if (this.playing) this.frame = requestAnimationFrame((next) => this.tick(next));
   }
 
-  /** When the reader has stopped moving: say where we are, and put it into the address. */
+  /** When the reader has stopped moving: announce the position, and write it to the address. */
   settleSoon() {
     clearTimeout(this.settling);
     this.settling = setTimeout(() => {
@@ -525,7 +525,7 @@ class Player {
     return this.stage.shown && !this.root.classList.contains("is-numbers");
   }
 
-  /** Go to a verdict, on the stage to its coin, and let go of the token that was chosen. */
+  /** Go to a decision, on the stage to its uniform draw, and deselect the token that was chosen. */
   showVerdictAt(lane, { index, entry }) {
     const staged = this.reading && this.clock === "passes" && !wantsStillness();
     this.jump(staged ? this.stage.moment(index + 1, "fall") : lane.replay.ends[this.clock][index + 1]);
@@ -663,7 +663,7 @@ class Player {
     };
   }
 
-  /** Once a run is over, say whether its answer is wrong, and how it compares with the first. */
+  /** At the end of a run, report whether its answer is wrong, and how it compares with the first. */
   judge(lane, first) {
     const wrong = lane.wrongInWords();
     const sentences = [wrong && `The answer is ${wrong}.`, first && !this.kept && this.comparison(first, lane)];

@@ -4,9 +4,9 @@ const REST_SECONDS = { start: 0.9, finish: 3, end: 2.5 };
 const RACE_SECONDS = 8;
 const AFTER_FINISH = { times: 3, seconds: 10 };  // so much faster, and faster still where that would take longer
 
-/** What stands above the lanes where room is short, and the loop. */
+/** What is shown above the lanes where room is short, and the loop. */
 class Race {
-  /** What makes the loop wait for whoever points at a part of it. */
+  /** What pauses the loop while the pointer is over a part of it. */
   holding = { pointerenter: () => (this.held = true), pointerleave: () => (this.held = false) };
 
   constructor(player) {
@@ -80,7 +80,7 @@ class Race {
     return Math.min(...player.present().map(({ replay }) => replay.extent(player.clock)));
   }
 
-  /** Where a race that may not move stands: the middle, or the end of the pass next to it in which a telling rejection happened. */
+  /** The position of a race that may not move: the middle, or the end of the pass next to it with an instructive rejection. */
   still() {
     const { clock, lanes } = this.player;
     const { replay } = lanes.at(-1);
@@ -110,7 +110,7 @@ class Race {
     return now < finish ? finish : end;
   }
 
-  /** Say what the last lane does, and once a run is over what it took. */
+  /** Describe what the last lane does, and at the end of a run what it took. */
   say(lanes) {
     const lane = lanes.at(-1);
     if (!lane?.scene) return;
@@ -141,7 +141,7 @@ function headlineOf(replay) {
   return most > 1 ? `Reveal several ${units} in one pass.` : `One ${unitOf(replay)} a pass, the ordinary way.`;
 }
 
-/** Once one of two whole runs is over: what it took, beside the other. Null before. */
+  /** At the end of one of two whole runs: what it took, compared with the other. Null before. */
 function finishInWords([first, second]) {
   if (!second || ![first, second].every(({ replay }) => replay.complete && replay.meta.summary?.complete)) return null;
   const over = ({ scene, replay }) => scene?.count === replay.length;

@@ -4,7 +4,7 @@ const NOTHING = 255;
 const fromOne = (labels) => labels.map((label) => label.replace(/\d+$/, (number) => Number(number) + 1)); // a mask's, as all that is shown
 /** Of the names of tokens, those that end a text. */
 const END_SIGN = /^<(\/s|\|?(end|eos|eot|im_end)[^<>\s]*)>$/i;
-/** Latent frames of a video that stand in one row at most; more are wrapped into rows of about one length. */
+/** Latent frames of a video in one row at most; more are wrapped into rows of about one length. */
 const FRAMES_ACROSS = 4;
 
 /** Return why `trace` cannot be shown, or null. What else may be wrong with it the reader in Python finds. */
@@ -66,7 +66,7 @@ class Grid {
     return { x: x + column, y: y + row };
   }
 
-  /** Column and row in the drawing where a latent frame begins, in cells; its name stands above. */
+  /** Column and row in the drawing where a latent frame starts, in cells; its name is drawn above. */
   corner(frame) {
     return {
       x: (frame % this.framesAcross) * (this.cellColumns + 1),
@@ -226,7 +226,7 @@ class Replay {
   }
 
   /**
-   * The entries that say what their position holds. Where several rows of a call speak of one position, a final token
+   * The entries that give the value of their position. Where several rows of a call contain one position, a final token
    * outweighs a draft and a draft an open position; among equals the last counts, as in traces.replay.
    */
   decidingEntries({ position, fate }) {
@@ -265,18 +265,18 @@ class Replay {
     state.steps += 1;
   }
 
-  /** How many steps have ended when the clock stands at `now`. */
+  /** The number of steps that have ended at time `now` of the clock. */
   stepsAt(clock, now) {
     return countWhile(this.ends[clock], (end) => end <= now + 1e-6) - 1;
   }
 
-  /** The part of the next pass that is over by then; behind the last one, by how much. */
+  /** The fraction of the next pass that has been played by then; after the last pass, the excess time. */
   partAt(clock, now) {
     const [ends, done] = [this.ends[clock], this.stepsAt(clock, now)];
     return (now - ends[done]) / ((ends[done + 1] ?? ends[done] + 1) - ends[done]);
   }
 
-  /** The reading of the clock of passes when so many are over, with a part of the next. */
+  /** The time on the clock of passes after `passes` passes, with a fraction of the next. */
   readingAt(passes) {
     const [ends, done] = [this.ends.passes, Math.min(Math.floor(passes), this.length)];
     return mixed(ends[done], ends[done + 1] ?? ends[done] + 1, passes - done);
@@ -296,7 +296,7 @@ class Replay {
     return moment ? this.fates[this.steps[moment.step].fate[moment.entry]] : undefined;
   }
 
-  /** The text of a token as it stands in the running text. */
+  /** The text of a token as it appears in the running text. */
   wordOf(token) {
     return this.vocabulary?.[token] ?? `#${token} `;
   }
@@ -324,7 +324,7 @@ class Replay {
     return `${this.grid.frames > 1 ? `${this.frameName(frame)}, ` : ""}row ${row + 1}, column ${column + 1}`;
   }
 
-  /** The position of the first final token that ends the text; what stands behind it is padding. Infinity without one. */
+  /** The position of the first final token that ends the text; what follows it is padding. Infinity without one. */
   endIn(state) {
     const end = this.grid.kind === "text" ? state.token.findIndex((token, position) => state.finalAt[position] >= 0 && END_SIGN.test(this.vocabulary?.[token] ?? "")) : -1;
     return end < 0 ? Infinity : end;
@@ -342,7 +342,7 @@ class Replay {
     return end === Infinity ? state.finals : state.finalAt.filter((step, position) => step >= 0 && position <= end).length;
   }
 
-  /** Whether all of the run is here and nobody stopped it. */
+  /** Whether the run is complete and was not stopped. */
   get whole() {
     return this.complete && this.meta.summary?.complete !== false;
   }

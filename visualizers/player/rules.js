@@ -1,5 +1,5 @@
 // A verdict in the method's own formula, filled with this token's numbers. Formulas are data of the trace: names in braces,
-// written out and never computed. traces/explanations.py says what may stand in them.
+// written out and never computed. traces/explanations.py documents their syntax.
 
 const VERDICTS = {
   accepted: "accepted", resampled: "rejected", rejected: "rejected", kept: "stays a draft", changed: "drafted again", drafted: "a draft so far",
@@ -10,7 +10,7 @@ const SETTING = "set ";
 const COLUMNS = { p: "p", q: "q", accept_prob: "acceptProb", coin: "coin" };
 const MOST_DIGITS = 9;
 const SETTLED = ["accepted", "resampled", "rejected"];
-/** For traces that bring no rule: the usual verdict where the numbers are its own, and what holds of every coin. */
+/** For traces without a rule: the usual decision where the recorded numbers follow it, and what holds for every uniform draw. */
 const USUAL = {
   fates: SETTLED,
   formula: "min(1, {p} / {q}) = {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}",
@@ -19,7 +19,7 @@ const USUAL = {
 const ANY = { fates: SETTLED, formula: "accepted with probability {accept_prob}; coin {coin} {coin ? accept_prob} {accept_prob}: {fate}" };
 const SAME_PROBABILITY = 1e-3;
 
-/** One entry of one step: what a rule speaks of. `coin` and `verdict` may stand in for what happened. */
+/** One entry of one step, the subject of a rule. `coin` and `verdict` may replace what happened. */
 class Moment {
   constructor(replay, index, entry) {
     Object.assign(this, { replay, index, entry, step: replay.steps[index] });
@@ -37,31 +37,31 @@ class Moment {
     return Number.isFinite(value) ? value : undefined;
   }
 
-  /** The token that a word of a formula stands for, or undefined. */
+  /** The token that a word of a formula refers to, or undefined. */
   token(name) {
     const { draft, token } = this.step;
     return { draft: draft?.[this.entry], token: token[this.entry], best: this.likely?.[0].token ?? this.top?.[0]?.[0] }[name] ?? undefined;
   }
 
-  /** What a name of a formula stands for; undefined where the trace does not say. */
+  /** The value of a name in a formula; undefined where the trace does not give it. */
   value(name) {
     if (name === "fate") return this.verdict ?? VERDICTS[this.fate?.name] ?? this.fate?.name;
     if (name.startsWith(SETTING)) return this.replay.meta.config?.[name.slice(SETTING.length)];
     return TOKENS.includes(name) ? this.token(name) : this.number(name);
   }
 
-  /** Whether another token was drawn in the draft's place; a coin that is supposed draws none that was recorded. */
+  /** Whether another token was drawn to replace the draft; a changed draw draws none that was recorded. */
   get redrawn() {
     return this.fate?.name === "resampled" && this.verdict !== "accepted";
   }
 
-  /** Whether a coin decided here by min(1, p / q), so that it can be shown as a share of q. */
+  /** Whether a uniform draw decided here by min(1, p / q), so that it can be shown as a share of q. */
   get ratioDecided() {
     const [p, q] = [this.number("p"), this.number("q")];
     return this.coinDecided && q > 0 && Math.abs(Math.min(1, p / q) - this.number("accept_prob")) < SAME_PROBABILITY;
   }
 
-  /** Whether a coin decided here. */
+  /** Whether a uniform draw decided here. */
   get coinDecided() {
     return this.number("coin") !== undefined && this.number("accept_prob") !== undefined && SETTLED.includes(this.fate?.name);
   }
@@ -72,7 +72,7 @@ function signed(value) {
   return value.toFixed(3).replace("-", "−");
 }
 
-/** How exactly each number is to be written, so that two that differ do not look the same beside a sign. */
+/** The precision of each number, so that two that differ do not look the same next to a comparison sign. */
 function digitsOf(blanks, moment) {
   const digits = new Map();
   for (const { names } of blanks) {
@@ -111,7 +111,7 @@ function fill(rule, moment) {
   });
 }
 
-/** The rule that an entry is judged by and its formula filled in; null where none is known. */
+/** The rule that decides an entry with its formula filled in; null where none is known. */
 function ruleOf(moment) {
   const own = Array.isArray(moment.replay.meta.rules) ? moment.replay.meta.rules : [];
   for (const rule of [...own, ...(moment.ratioDecided ? [USUAL] : []), ANY]) {

@@ -1,17 +1,17 @@
 // What the stage shows of a run: where every word or patch stands, and how each looks at any time of any pass. All of it follows
 // from the trace, the size of the stage and the time, so that a reading of the clock always gives the same picture.
 
-/** Milliseconds: before a pass begins, a draft and the wait behind the last, the bar over a pixel, over a cell, after the pass, the end card. */
+/** Milliseconds: before a pass starts, a draft and the wait after the last, the bar over a pixel, over a cell, after the pass, the end card. */
 const PASS_TIMES = { lead: 120, draft: 40, arrive: 300, pixel: 1.4, cell: 14, rest: 240, card: 700 };
-/** A run of more passes goes by faster. */
+/** A run of more passes is played faster. */
 const USUAL_PASSES = 24;
 /** The parts of a verdict, in order. */
 const VERDICT_TIMES = { grow: 560, look: 620, drop: 680, judge: 720, fall: 440, residual: 800, roll: 600, land: 440, hold: 700 };
-/** Of these, what only a coin has. */
+/** Of these, those that only a uniform draw has. */
 const COIN_PARTS = ["drop", "residual", "roll"];
 /** How long a verdict takes, of that: the first one on a word and the first close call are read, signs to the machine are passed over. */
 const VERDICT_PACE = { first: 1, later: 0.5, sign: 0.06 };
-/** The branches of a draft graph: how long they grow, are judged, and the best one takes on its way into the text. */
+/** The branches of a draft graph: how long they grow, are tested, and the accepted one takes on its way into the text. */
 const BRANCH_TIMES = { grow: 500, judge: 700, join: 800 };
 /** So much slower are drafts until then. */
 const SLOW_START = 2;
@@ -32,19 +32,19 @@ function shownWord(replay, token) {
   return replay.wordOf(token).replaceAll("\n", "↵").trim() || "␣";
 }
 
-/** Whether the stage can show a run: one that has not begun, or that says which tokens it placed where. */
+/** Whether the stage can show a run: one that has not started, or one that records which tokens it set where. */
 function isStaged({ steps }) {
   return (!steps.length || steps.some(({ position }) => position.length > 0)) && steps.every(({ position, token }) => token.length === position.length);
 }
 
-/** Whether a text grows from left to right, so that every word stands behind the one before it; otherwise places are fixed. Drafts behind its end may lie anywhere. */
+/** Whether a text grows from left to right, so that every word follows the one before it; otherwise positions are fixed. Drafts after its end may be anywhere. */
 function growsInRow({ grid, meta, steps, fates, codeOf }) {
   const follows = ({ position, fate }) => position.every((at, entry) => (at === position[0] + entry || fate[entry] === codeOf.get("discarded")) && LEFT_TO_RIGHT.includes(fates[fate[entry]]?.name));
   return grid.kind === "text" && !(meta.canvas.block > 1) && steps.every(follows);
 }
 
 class Script {
-  /** `ruler` gives the width of a text; `size` says where lines begin and end, at `left` and `right`, and how many `lines` fit. */
+  /** `ruler` gives the width of a text; `size` gives where lines start and end, at `left` and `right`, and how many `lines` fit. */
   constructor(replay, ruler, size) {
     Object.assign(this, { replay, ruler, size, end: replay.endIn(replay.latest), words: [], standing: new Map(), passes: [], read: 0 });
     this.isText = replay.grid.kind === "text";
@@ -57,7 +57,7 @@ class Script {
 
   // Places.
 
-  /** A place for every cell of the grid, open from the start. */
+  /** A slot for every cell of the grid, visible from the start. */
   cells() {
     const { left, line: side } = this.size;
     return Array.from({ length: this.replay.positions }, (_, position) => {
@@ -66,7 +66,7 @@ class Script {
     });
   }
 
-  /** A place for every token of a text, as wide as the widest that stands there, open once a pass speaks of its block. */
+  /** A slot for every token of a text, as wide as the widest token shown there, visible once a pass contains its block. */
   textSlots() {
     const { steps, positions, meta: { canvas: { block = 1, block_offset: offset = 0 } } } = this.replay;
     const blockOf = (position) => Math.floor((position + (offset ?? 0)) / (block || 1));
@@ -97,7 +97,7 @@ class Script {
     return { text, sign, spaces, breaks, width: this.ruler(text) * (sign ? SIGN_SIZE : 1) };
   }
 
-  /** Where a token stands behind `before`; one that does not fit begins a line, and so does what follows a line break. */
+  /** The slot of a token after `before`; one that does not fit starts a line, and so does what follows a line break. */
   flow(token, before, breaks = true) {
     const { sign, spaces, width, breaks: ends } = this.written(token);
     const { left, right } = this.size;
@@ -201,7 +201,7 @@ class Script {
     return began + length;
   }
 
-  /** Judge the branches once the bar has crossed them; the drafts of the best one turn solid as it reaches the text. */
+  /** Test the branches once the bar has crossed them; the drafts of the accepted one turn solid as it reaches the text. */
   settle(pass, began) {
     const judge = began + BRANCH_TIMES.judge * this.pace;
     const join = judge + (pass.branches.into ? BRANCH_TIMES.join * this.pace : 0);
@@ -210,7 +210,7 @@ class Script {
     return join;
   }
 
-  /** What a pass leaves at a place without rejecting a draft: a word that turns solid, stays as it was, or another one. */
+  /** The result of a pass at a position without rejecting a draft: a word that turns solid, stays as it was, or another one. */
   decide({ index }, step, entry, time) {
     const [position, token, fate] = [step.position[entry], step.token[entry], this.replay.fates[step.fate[entry]]];
     const before = this.standing.get(position);
@@ -224,7 +224,7 @@ class Script {
     return this.put(token, position, this.cursor, { kind, born: index, from: time, solid: solid && { pass: index, at: -Infinity } });
   }
 
-  /** A rejected draft is struck and gives way, with its verdict where that can be read. Return when that is over. */
+  /** A rejected draft is struck out and replaced, with its decision where that can be read. Return the time at which that ends. */
   reject(pass, word, entry, name, began) {
     const moment = new Moment(this.replay, pass.index, entry);
     const telling = isTelling(this.replay, moment.step, entry);
@@ -251,7 +251,7 @@ class Script {
     return time;
   }
 
-  /** A draft that is rejected in passing; `token` takes its place, if one does. */
+  /** A draft that is rejected without a caption; `token` replaces it, if there is one. */
   strike(pass, word, token, time) {
     const pace = this.pace * (this.isText ? 1 : 0.5);
     word.gone = { pass: pass.index, at: time + SETTLE * pace, until: time + (SETTLE + FALL) * pace, struck: time };
@@ -318,7 +318,7 @@ function stagedColumns(moment) {
   return columns.filter(({ mark, p, q }) => mark || Math.max(p, q) >= LEAST_REST).sort((a, b) => rank(a) - rank(b) || b.p - a.p);
 }
 
-/** A verdict at a time: how far its bars have grown, are told apart and turned into the residual, and how far the ball is. */
+/** An acceptance test at a time: how far its bars have grown, are separated and turned into the residual, and how far the ball is. */
 function verdictAt(verdict, time, coin = verdict.moment.number("coin")) {
   const { grow, look, drop, judge, fall, residual, roll, land } = verdict.times;
   const seen = { verdict, coin, alpha: progress(time, grow, grow + 160), grown: progress(time, grow, look), judged: time > judge - 120 };
@@ -335,7 +335,7 @@ function verdictAt(verdict, time, coin = verdict.moment.number("coin")) {
   };
 }
 
-/** The branches of a pass at a time: how far they have grown, are judged, and the best one has come on its way. */
+/** The branches of a pass at a time: how far they have grown, are tested, and the accepted one has moved. */
 function branchesAt(branches, time) {
   const { grow, seen, crossed, judge, join } = branches;
   return { branches, alpha: progress(time, grow, seen), lit: progress(time, seen, crossed), judged: progress(time, crossed, judge), joined: swinging(progress(time, judge, join)) };
@@ -373,7 +373,7 @@ function captionOf({ replay }, pass, time) {
   return [`${accepted} of ${counted(judged + count("discarded"), "draft")} accepted in one pass.`, behind];
 }
 
-/** Every branch of drafts in words: what became of it, and under which others it was accepted. */
+/** Every branch of drafts in words: its outcome, and under which others it was accepted. */
 function branchesInWords({ nodes }) {
   const named = ({ lines }) => (lines.length ? `“${lines.map(([, draft]) => draft).join(" … ")}”` : "the text alone");
   const fate = ({ accepted, best }) => (best ? "kept" : accepted ? "accepted" : "rejected");

@@ -8,7 +8,7 @@ const STAGE_SHAPES = [
 ];
 const CAPTION_WIDTH = 330;
 const CLIP_FRAME = 200;
-/** Between two pictures of one size: the least width for bars and caption, and the space beside it. */
+/** Between two pictures of one size: the least width for bars and caption, and the space next to it. */
 const MIDDLE = { least: 376, gap: 40 };
 /** Letters and lines of a text that is filled in by blocks, of those of other texts, so that more of it is seen at once. */
 const BLOCK_TEXT = 0.8;
@@ -68,7 +68,7 @@ class Stage {
     return { size: size * small, line: line * small, base, lines, strip: own, aside: left };
   }
 
-  /** How large a picture's cells are; the bars stand beside it, between two pictures of one size, or below where the stage is narrow. */
+  /** The size of a picture's cells; the bars are next to it, between two pictures of one size, or below where the stage is narrow. */
   pictureSize({ least, wide, top, left, small }, width, height) {
     const { grid } = this.replay;
     const { picture } = this.other ?? {};
@@ -109,7 +109,7 @@ class Stage {
     return [done, (wantsStillness() && !player.guided) || !(within > 1e-6) ? 0 : within * script.passes[done].length];
   }
 
-  /** The clock `seconds` on from `now` at the stage's own speed; null where it has none: on other clocks, and when its run is over. */
+  /** The clock `seconds` after `now` at the stage's own speed; null where it has none: on other clocks, and after the end of its run. */
   after(now, seconds) {
     const { passes } = (this.shown && this.player.clock === "passes" && this.script) || { passes: [] };
     let [at, left] = [now, 1000 * seconds];
@@ -122,7 +122,7 @@ class Stage {
     return at > now ? at : null;
   }
 
-  /** What stands there at a reading of the clock, with the coin that is supposed, if one is. */
+  /** What is shown at a time of the clock, with the changed uniform draw, if there is one. */
   frame(now) {
     const { supposing, script } = this;
     if (!supposing) return script.frame(...this.at(now));
@@ -202,7 +202,7 @@ class Stage {
     context.strokeRect(x + 0.5, y + 0.5, width - 1, width - 1);
   }
 
-  /** A patch as it stands in the pictures of the trace; a draft that no pass has drawn yet as its token alone. */
+  /** A patch as it appears in the pictures of the trace; a draft that no pass has drawn yet as its token alone. */
   drawPatch(look, frame) {
     const { context, colors, size, lane: { picture } } = this;
     const { word, alpha, struck, fresh, left } = look;
@@ -333,7 +333,7 @@ class Stage {
     this.drawBall(verdict, place, pen);
   }
 
-  /** p outlined over q, told apart for the draft; where p exceeds q the excess comes down and is scaled to 100 %. */
+  /** p outlined over q, separated for the draft; where p exceeds q, the excess moves down and is scaled to 100 %. */
   drawColumn({ verdict: { columns, pick }, grown, told, chosen, apart, scaled }, { x, base, unit }, index, stays, pen) {
     const { context, colors, size } = this;
     const { p, q, share, text, token } = columns[index];
@@ -366,7 +366,7 @@ class Stage {
     } else this.write(bold ? colors.text : colors.muted, text, x(index), base + (size.wide ? 18 : 15), "center", size.small * (bold ? -1 : 1));
   }
 
-  /** The coin falls as a ball on the draft's bar, to its share of q; where it lies above p it rolls on to the residual. */
+  /** The uniform draw falls as a ball on the draft's bar, to its share of q; above p it rolls on to the residual. */
   drawBall({ verdict: { columns, pick, moment }, coin, seen, dropped, sunk, rolled, judged, ring }, { x, base, unit, above }, pen) {
     if (!moment.ratioDecided) return;
     const { context, colors, size } = this;
@@ -415,7 +415,7 @@ class Stage {
     if (named) this.drawFrames();
   }
 
-  /** What became of each patch, last. */
+  /** The outcome of each patch, last. */
   drawFates() {
     const { context, size: { left, top, own }, lane: { picture, scene } } = this;
     context.save();
@@ -451,7 +451,7 @@ class Stage {
     this.write(colors.muted, "tokens so far", aside, base + 18, "left", small);
   }
 
-  /** The clip as far as it is decided, where no verdict stands; it grows once the run is over. */
+  /** The clip as far as it is decided, where no acceptance test is shown; it grows at the end of the run. */
   drawClip({ done, ended, verdict }) {
     const { context, size: { top, own, height, wide, aside, base }, lane: { clip, scene }, replay } = this;
     const decided = clip.decidedIn(scene);
@@ -465,7 +465,7 @@ class Stage {
     context.globalAlpha = 1;
   }
 
-  /** Milliseconds of the run that are over; once it is, those in which the rest of the clock goes by. */
+  /** Milliseconds of the run that have been played; after its end, those during which the rest of the clock runs. */
   elapsed(done) {
     const { script: { passes }, replay, player } = this;
     const before = passes.slice(0, done).reduce((sum, { length }) => sum + length, 0);
@@ -508,7 +508,7 @@ class Stage {
     });
   }
 
-  /** Where the caption stands and how wide it may be: beside the bars of a text, where there is more room; above those of a picture. */
+  /** Position and width of the caption: next to the bars of a text, where there is more room; above those of a picture. */
   captionPlace(place) {
     const { wide, width, height, left, aside, base, top, paired } = this.size;
     if (!wide) return { x: left, y: this.isText ? base + 25 : height - 84, room: width - 2 * left };
@@ -519,7 +519,7 @@ class Stage {
     return { x: behind - 16 < room ? before - room : width - behind, y: base - 96, room };
   }
 
-  /** Caption, card and the place of the ball, and all of it in words. */
+  /** Caption, card and the position of the ball, and all of it in words. */
   say(frame) {
     const { verdict, ended, caption, words, place, done } = frame;
     const { size, player, replay, isText } = this;
@@ -543,7 +543,7 @@ class Stage {
     this.coin.setAttribute("aria-valuetext", `coin ${figure(verdict.coin)}: ${caption.join(" ")}`);
   }
 
-  /** What the whole run took, beside the other. */
+  /** What the whole run took, compared with the other. */
   fillCard() {
     const { lane, replay, other, player } = this;
     const own = replay.drafts ? ` (drafter: ${replay.drafts})` : "";
@@ -556,7 +556,7 @@ class Stage {
     this.card.replaceChildren(...(whole ? facts : []).map(([fact, about]) => make("div", {}, make("dt", {}, about), make("dd", {}, fact))));
   }
 
-  /** Suppose another coin in the pass that is shown, until the clock moves. */
+  /** Change the uniform draw in the pass that is shown, until the clock moves. */
   suppose(coin) {
     const { player, held } = this;
     this.supposed = { now: player.now, moment: held.verdict.moment, coin, said: "What if the coin had fallen here?" };
@@ -564,7 +564,7 @@ class Stage {
     player.schedule();
   }
 
-  /** Once the coin is let go and the verdict is another, have the host decode what follows, if there is one. */
+  /** When the draw is released and the decision differs, have the host decode what follows, if there is a host. */
   ask() {
     clearTimeout(this.asking);
     this.asking = setTimeout(() => {
@@ -585,7 +585,7 @@ class Stage {
     return shown && supposed?.now === player.now && supposed.moment.replay === replay ? supposed : null;
   }
 
-  /** Where what is shown of another coin comes from; where none is supposed, that one can be, if one can. */
+  /** The source of what is shown for a changed draw; where none is changed, that one can be, if one can. */
   get supposedInWords() {
     const { supposing, replay, player: { kept } } = this;
     if (supposing) return supposing.said;

@@ -1,7 +1,7 @@
 (() => {
   // What a term means, where it stands: on hover, on focus and on a tap. One box a page says it.
   //
-  //   term(name, text, says)   a button that says what a term means: that of the glossary, or `says`
+  //   term(name, text, title)  a button that shows what a term means: the glossary's text, or `title`
   //   mark(node)               make the glossary's words in a piece of page such buttons, in each paragraph the first
   //   watch(node)              the same, and again whenever the piece changes
   if (globalThis.draftscopeTerms) return;
@@ -70,7 +70,7 @@
   /** Whether a text is laid out as an item: between items no space is left. */
   const itemOf = (node) => /flex|grid/.test(getComputedStyle(node.parentElement).display);
 
-  const marked = new WeakMap(); // a text that was divided -> what was put behind it
+  const marked = new WeakMap(); // a text that was divided -> the nodes that follow it
   const divide = (node, seen) => {
     const parts = [];
     let from = 0;

@@ -46,7 +46,7 @@ class TextView extends View {
     return position === undefined ? null : { position: Number(position), step: null };
   }
 
-  /** The position one line up or down, at about the same place in the line. */
+  /** The position one line up or down, at about the same horizontal offset. */
   neighbour(position, down) {
     const from = this.chips[position].span.getBoundingClientRect();
     const middle = (from.left + from.right) / 2;
@@ -79,8 +79,8 @@ class TextView extends View {
   }
 
   /**
-   * Put the token's text into its chip. Spaces before a word stand before the chip, so that lines may break there; behind it
-   * stands a line break, or a place where the line may break.
+   * Put the token's text into its chip. Spaces before a word come before the chip, so that lines may break there; after it
+   * comes a line break, or a position where the line may break.
    */
   write({ gap, span, rest }, text) {
     const [, spaces, word] = /^( *)(.*)$/s.exec(text ?? "·");
@@ -104,7 +104,7 @@ class TextView extends View {
     if (framed.has(position) && !framed.has(position - 1)) names.push("is-framed-first");
     if (framed.has(position) && !framed.has(position + 1)) names.push("is-framed-last");
     const colored = code !== NOTHING && !ended && (scene.overlay || now);
-    // Beside the glyph alone: a small number behind a bare token would read as a power.
+    // Next to the glyph alone: a small number after a bare token would read as a power.
     const depth = colored && final && state.level[position] > 0 ? state.level[position] : "";
     const look = `${names.join(" ")} ${code} ${colored} ${theme.dark} ${depth}`;
     if (chip.look === look) return;
@@ -120,7 +120,7 @@ class TextView extends View {
   }
 }
 
-/** What this forward pass did to the text: which drafts it dropped, and which run of positions it put to the test. */
+/** What this forward pass did to the text: which drafts it dropped, and which run of positions it tested. */
 function momentOf({ step, replay }) {
   const lost = new Map();
   const framed = new Set();
@@ -132,7 +132,7 @@ function momentOf({ step, replay }) {
     if (weightOf(fate) === 0) lost.set(position, step.draft?.[entry] ?? step.token[entry]);
     if (!tested && fate.pending) framed.add(position);
   }
-  // Where rows disagree, a position may be put to the test in one and hold another draft in the row that was kept.
+  // Where rows disagree, a position may be tested in one and hold another draft in the row that was kept.
   if (tested) for (const [entry, code] of step.fate.entries()) if (replay.fates[code]?.judged) framed.add(step.position[entry]);
   // While drafting, the frame is the span that will be tested: the first run of open positions.
   const { span, verify } = step.signals;

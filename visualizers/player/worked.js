@@ -1,8 +1,8 @@
-// This step, worked out: one verdict with its own numbers, beside the canvas. The draft, its verification, the verdict in
+// This step, worked out: one acceptance test with its own numbers, next to the canvas. The draft, its verification, the decision in
 // the method's formula, and what a rejected draft is replaced from.
 
 const LONG_SHARE = 0.6;
-/** A rejection tells most where its coin could well have fallen the other way. */
+/** The most instructive rejections are those whose uniform draw could well have decided the other way. */
 const TELLING = { least: 0.3, most: 0.7 };
 const NOT_RECORDED = "The likeliest tokens were not recorded.";
 const NOT_KEPT = "The likeliest tokens are kept where a verdict counts.";
@@ -54,7 +54,7 @@ class Worked {
     this.coin = make("div", { class: "ds-what-if" }, make("p", { class: "ds-note" }, make("span", {}, "This step's numbers if the coin had been …"), " ", this.back), this.slider, this.then);
   }
 
-  /** A word that says what it means when pointed at or focused; p, q and the residual have their bars' colour before them. */
+  /** A word that shows its meaning when pointed at or focused; p, q and the residual have their bars' colour before them. */
   term(name, text = name) {
     const swatch = { p: "p", q: "q", residual: "left" }[name];
     const button = term(name, text);
@@ -86,7 +86,7 @@ class Worked {
     this.showLeft(this.moment);
   }
 
-  /** A button whose kind of moment a run does not have says so. */
+  /** A button whose kind of moment a run does not have is marked as such. */
   offerGoes(replay) {
     const key = [replay?.revision, replay?.length].join();
     if (this.offered === replay && this.offeredAt === key) return;
@@ -119,7 +119,7 @@ class Worked {
     this.fillPart("draft", [draft === undefined ? "The token" : "The draft"], make("div", { class: "ds-line" }, this.picture(token, moment.index), make("p", {}, words)));
   }
 
-  /** A picture of a token: its tile, or what stood there in the picture of that moment. */
+  /** A picture of a token: its tile, or the patch in the picture at that moment. */
   picture(token, count) {
     const { pictures } = this.scene;
     const tile = thumbnail(pictures, token, 40);
@@ -151,7 +151,7 @@ class Worked {
     return `${name}${moment.fate?.meaning ?? ""}.`;
   }
 
-  /** p over q; `moment` may suppose another coin. */
+  /** p over q; `moment` may contain a changed uniform draw. */
   showVerification(moment) {
     const { pictures, theme } = this.scene;
     const over = ["Verification: ", this.term("p"), " over ", this.term("q")];
@@ -188,7 +188,7 @@ class Worked {
     this.turn(null);
   }
 
-  /** Put the coin to `value`, or back to what it was. */
+  /** Set the uniform draw to `value`, or back to the recorded one. */
   turn(value) {
     const { moment, rule } = this;
     if (!moment || !rule) return;
@@ -213,7 +213,7 @@ class Worked {
     this.formula.replaceChildren(...nodes);
   }
 
-  /** What is left of p over q, and what was drawn from it; `moment` may suppose another coin. */
+  /** The residual of p over q, and what was drawn from it; `moment` may contain a changed uniform draw. */
   showLeft(moment) {
     const { rule } = this;
     const [after, tries] = [moment.token("token"), moment.number("tries")];
@@ -228,8 +228,8 @@ class Worked {
   }
 
   /**
-   * Go to the next moment of a kind behind the one that is shown, from the beginning again when there is none. Out of a race
-   * that plays by itself, and of patches on the stage, the next rejection is one that tells much, where there is one.
+   * Go to the next moment of a kind after the one that is shown, from the start again when there is none. Out of a race
+   * that plays by itself, and of patches on the stage, the next rejection is an instructive one, where there is one.
    */
   go(kind) {
     const lane = this.player.subject();
@@ -277,14 +277,14 @@ function tellingEntry(replay, step) {
   return failed ?? closest ?? step.deciding.find((entry) => names(entry)?.final) ?? step.deciding[0];
 }
 
-/** Whether a draft was rejected by a coin that could well have fallen the other way; an initial draft is not the model's own. */
+/** Whether a draft was rejected by a uniform draw that could well have decided the other way; an initial draft is not the model's own. */
 function isTelling(replay, step, entry) {
   const acceptProb = step.acceptProb?.[entry] ?? NaN;
   const rejected = replay.fates[step.fate[entry]]?.name !== "accepted";
   return rejected && acceptProb >= TELLING.least && acceptProb <= TELLING.most && step.numbers.initial?.[entry] !== 1;
 }
 
-/** The next {index, entry} of a kind behind a moment; null where a run has none. */
+/** The next {index, entry} of a kind after a moment; null where a run has none. */
 function findNext(replay, kind, { index, entry }) {
   const longest = Math.max(...replay.steps.map(({ accepted }) => accepted));
   const long = Math.max(2, Math.ceil(LONG_SHARE * longest));

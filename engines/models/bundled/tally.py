@@ -1,4 +1,4 @@
-"""Tally: stories of a running total, told by a studio language model, with their prompts and correct answers.
+"""Tally: stories of a running total, written by a studio language model, with their prompts and correct answers.
 
 The answer has a line for every event. There are many correct wordings of a line, since each person has habits. But the
 parts of a line must agree: "made" goes with "added" and "makes" with "adds", and if the amount is a word, the total is

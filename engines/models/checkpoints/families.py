@@ -65,7 +65,7 @@ class Checkpoint:
     note: str = "As published."
     """How it is read, or why it is not."""
     terms: str = ""
-    """What the licence requires before a checkpoint of `examples` is loaded."""
+    """Steps that the licence requires before a checkpoint of `examples` is loaded."""
     examples: tuple[Example, ...] = ()
 
     @property

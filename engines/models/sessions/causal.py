@@ -74,7 +74,7 @@ class SlotLayer(CacheLayer):
         if at.contiguous is not None:
             keys[:, :, at.contiguous] = key_states
             values[:, :, at.contiguous] = value_states
-        else:  # [rows, 1] with [rows, T] picks (row, slot); the heads axis moves to the end, hence the transposes
+        else:  # [rows, 1] with [rows, T] picks (row, slot); the heads axis moves to the end, so both are transposed
             keys[at.row, :, at.index] = key_states.transpose(1, 2)
             values[at.row, :, at.index] = value_states.transpose(1, 2)
         return keys[:, :, : at.end], values[:, :, : at.end]

@@ -107,9 +107,9 @@ def test_which_one_opens_the_results(made: BenchResult, tmp_path: Path) -> None:
     with gr.Blocks():
         which = ChoosePage(Site(Visitors(), gr.State(CurrentTraces()), gr.Textbox(visible=False)))
     asked: dict[Any, Any] = {each: each.value for each in which.inputs if hasattr(each, "value")}
-    asked |= {which.own: (), which.upload: data, which.site.look: "light"}
+    asked |= {which.uploaded: (), which.upload: data, which.site.look: "light"}
     shown = which.open(asked, gr.Request())
-    assert shown[which.own] and "text" in shown[which.answer]
+    assert shown[which.uploaded] and "text" in shown[which.answer]
     assert {each["title"].partition(" with ")[2] for each in shown[which.points]} <= {
         *ours,
         *(o.partition(", ")[2] for o in ours),
