@@ -189,7 +189,7 @@ class GridView(ExperimentPanel):
         described = [self.size, self.examples, self.link]
         form_changes = [*described, self.prompts, self.words, self.model]
         self.tray.change(self.offer, form, form_changes, **AT_ONCE_LATEST)
-        changed = gr.on([self.prompts.change, self.seeds.input], self.say, form, described, **AT_ONCE_LATEST)
+        changed = gr.on([self.prompts.change, self.seeds.input], self.describe, form, described, **AT_ONCE_LATEST)
         changed.then(None, self.link, None, js=_SET_ADDRESS, **AT_ONCE)
         self.examples.select(self.add, form, [self.prompts, *described], **AT_ONCE)
         shows = [self.problem, self.box, self.wide, self.kept, *self.files.parts, *self.export.parts]
@@ -203,7 +203,7 @@ class GridView(ExperimentPanel):
         chosen = values[self.tray].chosen
         model = next((MODELS[entry.request.model] for entry in chosen if entry.request), None)
         if model is None:
-            return self.say(values)
+            return self.describe(values)
         known = MODELS.get(values[self.model])
         prompts = values[self.prompts] or ""
         changes = known.default_prompt != model.default_prompt if known else not prompts.strip()
@@ -214,10 +214,10 @@ class GridView(ExperimentPanel):
             self.prompts: gr.update(value=prompts, visible=bool(model.default_prompt)),
             self.words: gr.update(visible=model.default_prompt == DRAWS),
             self.model: model.id,
-            **self.say(values | {self.prompts: prompts, self.model: model.id}),
+            **self.describe(values | {self.prompts: prompts, self.model: model.id}),
         }
 
-    def say(self, values: Update) -> Update:
+    def describe(self, values: Update) -> Update:
         """Show the size of the grid, or what is wrong with the form."""
         offered = _other_examples(values[self.model], values[self.prompts] or "")
         try:
@@ -242,7 +242,7 @@ class GridView(ExperimentPanel):
         offered = _other_examples(values[self.model], prompts)
         added = offered[chosen_index(event, len(offered), "example")]
         prompts = "\n".join(filter(None, [prompts, added]))
-        return {self.prompts: prompts, **self.say(values | {self.prompts: prompts})}
+        return {self.prompts: prompts, **self.describe(values | {self.prompts: prompts})}
 
     def plan(self, values: Update) -> Experiment:
         """Return the grid of the form; its first seed is that of the first selected run."""
@@ -363,12 +363,12 @@ class SeedTableView(ExperimentPanel):
         self.problem = notice_box(elem_id="repeat-problem")
         self.table = data_table("Results by seed", elem_id="repeat-table")
         self.chooser = FigureChooser(site, "repeated", self.repeated, self._files, "seeds")
-        tray.change(self.say, {tray}, [self.what], **AT_ONCE_LATEST)
+        tray.change(self.describe, {tray}, [self.what], **AT_ONCE_LATEST)
         form = {tray, self.seeds, *self.chooser.inputs}
         changes = [self.problem, self.table, self.repeated, *self.chooser.parts]
         self.buttons.connect(self.name, self.conduct, form, changes, self.problem)
 
-    def say(self, values: Update) -> Update:
+    def describe(self, values: Update) -> Update:
         """Show which runs are repeated."""
         try:
             runs = repeated_runs(values[self.tray].chosen)

@@ -67,7 +67,7 @@ def run(
 ) -> int:
     """Run all configurations of a file.
 
-    The same command resumes an interrupted experiment. Needs a checkout.
+    The same command resumes an interrupted experiment. Bundled problems need a checkout.
     """
     from draftscope.experiments import Processes
     from draftscope.experiments.grid_file import run_grid_file

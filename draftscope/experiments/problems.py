@@ -10,6 +10,7 @@ from typing import Final
 
 from draftscope.experiments.definition import ProblemSet
 from engines.models.bundled.tally import held_out_stories, read
+from engines.settings import ConfigError
 from traces.files import ROOT
 
 PATH: Final = ROOT / "assets" / "problems.json"
@@ -48,10 +49,15 @@ def bundled_problems(model: str, count: int | None = None) -> ProblemSet:
 
 @cache
 def held_out() -> tuple[Problem, ...]:
-    """Return all maths problems on which no model was trained, in the order of the file."""
-    return tuple(
-        Problem(one["question"], one["solution"], one["answer"]) for one in json.loads(PATH.read_text(encoding="utf-8"))
-    )
+    """Return all maths problems on which no model was trained, in the order of the file.
+
+    Raises:
+        ConfigError: Outside a checkout.
+    """
+    if not PATH.is_file():
+        raise ConfigError("problems: are not part of the installed package; use a checkout, or give prompts")
+    entries = json.loads(PATH.read_text(encoding="utf-8"))
+    return tuple(Problem(entry["question"], entry["solution"], entry["answer"]) for entry in entries)
 
 
 @cache

@@ -140,7 +140,7 @@ class TestGrid:
         monkeypatch.setattr(panel_module, "run_here", run)
         request, site, page = gr.Request(session_hash="mine"), parts.site, parts.compare
         panel, fns = page.grid, parts.blocks.fns.values()
-        heard = [target for fn in fns for target in fn.targets if getattr(fn.fn, "__name__", "") == "say"]
+        heard = [target for fn in fns for target in fn.targets if getattr(fn.fn, "__name__", "") == "describe"]
         assert (panel.prompts._id, "change") in heard  # what is pasted, too
         ticked = entries_of(site.visitor(request).keep([SHORT, LONG], "").paths, "yours")
         values = parts.values(tray=RunSelection(ticked, ticked)) | {panel.prompts: "", panel.seeds: 2}

@@ -164,8 +164,8 @@ def test_a_turn_stands_behind_the_answers_of_ordinary_decoding(tmp_path: Path, m
         ('"a"\n', ["--set", "width=3"], "width: no such setting; there are temperature"),
         ('"a"\n', ["--target", "none-such"], "model: there is no 'none-such'"),
         ('"a"\n', ["--target", "ck/nope"], "ck/nope: is neither a folder nor in the hub's cache."),
-        ('"a"\n', ["--target", "text-target"], "target: text-target is no causal language model; give one that"),
-        ('"a"\n', ["--target", "toy-raster"], "target: toy-raster is no causal language model; give one that"),
+        ('"a"\n', ["--target", "text-target"], "target: text-target is not a causal language model; give one that"),
+        ('"a"\n', ["--target", "toy-raster"], "target: toy-raster is not a causal language model; give one that"),
     ],
 )
 def test_bad_input_is_one_sentence(

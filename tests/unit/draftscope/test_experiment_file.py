@@ -19,7 +19,7 @@ from support.tiny_diffusion_lm import tiny_diffusion_lm
 from analysis.groups import gathered
 from analysis.results import read_line, read_results, read_rows, to_line
 from draftscope.cli.main import main
-from draftscope.experiments import Experiment, Processes, executors, files
+from draftscope.experiments import Experiment, Processes, executors, files, problems
 from draftscope.experiments import run as run_module
 from draftscope.experiments.executors import decode_chunk
 from draftscope.experiments.files import parse_experiment, read_experiments
@@ -162,6 +162,12 @@ class TestFiles:
         whole = changed.keys() & {*grid(), "seeds", "speed"}
         with pytest.raises(ConfigError, match=message):
             parse_experiment(grid(**changed) if whole else grid(configurations=[CONFIGURATION | changed]))
+
+    def test_problems_need_a_checkout(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(problems, "PATH", Path("gone.json"))
+        problems.held_out.cache_clear()
+        with pytest.raises(ConfigError, match=r"^problems: are not part of the installed package; use a checkout"):
+            parse_experiment(grid())
 
     @pytest.mark.usefixtures("letters")
     def test_the_model_refuses_before_any_work(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -124,7 +124,7 @@ def test_completion(words: str, expected: str, tmp_path: Path) -> None:
     assert expected in done.stdout.split(), done.stderr
 
 
-@pytest.mark.parametrize("words", [["app"], ["experiment", "run", "x.json", "-o", "-"], ["dev", "record"]])
+@pytest.mark.parametrize("words", [["app"], ["dev", "record"]])
 def test_outside_a_checkout_some_commands_are_absent(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
