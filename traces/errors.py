@@ -26,7 +26,7 @@ class Problem(NamedTuple):
 class TraceError(ValueError):
     """A trace that cannot be read, written or trusted. The message is a single line.
 
-    It has the attributes of a `Problem`, and `more`, how many further problems were found, up to MOST_COUNTED.
+    It has the attributes of a `Problem`, and `more`, how many further problems were found, up to MAX_COUNTED.
     """
 
     def __init__(self, field: str, problem: str, remedy: str, *, more: int = 0) -> None:

@@ -30,7 +30,7 @@ def bench(
     dtype: Dtype = None,
     table: Annotated[Literal["markdown", "latex"], Option(help="Format of the printed table.")] = "markdown",
     output: Annotated[
-        str | None, Option("-o", "--output", metavar="FILE", help="Write JSON, which the app opens under Recommend.")
+        str | None, Option("-o", "--output", metavar="FILE", help="Write JSON, which the app opens under Choose.")
     ] = None,
 ) -> int:
     """Time your models on your prompts, with and without drafts.

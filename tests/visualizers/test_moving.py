@@ -178,7 +178,7 @@ def test_what_has_no_room_or_cannot_be_read_is_refused(tmp_path: Path, monkeypat
     for trace, problem in ((flat, "a canvas of 1 x 60000"), (text, "a text of 60000")):
         with pytest.raises(MovingError, match=f"{problem} tokens does not fit"):
             Film([trace], SMALL)
-    monkeypatch.setattr("visualizers.animation.MOST_PIXELS", 100_000)
+    monkeypatch.setattr("visualizers.animation.MAX_PIXELS", 100_000)
     with pytest.raises(MovingError, match="pixels in all: choose a smaller width"):
         write_moving([RUN], tmp_path / "run.gif", SMALL)
     assert list(tmp_path.iterdir()) == []
