@@ -59,7 +59,7 @@ def text(model: Any, prompt: str, config: Any) -> list[int]:
         logits = network.lm_head(states.last_hidden_state[:, -1])[0]
         logits[task.mask] = -torch.inf
         tokens.append(int(logits.argmax()))
-        if tokens[-1] in task.ends:
+        if tokens[-1] in task.eos_token_ids:
             break
         cache.crop(-1)  # the mask
         first, ids = last, torch.tensor([[tokens[-1], task.mask]])

@@ -246,10 +246,10 @@ def measured(name: str, build: Build, device: torch.device, dtype: torch.dtype, 
     built = build(device, dtype)
     model = built.model
 
-    about = {"family": name, "parameters": model.parameters, "dtype": str(model.dtype).removeprefix("torch.")}
+    about = {"family": name, "parameters": model.num_parameters, "dtype": str(model.dtype).removeprefix("torch.")}
     for method, settings in METHODS_OF[model.families[0]]:
         length = {"length": 8 * (2 + (passes + WARM) // 8)} if "diffusion-lm" in model.families else {}
-        few = {"steps": 4} if "steps" in settings and model.parameters < 10**6 else {}
+        few = {"steps": 4} if "steps" in settings and model.num_parameters < 10**6 else {}
         job = RunRequest(method, model, built.prompt, settings={**length, **settings, **few}).job()
         steps = list(islice(Run(job), passes + WARM))
         calls = [step.call for step in steps[WARM:] or steps]

@@ -191,7 +191,7 @@ def write_shards(held: bool, count: int) -> None:
     for number in range(count):
         if not waiting:
             several = [model.make_task(next(texts), Config()) for _ in range(min(SORTED, count) * ROWS)]
-            several.sort(key=lambda task: len(task.prompt))
+            several.sort(key=lambda task: len(task.prompt_ids))
             waiting = [several[i : i + ROWS] for i in range(0, len(several), ROWS)]
             Random(number).shuffle(waiting)
         tasks = waiting.pop()

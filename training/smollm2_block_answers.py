@@ -214,7 +214,7 @@ def write_shards(held: bool, numbers: Sequence[int], total: int) -> None:
     network = AutoModelForCausalLM.from_pretrained(download_dir(MODEL), dtype=torch.float32).eval()
     writer, texts, asked = Writer(network, model.ends, ()), varied_prompts(held), list[Sequence[int]]()
     while len(asked) < total * ROWS:
-        prompt = model.make_task(next(texts), Config()).prompt
+        prompt = model.make_task(next(texts), Config()).prompt_ids
         if len(prompt) <= MAX_PROMPT:
             asked.append(prompt)
     for start in range(0, len(asked), SORTED_SHARDS * ROWS):

@@ -282,7 +282,7 @@ def test_what_goes_wrong_is_said_and_nothing_stays(
     (tmp_path / "cache").rename(tmp_path / "moved")
     (tmp_path / "cache").write_text("a file")
     refused("choose another folder, or set DRAFTSCOPE_CACHE")
-    with pytest.raises(ModelError, match=r"is not fetched by this command; docs/models.md"):
+    with pytest.raises(ModelError, match=r"is not downloaded by this command; see docs/models.md"):
         monkeypatch.undo()
         fetching.fetch("Qwen/Qwen3-8B", Mock())
 

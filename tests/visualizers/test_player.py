@@ -104,7 +104,7 @@ def test_pointing_at_a_token_points_at_it_everywhere_and_tells_its_story(page: P
     assert pixels(page.locator(".ds-timeline canvas")).tobytes() != before
     story = page.locator(".ds-readout").inner_text()
     assert f"Position {position + 1} · row {row + 1}, column {column + 1} · forward pass {step + 1}" in story
-    assert "accepted: the draft was judged and is final" in story
+    assert "accepted: the draft was verified and is final" in story
     numbers = page.locator(".ds-numbers").inner_text().split("\n")
     assert float(numbers[numbers.index("p, judging distribution") + 1]) == pytest.approx(entry.p[0], rel=0.005)
     assert float(numbers[numbers.index("Total variation") + 1]) == pytest.approx(entry.numbers["tv"][0], rel=0.005)
