@@ -224,7 +224,7 @@ def test_the_clock_of_other_hardware_counts_the_steps_of_a_diffusion_head_as_pyt
     show(page, silent, fragment="#clock=computed")
     left_out = predict(silent, read_machine("B200", "eager", "MAR-H", "MAR-B")).note
     expect(page.locator(".ds-hardware")).to_contain_text(left_out)
-    assert left_out.startswith("This trace does not report the denoising steps a token takes")
+    assert left_out.startswith("This trace does not report the denoising steps of a token")
     show(page, guided := replace(trace, config={**trace.config, "guidance": 3.0}))
     page.evaluate("player.useClock('computed', 'B200,eager,MAR-H,MAR-B,64')")
     assert page.evaluate(_COMPUTED) == ends_on(guided, "B200", 64, ("MAR-H", "MAR-B"))

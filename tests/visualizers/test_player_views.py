@@ -44,7 +44,7 @@ COUNTS = ({"accepted": 3, "window": 4, "committed": 4}, {"accepted": 1, "window"
 def test_a_coarse_trace_says_nothing_that_is_not_there(page: Page) -> None:
     coarse = loads(handmade.coarse(COUNTS, 6))
     show(page, coarse, fragment="#step=1&token=1")
-    expect(page.locator(".ds-lane").first.get_by_text("accepted: the draft was judged and is final")).to_be_visible()
+    expect(page.locator(".ds-lane").first.get_by_text("accepted: the draft was verified and is final")).to_be_visible()
     expect(page.locator(".ds-tokens")).to_contain_text("· · · ·")
     for missing in ("undefined", "token none"):
         expect(page.locator("body")).not_to_contain_text(missing)

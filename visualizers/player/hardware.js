@@ -35,7 +35,7 @@ function computedMilliseconds(step, finals, { device, engine, target, draft, bat
 
 /** Why traces cannot be computed for some hardware, in a sentence; empty where they can. */
 function uncomputed(replays, { device, target, draft, batch }) {
-  if (replays.some(({ steps }) => steps.some(({ call }) => !call.query_tokens))) return "A pass of this trace says nothing of its query tokens, so its cost cannot be computed.";
+  if (replays.some(({ steps }) => steps.some(({ call }) => !call.query_tokens))) return "A pass of this trace does not report its query tokens, so its cost cannot be computed.";
   const sizes = replays.some(({ drafts }) => drafts) ? [target, draft] : [target];
   const tokens = batch * Math.max(...replays.map(({ positions, guided }) => positions * (guided ? 2 : 1)));
   const needed = sizes.reduce((sum, size) => sum + size.weight_bytes + size.head_bytes + tokens * size.cache_bytes, 0);
@@ -47,7 +47,7 @@ function uncomputed(replays, { device, target, draft, batch }) {
 /** Why the steps of a diffusion head are left out, in a sentence; empty where they are not. */
 function withoutHead(replays, { target }) {
   const continuous = replays.filter((replay) => replay.continuous);
-  if (continuous.some(({ meta, steps }) => !denoisingSteps(meta.config ?? {}, steps.flatMap(({ token }) => token)))) return " This trace does not say how many denoising steps a token takes, so those of a head are left out.";
+  if (continuous.some(({ meta, steps }) => !denoisingSteps(meta.config ?? {}, steps.flatMap(({ token }) => token)))) return " This trace does not report the denoising steps of a token, so those of a head are left out.";
   return continuous.length && !target.head ? ` The steps of a diffusion head are left out, as ${target.name} has none.` : "";
 }
 
