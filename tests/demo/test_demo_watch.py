@@ -43,7 +43,7 @@ def form(page: WatchPage, **chosen: Any) -> dict[Any, Any]:
 def test_a_run_tells_of_every_pass_and_keeps_both_traces(page: WatchPage, monkeypatch: pytest.MonkeyPatch) -> None:
     told = list[Any]()
     monkeypatch.setattr(
-        "demo.server.event_stream.EventStream.tell", lambda live, event, data: told.append((live.name, event, data))
+        "demo.server.event_stream.EventStream.send", lambda live, event, data: told.append((live.name, event, data))
     )
     updates = list(page.decode(form(page, model=MODEL, prompt=""), gr.Request(session_hash="mine")))
     begun, again, finished = [update[page.viewer] for update in updates if page.viewer in update]
