@@ -152,7 +152,7 @@ def test_chips_choose_the_pair_for_all_pages(page: Page) -> None:
     expect(page.locator("#outcome")).to_contain_text("of the drafter")
     expect(page.get_by_label("Prompt", exact=True)).to_have_value("a taxi at sunset")
     page.locator("#trace > button").click()
-    expect(page.locator("#command textarea")).to_have_value(re.compile("engines run cspd"))
+    expect(page.locator("#command textarea")).to_have_value(re.compile("draftscope run cspd"))
 
 
 def test_a_card_of_the_gallery_plays_on_the_stage_and_a_wrong_answer_is_flagged(page: Page) -> None:

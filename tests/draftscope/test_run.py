@@ -149,7 +149,7 @@ def test_a_decoder_of_ones_own() -> None:
     trace = ds.run(my_decode, Mine(top_k=1), "toy-raster", seed=2)
     assert (trace.method, trace.model.id) == ("my_decode", "toy-raster")
     assert trace.output.tokens == ds.run("ar", model="toy-raster", top_k=1, seed=2).output.tokens
-    assert "nobody checked" in trace.note
+    assert "not verified as lossless" in trace.note
     assert ds.run(my_decode, model="toy-raster", top_k=1, seed=2).output == trace.output
     mine = replace(METHODS["ar"], name="mine", title="Mine")
     assert ds.run(mine, model="toy-raster").method == "mine"
