@@ -164,7 +164,7 @@ class ConditionedHead:
             self._steps = [step.split(self._head.width, -1) for step in self._modulations(part).unbind()]
         return self._head.read(*self._head.step(x, self._steps[row], self._layers), schedule, i)
 
-    def along(self, before: Float[Tensor, "n M D"], schedule: Schedule) -> tuple[Tensor, Tensor]:
+    def predict_all_steps(self, before: Float[Tensor, "n M D"], schedule: Schedule) -> tuple[Tensor, Tensor]:
         """Predict along whole paths."""
         head, width = self._head, self._head.width
         steps = [

@@ -193,7 +193,7 @@ def test_a_conditioned_head_says_at_every_step_what_the_head_says(
             alone = denoise.rows(torch.tensor([2]))(x, schedule, i)  # one row takes any number of tokens
             torch.testing.assert_close([part[2] for part in alone], [part[2] for part in expected], **CLOSE)
         states = torch.randn(9, 5, 4)
-        at_once = denoise.along(states, schedule)
+        at_once = denoise.predict_all_steps(states, schedule)
         for k, i in enumerate(reversed(range(9))):
             torch.testing.assert_close([part[k] for part in at_once], list(denoise(states[k], schedule, i)), **CLOSE)
 
