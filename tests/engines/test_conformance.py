@@ -147,7 +147,7 @@ class Cheat:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.chance, name)
 
-    def keep(self, prob: Tensor, draw: DrawKey, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
+    def accept(self, prob: Tensor, draw: DrawKey, *, until_rejection: bool = False) -> tuple[Tensor, Tensor]:
         kept, coin = self.chance.accept(prob, self.named(draw), until_rejection=until_rejection)
         self.verdicts.append(kept.tolist())
         self.judged_from = min(draw.position.tolist(), default=math.inf)
