@@ -8,7 +8,7 @@ import torch
 from transformers import LlamaForCausalLM, MistralForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM
 from transformers.cache_utils import Cache
 
-from engines.continuous.denoising import respaced_cosine_schedule
+from engines.continuous.denoising import ConditionedDenoiser, respaced_cosine_schedule
 from engines.models import fast_decoder as lean_module
 from engines.models import heads
 from engines.models.fast_decoder import (
@@ -181,6 +181,7 @@ def test_a_conditioned_head_says_at_every_step_what_the_head_says(
     x, condition = torch.randn(5, 4), torch.randn(5, 6)
     with torch.inference_mode():
         denoise = head.lean()(condition, schedule)
+        assert isinstance(denoise, ConditionedDenoiser)
         for i in reversed(range(9)):
             expected = by_layers(head, x, float(schedule.timestep[i]), condition)
             torch.testing.assert_close(list(denoise(x, schedule, i)), expected, **CLOSE)
