@@ -17,13 +17,10 @@ os.environ.setdefault("DRAFTSCOPE_DEVICE", "cpu")  # the same numbers everywhere
 import pytest
 from support import shapes
 
-# What an instrumented module imports is compiled from its source again, so the large libraries are imported before. The
-# process that waits for workers runs no test, and needs none of them.
-if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv:
-    gc.disable()
-    from diffusers import AutoencoderKL, VQModel  # noqa: F401
-    from transformers import Qwen3Model  # noqa: F401
+pytest_plugins = ["support.app_fixtures"]
 
+if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv:  # the process that waits for workers runs no test
+    gc.disable()
     shapes.install()
 
 
@@ -67,8 +64,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     gc.enable()
     met = set[str]()
     for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
+        fixtures = set(getattr(item, "fixturenames", ()))
+        if "browser" in fixtures:
             item.add_marker("browser")
+        if fixtures & {"browser", "server", "shipped_server", "small"}:
+            item.add_marker("slow")
         if item.get_closest_marker("one_quick"):
             name = item.nodeid.partition("[")[0]
             if name in met:

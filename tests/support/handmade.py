@@ -1,12 +1,13 @@
 """Small traces written by hand, one for every kind of method, to show that the records fit them all."""
 
 import json
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from typing import Any
 
 from PIL import Image
 
-from engines.models.image_rendering import as_uri
 from traces.replay import canvas_size, replay_steps
 from traces.schema import (
     VERSION,
@@ -65,8 +66,10 @@ def step(entries: str = "", *, role: Any = "target", mode: str = "causal", **fie
 
 
 def png(width: int, height: int) -> str:
-    """A black picture."""
-    return as_uri(Image.new("L", (width, height)), "PNG")
+    """A black picture as a data URI."""
+    buffer = BytesIO()
+    Image.new("L", (width, height)).save(buffer, "PNG")
+    return f"data:image/png;base64,{b64encode(buffer.getvalue()).decode()}"
 
 
 def ar() -> Trace:

@@ -10,6 +10,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from functools import reduce, wraps
+from importlib import import_module
 from types import FunctionType
 from typing import Any
 
@@ -25,8 +26,22 @@ _calls: Counter[tuple[str, str]] = Counter()
 _relieved: list[FunctionType] = []
 
 
+class LibrariesFirst:
+    """Imports large libraries when `engines` is imported.
+
+    What an instrumented module imports is compiled from its source again, which takes long for these.
+    """
+
+    def find_spec(self, name: str, path: object, target: object = None) -> None:
+        """Find nothing, so that the next finder is asked."""
+        if name == "engines":
+            sys.meta_path.remove(self)
+            getattr(import_module("diffusers"), "AutoencoderKL")  # noqa: B009  # lazy modules, imported by this
+            getattr(import_module("transformers"), "Qwen3Model")  # noqa: B009
+
+
 def install() -> None:
-    """Have the functions of engines, which is not imported yet, checked."""
+    """Check the functions of `engines`, which must not be imported yet, once it is imported."""
     assert "engines" not in sys.modules
     decorate = JaxtypingTransformer.visit_FunctionDef
 
@@ -36,6 +51,7 @@ def install() -> None:
 
     JaxtypingTransformer.visit_FunctionDef = outermost
     install_import_hook("engines", "support.shapes.outermost")
+    sys.meta_path.insert(0, LibrariesFirst())
 
 
 def outermost(stub: Callable[..., Any]) -> Callable[..., Any]:

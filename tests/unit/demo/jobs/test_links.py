@@ -1,0 +1,135 @@
+"""Links to runs and recordings: their content, and the messages for those that cannot be opened."""
+
+from typing import Any
+
+import gradio as gr
+import pytest
+from support.page_handlers import Parts
+
+from benchmarks._toy_runs import MODEL
+from demo.components.context import Update
+from demo.jobs.links import FILE, PageLink, comparison_link, fragment_of_grid, parse_link, run_link
+from demo.jobs.run_selection import RunSelection
+from engines.methods import METHODS
+from engines.runtime.run_request import RunRequest
+from engines.settings import ConfigError, make_config
+
+
+def asked(method: str, model: str, prompt: str = "", seed: int = 0, **settings: Any) -> RunRequest:
+    return RunRequest(method, model, prompt, make_config(METHODS[method].config, settings), seed)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        asked("scd", MODEL, window=8, coupling="gumbel", seed=7),
+        asked("scd", "studio-image", 'a red boot & #100% "wool" = <b>ü</b>'),
+        asked("s2d2", "text-target", "How many?\nThree.", seed=2**31 - 1),
+    ],
+)
+def test_an_address_says_all_of_a_run(run: RunRequest) -> None:
+    fragment = run_link(run, compared=False)
+    address = parse_link(f"#{fragment}&step=12&clock=passes&token=3")
+    assert address == PageLink(request=run, compared=False, at={"clock": "passes", "now": 12.0})
+    elsewhere = parse_link(f"#{fragment}&ms=12&clock=computed&on=H100,eager,Cosmos_4B,,1")
+    assert elsewhere and elsewhere.at == {"clock": "computed", "now": 12.0, "on": "H100,eager,Cosmos_4B,,1"}
+    assert parse_link(run_link(run, compared=True)) == PageLink(request=run)
+    both = parse_link(f"tab=compare&{run_link(run, compared=True)}")
+    assert both and both.request is None and len(both.compare) == 2 and both.compare[1] == run
+    assert run_link(asked("scd", MODEL), compared=True) == f"method=scd&model={MODEL}&seed=0"  # defaults are left out
+
+
+@pytest.mark.parametrize("fragment", ["", "#", "#step=4&clock=passes", "#token=3"])
+def test_an_address_that_names_no_run_asks_for_nothing(fragment: str) -> None:
+    assert parse_link(fragment) is None
+
+
+@pytest.mark.parametrize(
+    ("fragment", "said"),
+    [
+        ("method=nothing", "method: 'nothing' is not here, or not any more; choose one of speculative"),
+        ("method=scd&model=toy-field", "model: 'toy-field' is not here for scd; choose one of"),
+        ("method=scd&seed=-1", "seed: '-1' is not allowed; use a whole number from 0"),
+        ("method=scd&set.window=0", "window: "),
+        ("method=scd&more=1", "link: unknown field 'more'; remove it"),
+        ("method=scd&prompt=" + "x" * 1001, "prompt: has 1001 characters; 1000 are the most"),
+        ("&".join(["compare=a"] * 7), "compare: names 7 runs; 6 are the most"),
+        ("compare=a&clock=computed&on=H10,eager,Cosmos_4B,,1", "on: device: there is no 'H10'; did you mean"),
+        ("compare=a&clock=computed&on=H100,eager,Cosmos_4B,,0", "on: a batch of '0' is not allowed; use a whole"),
+        ("method=" + "x" * 9000, "address: has 9007 characters"),
+    ],
+)
+def test_what_is_wrong_with_an_address_is_said(fragment: str, said: str) -> None:
+    with pytest.raises(ConfigError) as wrong:
+        parse_link(fragment)
+    assert str(wrong.value).startswith(said)
+
+
+@pytest.mark.parametrize("step", ["-1", "x", "1e9", "nan", "9" * 20, ""])
+def test_a_place_that_cannot_be_is_no_place(step: str) -> None:
+    assert parse_link(f"gallery=a&step={step}") == PageLink(gallery="a")
+
+
+def opened(parts: Parts, fragment: str) -> Update:
+    return parts.opening.open({parts.opening.fragment: fragment})
+
+
+@pytest.mark.slow
+def test_an_address_brings_a_tray_of_runs_back(parts: Parts) -> None:
+    opening, compare = parts.opening, parts.compare
+    own = asked("scd", MODEL, window=8)
+    fragment = comparison_link(["scd", run_link(own, compared=True), FILE])
+    assert parse_link(fragment) == PageLink(compare=("scd", own, FILE))
+    update = opened(parts, f"#{fragment}")
+    assert update[opening.go] == "tray-fetch" and "1 run of this address" in update[compare.fetch]["value"]
+    values = parts.values(wanted=update[compare.wanted], tray=RunSelection())
+    request = gr.Request(session_hash="mine")
+    for last in compare.decode(values, request):
+        if last[compare.problem]["share"] is not None:
+            compare.site.request_stop(request)  # what is there stays, and the button goes on with the rest
+    assert [entry.address for entry in last[compare.tray].chosen] == ["scd"]
+    assert last[compare.wanted] == (own, FILE) and last[compare.fetch]["value"] == "Decode 1 run of this address"
+    assert "1 of the 1 runs were not decoded" in last[compare.problem]["text"]
+    values |= {compare.wanted: last[compare.wanted], compare.tray: last[compare.tray]}
+    compare.site.visitor(request).start()
+    first, *_ = compare.decode(values, request)
+    assert first[compare.problem]["text"].startswith("1 run will take about ")
+    *_, last = compare.decode(values, request)
+    chosen = last[compare.tray].chosen
+    assert [(entry.source, entry.address) for entry in chosen] == [
+        ("recorded", "scd"),
+        ("yours", run_link(own, compared=True)),
+    ]
+    assert chosen[1].path.exists() and "1 came as a file" in last[compare.problem]["text"]
+    assert last[compare.box]["address"] == comparison_link([entry.address for entry in chosen])
+    prompts = ("a red boot & more", "x=1")
+    fragment = f"{comparison_link(['scd'])}&{fragment_of_grid(prompts, 2)}"
+    assert parse_link(fragment) == PageLink(compare=("scd",), grid=prompts, seeds=2)
+    update = opened(parts, f"#{fragment}")
+    assert (update[compare.grid.prompts], update[compare.grid.seeds]) == ("\n".join(prompts), 2)
+    offered = {compare.grid.prompts: "\n".join(prompts), compare.grid.seeds: 2, compare.grid.model: ""}
+    update = compare.grid.offer(offered | {compare.grid.tray: last[compare.tray]})
+    assert update[compare.grid.prompts]["value"] == "\n".join(prompts)  # not the model's examples
+    for wrong in ("seeds=7", "seeds=x", "grid=a&" * 7):
+        with pytest.raises(ConfigError, match=r"grid: .* use up to 6"):
+            parse_link(f"compare=scd&{wrong}")
+    assert comparison_link(["x" * 9000]) == ""  # too long to be opened
+
+
+@pytest.mark.slow
+def test_an_address_shows_the_settings_of_its_method_and_no_others(parts: Parts) -> None:
+    groups = parts.watch.groups
+    update = opened(parts, "#method=s2d2&prompt=1")
+    assert [name for name, group in groups.items() if update[group]["visible"]] == ["s2d2"]
+    families = parts.watch.samplings
+    assert [family for family, group in families.items() if update[group]["visible"]] == [METHODS["s2d2"].family]
+
+
+@pytest.mark.parametrize(
+    "fragment", ["#gallery=gone", "#gallery=../../etc/passwd", "#gallery=<img src=x>", "#method=x", "#compare=gone"]
+)
+def test_an_address_of_what_is_not_there_says_so_and_changes_nothing_else(parts: Parts, fragment: str) -> None:
+    update = opened(parts, fragment)
+    assert set(update) == {parts.watch.problem}
+    said = update[parts.watch.problem]
+    assert said["kind"] == "error" and "is not here, or not any more" in said["text"]

@@ -1,0 +1,123 @@
+"""Recorded pairs of the first screen and their texts, and the recordings of the tour."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import gradio as gr
+import pytest
+from support.page_handlers import Parts
+
+from benchmarks._toy_runs import decode_toy_raster
+from demo.components.viewer import recorded_pairs_message
+from demo.jobs.recordings import Pair, Recording, pairs
+from demo.jobs.tour import scenes
+from demo.pages.watch import with_initial_values
+from engines.methods import METHODS
+from engines.settings import make_config
+from traces import Trace, read
+from traces.files import ROOT
+from traces.labels import method_name
+from traces.schema import Canvas
+
+
+def recording(*traces: Trace) -> Recording:
+    paths = tuple(Path(f"{number}.json.gz") for number in range(len(traces)))
+    return Recording(traces[-1].method, "", "", "", paths, traces)
+
+
+@pytest.mark.slow
+def test_there_is_a_pair_of_each_kind_that_was_recorded_a_published_model_first(shipped: tuple[Recording, ...]) -> None:
+    offer = pairs(shipped)
+    assert [pair.kind for pair in offer if pair.kind != "video"] == ["text", "picture", "continuous"]
+    assert [trace.model.id for trace in offer[0].recording.traces] == ["smollm2", "smollm2"]
+    for pair in offer:
+        usual, made = (trace.summary for trace in pair.recording.traces)
+        assert usual.judged == 0 < made.judged
+        if pair.kind in ("picture", "text"):
+            assert made.forwards < usual.forwards
+        if pair.kind == "picture":
+            assert pair.truth == "The same tokens" and len({t.output.image for t in pair.recording.traces}) == 1
+    short, long = (recording(decode_toy_raster("ar"), decode_toy_raster("scd", window=window)) for window in (2, 16))
+    assert [pair.recording for pair in pairs([short, long])] == [long]  # a pass of it accepts more
+    canvas = Canvas(kind="video", shape=(4, 8, 8))
+    film = recording(
+        *(replace(one, canvas=canvas) for one in (decode_toy_raster("ar"), decode_toy_raster("scd", window=16)))
+    )
+    assert "video" in [pair.kind for pair in pairs([*shipped, film])]
+
+
+@pytest.mark.slow
+def test_what_is_said_of_a_pair_is_what_its_method_says(shipped: tuple[Recording, ...]) -> None:
+    ordinary, coupled, grouped = (
+        decode_toy_raster("ar"),
+        decode_toy_raster("scd", window=16),
+        decode_toy_raster("gsd", window=16),
+    )
+    (exact,) = pairs([recording(ordinary, coupled)])
+    assert exact.truth == "Same distribution, another draw"
+    (lossy,) = pairs([recording(ordinary, grouped)])
+    assert lossy.truth == "Not the model's own distribution"
+    assert lossy.why == METHODS["gsd"].deviation(make_config(METHODS["gsd"].config, dict(grouped.config)))
+    (same,) = pairs([recording(ordinary, replace(coupled, output=ordinary.output))])
+    assert same.truth == "The same tokens"
+    for pair in pairs(shipped):
+        first, second = (trace.output.tokens for trace in pair.recording.traces)
+        assert (pair.truth == "The same tokens") <= (first == second)
+
+
+def test_runs_alone_and_of_unknown_methods_are_not_offered() -> None:
+    ordinary, coupled = decode_toy_raster("ar"), decode_toy_raster("scd", window=16)
+    unknown = replace(coupled, method="<b>")
+    assert pairs([recording(coupled), recording(ordinary, ordinary), recording(ordinary, unknown)]) == ()
+    assert recorded_pairs_message(()) is None
+
+
+def test_a_chosen_pair_is_what_the_pages_speak_of(parts: Parts, monkeypatch: pytest.MonkeyPatch) -> None:
+    some, page = recording(decode_toy_raster("ar"), decode_toy_raster("scd", window=16)), parts.watch
+    monkeypatch.setattr(page, "pairs", pairs([some]))
+    event: Any = SimpleNamespace(index=0)
+    update, made = page.choose_pair(event), some.traces[-1]
+    assert update[page.site.shown].paths == some.paths
+    assert (update[page.method], update[page.seed], update[page.opening]) == ("scd", made.seed, None)
+    assert (update[page.model]["value"], update[page.prompt]["value"]) == (made.model.id, made.prompt)
+    assert update[page.own["scd"].of["window"]]["value"] == 16
+    monkeypatch.setattr("demo.jobs.links.is_available", lambda _: False)
+    assert set(page.form).isdisjoint(page.choose_pair(event)), (
+        "a run that cannot be requested leaves the form unchanged"
+    )
+    fetched = replace(made, model=replace(made.model, id="smollm2"))
+    for name in ("demo.pages.watch.is_available", "demo.components.download_model.is_available"):
+        monkeypatch.setattr(name, lambda _: False)
+    told, panel = page.as_recorded([fetched]), page.fetching
+    assert panel and told[panel.row]["visible"] and told[panel.name] == "smollm2" and told[page.problem] == {}
+    monkeypatch.setattr(page, "fetching", None)  # others reach the server
+    told = page.as_recorded([fetched])
+    assert told.keys() == {page.problem} and "draftscope model download smollm2" in str(told[page.problem])
+    with_initial_values(told | {page.seed: 7, page.prompt: gr.update(value="a boot")})
+    assert (page.problem.value, page.seed.value, page.prompt.value) == (told[page.problem], 7, "a boot")
+    for event.index in (2, -1, "0", None, {"a": 1}):
+        with pytest.raises(gr.Error, match="choose one of the 1 shown"):
+            page.choose_pair(event)
+
+
+def told(
+    tmp_path: Path, text: str, among: Sequence[Recording], offered: Sequence[Pair] = ()
+) -> list[dict[str, object]]:
+    path = tmp_path / "tour.toml"
+    path.write_text(text, encoding="utf-8")
+    return scenes(among, offered, path)
+
+
+RECORDED = ROOT / "assets" / "traces"
+
+
+def test_titles_of_the_gallery_have_the_name_in_them() -> None:
+    listed = json.loads((RECORDED / "gallery.json").read_text("utf-8"))
+    titles = {entry["file"]: entry["title"] for entry in listed if "title" in entry}
+    assert len(titles) > 40
+    for file, title in titles.items():
+        assert method_name(read(RECORDED / file)) in title, file

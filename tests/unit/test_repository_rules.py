@@ -1,0 +1,165 @@
+"""The house rules that a command can check, shapes and types too. Who may import whom is checked by import-linter."""
+
+import ast
+import gzip
+import json
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+from jaxtyping._import_hook import JaxtypingTransformer, Typechecker
+from support import shapes
+
+from engines.methods import METHODS
+from engines.sampling.coupling import residual
+from traces.files import ROOT
+
+PACKAGES = ("analysis", "demo", "draftscope", "engines", "traces", "visualizers")
+NO_METHODS = ("__init__", "method", "explanations")
+METHOD_FILES = sorted(p for p in (ROOT / "engines" / "methods").glob("*.py") if p.stem not in NO_METHODS)
+SOURCES = sorted(p for package in PACKAGES for p in (ROOT / package).rglob("*.py"))
+
+MAX_FUNCTION_LINES = 80
+MOST_ASSET_BYTES = 135_000_000
+MOST_FILE_BYTES = 10 * 2**20  # what a repository of Hugging Face's hub takes through plain git
+
+MACHINE_PATH = re.compile(rb"(?<![\w.~}/-])/(?:home|root|Users|mnt|work|tmp)/[\w.]")
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def tracked() -> list[Path]:
+    listed = subprocess.run(
+        ["git", "-c", "safe.directory=*", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return [path for line in listed.stdout.split("\0") if line and (path := ROOT / line).is_file()]
+
+
+def test_functions_are_short() -> None:
+    sizes = {
+        f"{name(path)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {function: size for function, size in sizes.items() if size > MAX_FUNCTION_LINES} == {}
+
+
+def test_every_method_file_is_registered() -> None:
+    registered = {method.decode.__module__.rpartition(".")[2] for method in METHODS.values()}
+    assert {path.stem for path in METHOD_FILES} == registered
+
+
+def test_unit_tests_are_named_after_their_module_or_are_for_a_whole_package() -> None:
+    unit = ROOT / "tests" / "unit"
+    for path in unit.rglob("test_*.py"):
+        package = path.parent.relative_to(unit)
+        subject = path.stem.removeprefix("test_")
+        if package.parts and not subject.startswith("all_"):
+            tested = ROOT / package / subject
+            assert tested.with_suffix(".py").is_file() or tested.is_dir(), name(path)
+        assert (ROOT / package).is_dir(), name(path)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_is_described(method: str) -> None:
+    page = ROOT / "docs" / "methods" / f"{method}.md"
+    assert page.is_file(), f"{name(page)} is missing"
+    for part in page.read_text(encoding="utf-8").split("\n## In the code\n"):
+        assert len(part.split()) > 50, f"{name(page)} says too little"
+    assert page.read_text(encoding="utf-8").count("\n## In the code\n") == 1
+
+
+def test_the_image_has_every_package_and_the_texts_that_the_page_shows() -> None:
+    kept = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert {
+        f"!{part}" for part in ("docs/methods", "analysis", "demo", "draftscope", "engines", "traces", "visualizers")
+    } <= {*kept}
+
+
+def test_the_manifest_names_all_weights_and_says_how_each_was_made() -> None:
+    """Its hashes are checked by tests/unit/engines/models/bundled/test_manifest.py."""
+    models = ROOT / "assets" / "models"
+    manifest = json.loads((models / "MANIFEST.json").read_text(encoding="utf-8"))
+    recorded = {entry["file"] for entry in manifest.values() if "file" in entry}
+    recorded |= {f"{folder}/{file}" for folder, entry in manifest.items() for file in entry.get("files", {})}
+    assert {path.relative_to(models).as_posix() for path in models.rglob("*.safetensors")} == recorded
+    needed = ("data", "command", "metrics", "seed")
+    assert [(key, one) for key, entry in manifest.items() for one in needed if entry.get(one) in (None, "", {})] == []
+
+
+def test_assets_stay_small_and_no_file_is_larger_than_a_space_takes() -> None:
+    assert sum(path.stat().st_size for path in (ROOT / "assets").rglob("*") if path.is_file()) < MOST_ASSET_BYTES
+    large = {name(path): path.stat().st_size for path in tracked() if path.stat().st_size > MOST_FILE_BYTES}
+    assert large == {}
+
+
+@pytest.mark.slow
+def test_no_file_names_a_path_of_somebodys_machine() -> None:
+    paths = []
+    for path in tracked():
+        if path.suffix in (".safetensors", ".png", ".webp", ".pdf"):
+            continue
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+        paths += [f"{name(path)}: {match.group().decode()}" for match in MACHINE_PATH.finditer(content)]
+    assert paths == []
+
+
+def test_requirements_are_pinned_and_come_from_no_particular_index() -> None:
+    for file in ("requirements.txt", "requirements-dev.txt", "requirements-tools.txt"):
+        text = (ROOT / file).read_text(encoding="utf-8")
+        wanted = [line for line in text.splitlines() if line and not line.startswith(("#", "-r "))]
+        assert wanted, file
+        assert [line for line in wanted if not re.fullmatch(r"[\w.-]+==[\w.]+", line)] == [], file
+
+
+@pytest.mark.parametrize(
+    ("lock", "file"), [("app", "requirements"), ("dev", "requirements-dev"), ("gpu", "requirements")]
+)
+def test_locks_hold_what_is_required_by_hash_and_name_no_index(lock: str, file: str) -> None:
+    text = (ROOT / "locks" / f"{lock}.txt").read_text(encoding="utf-8")
+    assert "://" not in text and "index-url" not in text and "find-links" not in text
+    entries = [entry for entry in text.replace("\\\n", " ").splitlines() if entry and entry.lstrip()[0] != "#"]
+    locked = set()
+    for entry in entries:
+        pin = re.match(r"([\w.-]+)==([\w.]+) ", entry)
+        assert pin and re.search(r" --hash=sha256:[0-9a-f]{64}", entry), entry
+        locked.add(pin.group(0).strip())
+    wanted = re.findall(r"^[\w.-]+==[\w.]+$", (ROOT / f"{file}.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {one for one in wanted if lock == "gpu" or not one.startswith("torch==")} - locked == set(), "run make lock"
+
+
+def test_no_width_changes_a_colour_of_the_page() -> None:
+    """So contrast is compared at one of several widths."""
+    for path in (ROOT / "demo").rglob("*.py"):
+        for block in re.findall(r"@media \((?:max|min)-width[^{]*\{((?:[^{}]*\{[^{}]*\})*)", path.read_text("utf-8")):
+            assert not re.search(r"\b(color|background|fill)[\w-]*:", block), path.name
+
+
+TWO, THREE = torch.full((1, 2), 0.5), torch.full((1, 3), 0.3)
+
+
+def test_the_first_calls_of_a_function_are_checked_anew_in_every_test() -> None:
+    for _ in range(shapes.CALLS):
+        residual(TWO, TWO)
+    with pytest.raises(RuntimeError, match="size of tensor"):  # torch's own, since nothing checks any more
+        residual(TWO, THREE)
+    shapes.begin()
+    with pytest.raises(TypeCheckError, match="residual"):
+        residual(TWO, THREE)
+
+
+def test_a_function_within_another_is_not_decorated_in_every_call() -> None:
+    tree = ast.parse(
+        "def outer():\n def inner(): ...\n class Local:\n  def method(self): ...\nclass A:\n def of(self): ..."
+    )
+    changed = JaxtypingTransformer(typechecker=Typechecker(None)).visit(tree)
+    functions = [node for node in ast.walk(changed) if isinstance(node, ast.FunctionDef)]
+    assert {node.name: len(node.decorator_list) for node in functions} == {"outer": 1, "inner": 0, "method": 0, "of": 1}
